@@ -1,0 +1,2 @@
+//! The `towpath` binary.
+fn main() {}

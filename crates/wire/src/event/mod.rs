@@ -1,0 +1,229 @@
+//! What the lines say, in types.
+//!
+//! Only what some part of Towpath decides on is typed; the rest stays in the line's bytes, or in a
+//! [`Raw`](crate::json::Raw) where a field is passed on as it is. Types are as loose as the CLI was
+//! seen to be: a field that is `null` is a field that is absent.
+
+mod block;
+mod control;
+mod fault;
+mod init;
+mod message;
+mod record;
+mod signal;
+mod stream;
+mod system;
+mod turn_ended;
+mod usage;
+
+use crate::json::{Cursor, Text, Trouble};
+use crate::kind::Kind;
+
+pub use block::{Block, ToolResult, ToolUse};
+pub use control::{CanUseTool, ControlCancel, ControlRequest, ControlResponse, Request, Response};
+pub use fault::Fault;
+pub use init::Init;
+pub use message::{Assistant, Blocks, Content, Message, User};
+pub use record::{Progress, QueueOperation, Record};
+pub use signal::{CommandLifecycle, PermissionPrompt, RateLimit, Signal, ToolProgress};
+pub use stream::{Delta, Stream};
+pub use system::{
+    ApiRetry, CompactBoundary, Hook, HookPhase, Notice, PermissionDenied, SessionState, Status,
+    System, Task, TaskPhase, ThinkingTokens,
+};
+pub use turn_ended::{Denial, Ending, ModelUsage, TurnEnded};
+pub use usage::Usage;
+
+/// A line of a known kind in a known shape.
+#[derive(Clone, Debug)]
+pub struct Event<'a> {
+    /// What the line says it is.
+    pub kind: Kind<'a>,
+    /// What every kind may carry.
+    pub envelope: Envelope<'a>,
+    /// What it says.
+    pub body: Body<'a>,
+}
+
+/// What an [`Event`] says.
+#[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "a box would cost each text delta an allocation")]
+pub enum Body<'a> {
+    /// A turn begins: `system/init`, and the flat dialect's `session_start`.
+    Init(Init<'a>),
+    /// Something the model said or did.
+    Assistant(Assistant<'a>),
+    /// Something said to the model: a prompt, or the results of its tools.
+    User(User<'a>),
+    /// A piece of a message that is still being written.
+    Stream(Stream<'a>),
+    /// A turn is over: `result`.
+    TurnEnded(TurnEnded<'a>),
+    /// Any other `system` line.
+    System(System<'a>),
+    /// The other side asks something.
+    ControlRequest(ControlRequest<'a>),
+    /// An answer to a control request.
+    ControlResponse(ControlResponse<'a>),
+    /// A control request is withdrawn.
+    ControlCancel(ControlCancel<'a>),
+    /// A remark beside the conversation.
+    Signal(Signal<'a>),
+    /// An entry that only session files have.
+    Record(Record<'a>),
+}
+
+/// Fields that a line of any kind may carry.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Envelope<'a> {
+    /// The CLI's id of the session; it changes with `/clear`.
+    pub session_id: Option<Text<'a>>,
+    /// The line's own id.
+    pub uuid: Option<Text<'a>>,
+    /// The tool call whose sub-agent this belongs to; absent for the main agent.
+    pub parent_tool_use_id: Option<Text<'a>>,
+    /// When it was written, as ISO 8601.
+    pub timestamp: Option<Text<'a>>,
+    /// Whether a session file marks it as a sub-agent's.
+    pub sidechain: bool,
+    /// The version of the CLI, as session files name it on each line.
+    pub version: Option<Text<'a>>,
+    /// The working directory, as session files name it on each line.
+    pub cwd: Option<Text<'a>>,
+}
+
+impl<'a> Event<'a> {
+    /// Whether it belongs to a sub-agent.
+    pub fn of_sub_agent(&self) -> bool {
+        self.envelope.sidechain || self.envelope.parent_tool_use_id.is_some()
+    }
+
+    /// The message it carries, where it carries one whole.
+    pub fn message(&self) -> Option<&Message<'a>> {
+        match &self.body {
+            Body::Assistant(assistant) => Some(&assistant.message),
+            Body::User(user) => Some(&user.message),
+            _ => None,
+        }
+    }
+
+    /// What it holds that has no type here: content blocks, deltas and `result` subtypes this crate
+    /// has not met. The event can be acted on; these parts can only be shown.
+    pub fn unmodelled(&self) -> Vec<String> {
+        let named = |sort: &str, name: Text<'_>| format!("{sort}/{name}");
+        match &self.body {
+            Body::Assistant(Assistant { message, .. }) | Body::User(User { message, .. }) => {
+                message
+                    .content
+                    .blocks()
+                    .filter_map(|block| block.unmodelled())
+                    .map(|name| named("content_block", name))
+                    .collect()
+            }
+            Body::Stream(Stream::BlockStart { block, .. }) => {
+                block.unmodelled().map(|name| named("content_block", name)).into_iter().collect()
+            }
+            Body::Stream(Stream::BlockDelta { delta: Delta::Other(name), .. }) => {
+                vec![named("delta", *name)]
+            }
+            Body::TurnEnded(TurnEnded { ending: Some(Ending::Other(name)), .. }) => {
+                vec![named("result", *name)]
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// The top of an object while it is read: what it is, and the fields every kind may carry.
+pub(crate) struct Top<'a> {
+    pub(crate) kind: Kind<'a>,
+    pub(crate) envelope: Envelope<'a>,
+    /// A key that only session files have was met.
+    pub(crate) transcript_key: bool,
+    session_id_is_camel: bool,
+}
+
+impl<'a> Top<'a> {
+    pub(crate) fn new(kind: Kind<'a>) -> Self {
+        Self {
+            kind,
+            envelope: Envelope::default(),
+            transcript_key: false,
+            session_id_is_camel: false,
+        }
+    }
+
+    /// Takes a field that is not particular to the kind.
+    pub(crate) fn take(&mut self, cursor: &mut Cursor<'a>, key: &str) -> Result<(), Trouble> {
+        let envelope = &mut self.envelope;
+        match key {
+            "type" => {
+                // Readings begin with the kind in hand; a later duplicate overrules it.
+                if cursor.value()?.text_if_string() != Some(self.kind.name) {
+                    return Err(Trouble::Retyped);
+                }
+            }
+            "subtype" if self.kind.name == *"system" || self.kind.name == *"result" => {
+                if cursor.value()?.text_if_string() != self.kind.subtype {
+                    return Err(Trouble::Retyped);
+                }
+            }
+            // Session files of 2.1.263 have both, and mean `sessionId`.
+            "session_id" if self.session_id_is_camel => cursor.skip()?,
+            "session_id" => envelope.session_id = cursor.value()?.optional_text()?,
+            "uuid" => envelope.uuid = cursor.value()?.optional_text()?,
+            "parent_tool_use_id" => {
+                envelope.parent_tool_use_id = cursor.value()?.optional_text()?;
+            }
+            "timestamp" => envelope.timestamp = cursor.value()?.text_if_string(),
+            "sessionId" => {
+                self.transcript_key = true;
+                self.session_id_is_camel = true;
+                envelope.session_id = cursor.value()?.optional_text()?;
+            }
+            "isSidechain" => {
+                self.transcript_key = true;
+                envelope.sidechain = cursor.value()?.optional_bool()?.unwrap_or(false);
+            }
+            "parentUuid" | "leafUuid" => {
+                self.transcript_key = true;
+                cursor.skip()?;
+            }
+            "version" => envelope.version = cursor.value()?.text_if_string(),
+            "cwd" => envelope.cwd = cursor.value()?.text_if_string(),
+            _ => cursor.skip()?,
+        }
+        Ok(())
+    }
+
+    /// Steps over an object of which nothing is known, so that no shape is wrong: only its kind
+    /// must stand.
+    pub(crate) fn pass(&mut self, cursor: &mut Cursor<'a>) -> Result<(), Trouble> {
+        self.walk(cursor, |cursor, key| {
+            if matches!(key, "type" | "subtype") {
+                return Ok(Taken::No);
+            }
+            cursor.skip()?;
+            Ok(Taken::Yes)
+        })
+    }
+
+    /// Walks the object, leaving to `visit` the keys it knows; it says whether it took the value.
+    #[inline]
+    pub(crate) fn walk(
+        &mut self,
+        cursor: &mut Cursor<'a>,
+        mut visit: impl FnMut(&mut Cursor<'a>, &str) -> Result<Taken, Trouble>,
+    ) -> Result<(), Trouble> {
+        cursor.fields(|cursor, key| match visit(cursor, key)? {
+            Taken::Yes => Ok(()),
+            Taken::No => self.take(cursor, key),
+        })
+    }
+}
+
+/// Whether a visitor took the value under the cursor.
+pub(crate) enum Taken {
+    Yes,
+    No,
+}

@@ -1,0 +1,115 @@
+//! Entries that only session files have.
+
+use super::{Taken, Top};
+use crate::json::{Cursor, Raw, Text, Trouble};
+
+/// An entry of a session file that never appears on stdout.
+#[derive(Clone, Debug)]
+pub enum Record<'a> {
+    /// `summary`, `ai-title`, `custom-title`: what the session is about.
+    Title(Option<Text<'a>>),
+    /// `queue-operation`: a prompt was queued, taken or removed.
+    QueueOperation(QueueOperation<'a>),
+    /// `progress`: a call is still running.
+    Progress(Progress<'a>),
+    /// `cost-state`: what the session has cost so far, in dollars.
+    CostState(Option<f64>),
+    /// A known type that nothing here decides on.
+    Other,
+}
+
+/// A prompt was queued, taken or removed.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct QueueOperation<'a> {
+    /// `enqueue`, `dequeue`, `remove`, `popAll`.
+    pub operation: Option<Text<'a>>,
+    /// The prompt: a string, or blocks.
+    pub content: Option<Raw<'a>>,
+}
+
+/// A call is still running.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Progress<'a> {
+    /// What there is to say: `bash_progress`, `agent_progress`, ….
+    pub name: Option<Text<'a>>,
+    /// The call.
+    pub tool_use_id: Option<Text<'a>>,
+}
+
+impl<'a> Record<'a> {
+    /// Reads an entry of the given type, one of those this crate knows.
+    pub(crate) fn read(
+        cursor: &mut Cursor<'a>,
+        top: &mut Top<'a>,
+        name: &str,
+    ) -> Result<Self, Trouble> {
+        match name {
+            "summary" | "ai-title" | "custom-title" => Self::read_title(cursor, top),
+            "queue-operation" => QueueOperation::read(cursor, top).map(Self::QueueOperation),
+            "progress" => Progress::read(cursor, top).map(Self::Progress),
+            "cost-state" => Self::read_cost(cursor, top),
+            _ => {
+                top.walk(cursor, |_, _| Ok(Taken::No))?;
+                Ok(Self::Other)
+            }
+        }
+    }
+
+    fn read_title(cursor: &mut Cursor<'a>, top: &mut Top<'a>) -> Result<Self, Trouble> {
+        let mut title = None;
+        top.walk(cursor, |cursor, key| {
+            match key {
+                "summary" | "aiTitle" | "customTitle" | "title" => {
+                    title = cursor.value()?.optional_text()?;
+                }
+                _ => return Ok(Taken::No),
+            }
+            Ok(Taken::Yes)
+        })?;
+        Ok(Self::Title(title))
+    }
+
+    fn read_cost(cursor: &mut Cursor<'a>, top: &mut Top<'a>) -> Result<Self, Trouble> {
+        let mut cost = None;
+        top.walk(cursor, |cursor, key| {
+            if key != "totalCostUSD" {
+                return Ok(Taken::No);
+            }
+            cost = cursor.value()?.optional_number()?;
+            Ok(Taken::Yes)
+        })?;
+        Ok(Self::CostState(cost))
+    }
+}
+
+impl<'a> QueueOperation<'a> {
+    fn read(cursor: &mut Cursor<'a>, top: &mut Top<'a>) -> Result<Self, Trouble> {
+        let mut this = Self::default();
+        top.walk(cursor, |cursor, key| {
+            match key {
+                "operation" => this.operation = cursor.value()?.optional_text()?,
+                "content" => this.content = cursor.value()?.optional_raw(),
+                _ => return Ok(Taken::No),
+            }
+            Ok(Taken::Yes)
+        })?;
+        Ok(this)
+    }
+}
+
+impl<'a> Progress<'a> {
+    fn read(cursor: &mut Cursor<'a>, top: &mut Top<'a>) -> Result<Self, Trouble> {
+        let mut this = Self::default();
+        top.walk(cursor, |cursor, key| {
+            match key {
+                "data" => {
+                    this.name = cursor.value()?.raw().get("type").and_then(Raw::text);
+                }
+                "toolUseID" => this.tool_use_id = cursor.value()?.text_if_string(),
+                _ => return Ok(Taken::No),
+            }
+            Ok(Taken::Yes)
+        })?;
+        Ok(this)
+    }
+}

@@ -1,0 +1,178 @@
+//! Remarks beside the conversation.
+
+use super::{Fault, Taken, Top};
+use crate::json::{Cursor, Raw, Text, Trouble};
+
+/// A remark beside the conversation.
+#[derive(Clone, Debug)]
+pub enum Signal<'a> {
+    /// `rate_limit_event`: how much of the plan is used.
+    RateLimit(RateLimit<'a>),
+    /// `tool_progress`: a call is still running.
+    ToolProgress(ToolProgress<'a>),
+    /// `tool_use_summary`: several calls in a sentence.
+    ToolUseSummary(Option<Text<'a>>),
+    /// `prompt_suggestion`: what to ask next.
+    PromptSuggestion(Option<Text<'a>>),
+    /// `command_lifecycle`: where a prompt stands.
+    CommandLifecycle(CommandLifecycle<'a>),
+    /// `conversation_reset`: the session goes on under this id, with nothing remembered.
+    ConversationReset(Option<Text<'a>>),
+    /// The flat dialect's `permission_request`: it has no id, so the stream cannot answer it.
+    PermissionPrompt(PermissionPrompt<'a>),
+    /// The flat dialect's `error`.
+    Error(Fault<'a>),
+    /// A known type that nothing here decides on.
+    Other,
+}
+
+/// How much of the plan is used.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RateLimit<'a> {
+    /// `allowed`, `allowed_warning`, `rejected`.
+    pub status: Option<Text<'a>>,
+    /// Which window: `five_hour`, `seven_day`, ….
+    pub window: Option<Text<'a>>,
+    /// When it begins anew, in seconds since 1970.
+    pub resets_at: Option<f64>,
+    /// The part that is used.
+    pub utilization: Option<f64>,
+}
+
+/// A call is still running.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ToolProgress<'a> {
+    /// The call.
+    pub tool_use_id: Option<Text<'a>>,
+    /// The tool.
+    pub tool_name: Option<Text<'a>>,
+    /// For how long.
+    pub elapsed_seconds: Option<f64>,
+}
+
+/// Where a prompt stands.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CommandLifecycle<'a> {
+    /// The id the prompt was sent with.
+    pub command_uuid: Option<Text<'a>>,
+    /// `queued`, `started`, `completed`, `cancelled`, ….
+    pub state: Option<Text<'a>>,
+}
+
+/// Somebody has to allow something, by other means than the stream.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PermissionPrompt<'a> {
+    /// The question.
+    pub prompt: Option<Text<'a>>,
+    /// What else is known of it.
+    pub metadata: Option<Raw<'a>>,
+}
+
+impl<'a> Signal<'a> {
+    /// A known type of which only the envelope matters.
+    pub(crate) fn read_other(cursor: &mut Cursor<'a>, top: &mut Top<'a>) -> Result<Self, Trouble> {
+        top.walk(cursor, |_, _| Ok(Taken::No))?;
+        Ok(Self::Other)
+    }
+
+    /// The one text a simple signal carries, under `wanted`.
+    pub(crate) fn read_text(
+        cursor: &mut Cursor<'a>,
+        top: &mut Top<'a>,
+        wanted: &str,
+    ) -> Result<Option<Text<'a>>, Trouble> {
+        let mut text = None;
+        top.walk(cursor, |cursor, key| {
+            if key != wanted {
+                return Ok(Taken::No);
+            }
+            text = cursor.value()?.optional_text()?;
+            Ok(Taken::Yes)
+        })?;
+        Ok(text)
+    }
+
+    pub(crate) fn read_error(cursor: &mut Cursor<'a>, top: &mut Top<'a>) -> Result<Self, Trouble> {
+        let mut fault = Fault::default();
+        top.walk(cursor, |cursor, key| {
+            match key {
+                "error" => fault = Fault::read(cursor)?.unwrap_or_default(),
+                "message" => fault.message = cursor.value()?.text_if_string(),
+                _ => return Ok(Taken::No),
+            }
+            Ok(Taken::Yes)
+        })?;
+        Ok(Self::Error(fault))
+    }
+}
+
+impl<'a> RateLimit<'a> {
+    pub(crate) fn read(cursor: &mut Cursor<'a>, top: &mut Top<'a>) -> Result<Self, Trouble> {
+        let mut this = Self::default();
+        top.walk(cursor, |cursor, key| {
+            if key != "rate_limit_info" {
+                return Ok(Taken::No);
+            }
+            cursor.fields(|cursor, key| {
+                match key {
+                    "status" => this.status = cursor.value()?.optional_text()?,
+                    "rateLimitType" => this.window = cursor.value()?.optional_text()?,
+                    "resetsAt" => this.resets_at = cursor.value()?.raw().number(),
+                    "utilization" => this.utilization = cursor.value()?.optional_number()?,
+                    _ => cursor.skip()?,
+                }
+                Ok(())
+            })?;
+            Ok(Taken::Yes)
+        })?;
+        Ok(this)
+    }
+}
+
+impl<'a> ToolProgress<'a> {
+    pub(crate) fn read(cursor: &mut Cursor<'a>, top: &mut Top<'a>) -> Result<Self, Trouble> {
+        let mut this = Self::default();
+        top.walk(cursor, |cursor, key| {
+            match key {
+                "tool_use_id" => this.tool_use_id = cursor.value()?.optional_text()?,
+                "tool_name" => this.tool_name = cursor.value()?.optional_text()?,
+                "elapsed_time_seconds" => {
+                    this.elapsed_seconds = cursor.value()?.optional_number()?;
+                }
+                _ => return Ok(Taken::No),
+            }
+            Ok(Taken::Yes)
+        })?;
+        Ok(this)
+    }
+}
+
+impl<'a> CommandLifecycle<'a> {
+    pub(crate) fn read(cursor: &mut Cursor<'a>, top: &mut Top<'a>) -> Result<Self, Trouble> {
+        let mut this = Self::default();
+        top.walk(cursor, |cursor, key| {
+            match key {
+                "command_uuid" => this.command_uuid = cursor.value()?.optional_text()?,
+                "state" => this.state = cursor.value()?.optional_text()?,
+                _ => return Ok(Taken::No),
+            }
+            Ok(Taken::Yes)
+        })?;
+        Ok(this)
+    }
+}
+
+impl<'a> PermissionPrompt<'a> {
+    pub(crate) fn read(cursor: &mut Cursor<'a>, top: &mut Top<'a>) -> Result<Self, Trouble> {
+        let mut this = Self::default();
+        top.walk(cursor, |cursor, key| {
+            match key {
+                "prompt" => this.prompt = cursor.value()?.optional_text()?,
+                "metadata" => this.metadata = cursor.value()?.optional_raw(),
+                _ => return Ok(Taken::No),
+            }
+            Ok(Taken::Yes)
+        })?;
+        Ok(this)
+    }
+}

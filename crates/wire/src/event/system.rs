@@ -1,0 +1,396 @@
+//! `system` lines other than `init`: what the CLI says about itself.
+
+use super::{Fault, Taken, Top};
+use crate::json::{Cursor, Misfit, Raw, Text, Trouble};
+use crate::names;
+
+/// A `system` line.
+#[derive(Clone, Debug)]
+pub enum System<'a> {
+    /// `status`: what the CLI is busy with, or its new permission mode.
+    Status(Status<'a>),
+    /// `compact_boundary`: the history before it was summarised.
+    CompactBoundary(CompactBoundary<'a>),
+    /// `api_retry`, and `api_error` in session files: the API failed and is asked again.
+    ApiRetry(ApiRetry<'a>),
+    /// `session_state_changed`.
+    SessionState(SessionState<'a>),
+    /// `task_started`, `task_progress`, `task_updated`, `task_notification`.
+    Task(Task<'a>),
+    /// `thinking_tokens`: how much was thought so far.
+    ThinkingTokens(ThinkingTokens),
+    /// `permission_denied`: a call was refused without anybody being asked.
+    PermissionDenied(PermissionDenied<'a>),
+    /// `hook_started`, `hook_progress`, `hook_response`.
+    Hook(Hook<'a>),
+    /// Something to show a person: `informational`, `notification`, `local_command_output`, ….
+    Notice(Notice<'a>),
+    /// A known subtype that nothing here decides on, or none at all.
+    Other,
+}
+
+/// What the CLI is busy with.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Status<'a> {
+    /// `requesting`, `compacting`, or nothing.
+    pub status: Option<Text<'a>>,
+    /// The permission mode from here on.
+    pub permission_mode: Option<Text<'a>>,
+    /// How a compaction went.
+    pub compact_result: Option<Text<'a>>,
+}
+
+/// The history before this line was summarised.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CompactBoundary<'a> {
+    /// `manual` or `auto`.
+    pub trigger: Option<Text<'a>>,
+    /// Tokens of context before.
+    pub pre_tokens: Option<u64>,
+    /// Tokens of context after.
+    pub post_tokens: Option<u64>,
+}
+
+/// The API failed and will be asked again.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ApiRetry<'a> {
+    /// Which attempt failed, from 1 on.
+    pub attempt: Option<u64>,
+    /// How many there will be.
+    pub max_retries: Option<u64>,
+    /// Milliseconds until the next; a fraction in 2.1.197.
+    pub retry_delay_ms: Option<f64>,
+    /// The HTTP status, where there was one.
+    pub error_status: Option<u64>,
+    /// What went wrong.
+    pub error: Option<Fault<'a>>,
+}
+
+/// Whether the session works.
+#[derive(Clone, Copy, Debug)]
+pub struct SessionState<'a> {
+    /// `idle`, `running` or `requires_action`.
+    pub state: Text<'a>,
+}
+
+/// News of a task: a sub-agent or a shell in the background.
+#[derive(Clone, Copy, Debug)]
+pub struct Task<'a> {
+    /// Which news.
+    pub phase: TaskPhase,
+    /// The task.
+    pub task_id: Option<Text<'a>>,
+    /// The call that began it.
+    pub tool_use_id: Option<Text<'a>>,
+    /// What it is for.
+    pub description: Option<Text<'a>>,
+    /// `completed`, `failed`, `stopped`, `killed`, ….
+    pub status: Option<Text<'a>>,
+    /// What came of it.
+    pub summary: Option<Text<'a>>,
+}
+
+/// Where a [`Task`] stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TaskPhase {
+    /// It began.
+    Started,
+    /// It goes on.
+    Progress,
+    /// Something about it changed.
+    Updated,
+    /// It ended, and the model is told.
+    Notification,
+}
+
+/// How much the model has thought about the running message.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ThinkingTokens {
+    /// Tokens, estimated.
+    pub estimated_tokens: Option<u64>,
+}
+
+/// A call was refused without anybody being asked.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PermissionDenied<'a> {
+    /// The tool.
+    pub tool_name: Option<Text<'a>>,
+    /// The call.
+    pub tool_use_id: Option<Text<'a>>,
+    /// What the model was told.
+    pub message: Option<Text<'a>>,
+}
+
+/// News of a hook.
+#[derive(Clone, Copy, Debug)]
+pub struct Hook<'a> {
+    /// Which news.
+    pub phase: HookPhase,
+    /// The run of the hook; the same in all of its lines.
+    pub hook_id: Option<Text<'a>>,
+    /// The hook.
+    pub hook_name: Option<Text<'a>>,
+    /// What it hooks into.
+    pub hook_event: Option<Text<'a>>,
+    /// What it printed.
+    pub output: Option<Text<'a>>,
+    /// What it exited with.
+    pub exit_code: Option<f64>,
+    /// `success`, `error` or `cancelled`.
+    pub outcome: Option<Text<'a>>,
+}
+
+/// Where a [`Hook`] stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HookPhase {
+    /// It began.
+    Started,
+    /// It printed something.
+    Progress,
+    /// It ended.
+    Response,
+}
+
+/// Something to show a person.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Notice<'a> {
+    /// What it says.
+    pub text: Option<Text<'a>>,
+    /// How much it matters: `info`, `warning`, `high`, ….
+    pub level: Option<Text<'a>>,
+}
+
+impl<'a> System<'a> {
+    /// Reads a `system` line; nothing where its subtype is not known.
+    pub(crate) fn read(
+        cursor: &mut Cursor<'a>,
+        top: &mut Top<'a>,
+    ) -> Result<Option<Self>, Trouble> {
+        let Some(subtype) = top.kind.subtype else {
+            top.walk(cursor, |_, _| Ok(Taken::No))?;
+            return Ok(Some(Self::Other));
+        };
+        let this = match &*subtype.decode() {
+            "status" => Self::Status(Status::read(cursor, top)?),
+            "compact_boundary" => Self::CompactBoundary(CompactBoundary::read(cursor, top)?),
+            "api_retry" | "api_error" => Self::ApiRetry(ApiRetry::read(cursor, top)?),
+            "session_state_changed" => Self::SessionState(SessionState::read(cursor, top)?),
+            "task_started" => Self::Task(Task::read(cursor, top, TaskPhase::Started)?),
+            "task_progress" => Self::Task(Task::read(cursor, top, TaskPhase::Progress)?),
+            "task_updated" => Self::Task(Task::read(cursor, top, TaskPhase::Updated)?),
+            "task_notification" => Self::Task(Task::read(cursor, top, TaskPhase::Notification)?),
+            "thinking_tokens" => Self::ThinkingTokens(ThinkingTokens::read(cursor, top)?),
+            "permission_denied" => Self::PermissionDenied(PermissionDenied::read(cursor, top)?),
+            "hook_started" => Self::Hook(Hook::read(cursor, top, HookPhase::Started)?),
+            "hook_progress" => Self::Hook(Hook::read(cursor, top, HookPhase::Progress)?),
+            "hook_response" => Self::Hook(Hook::read(cursor, top, HookPhase::Response)?),
+            "informational"
+            | "notification"
+            | "local_command_output"
+            | "local_command"
+            | "model_fallback"
+            | "model_consent_fallback"
+            | "model_refusal_fallback"
+            | "model_refusal_no_fallback" => Self::Notice(Notice::read(cursor, top)?),
+            name if names::SYSTEM.contains(&name) => {
+                top.walk(cursor, |_, _| Ok(Taken::No))?;
+                Self::Other
+            }
+            _ => {
+                top.pass(cursor)?;
+                return Ok(None);
+            }
+        };
+        Ok(Some(this))
+    }
+}
+
+impl<'a> Status<'a> {
+    fn read(cursor: &mut Cursor<'a>, top: &mut Top<'a>) -> Result<Self, Trouble> {
+        let mut this = Self::default();
+        top.walk(cursor, |cursor, key| {
+            let field = match key {
+                "status" => &mut this.status,
+                "permissionMode" => &mut this.permission_mode,
+                "compact_result" => &mut this.compact_result,
+                _ => return Ok(Taken::No),
+            };
+            *field = cursor.value()?.optional_text()?;
+            Ok(Taken::Yes)
+        })?;
+        Ok(this)
+    }
+}
+
+impl<'a> CompactBoundary<'a> {
+    fn read(cursor: &mut Cursor<'a>, top: &mut Top<'a>) -> Result<Self, Trouble> {
+        let mut this = Self::default();
+        top.walk(cursor, |cursor, key| {
+            match key {
+                "compact_metadata" | "compactMetadata" => cursor.fields(|cursor, key| {
+                    match key {
+                        "trigger" => this.trigger = cursor.value()?.optional_text()?,
+                        "pre_tokens" | "preTokens" => {
+                            this.pre_tokens = cursor.value()?.optional_count()?;
+                        }
+                        "post_tokens" | "postTokens" => {
+                            this.post_tokens = cursor.value()?.optional_count()?;
+                        }
+                        _ => cursor.skip()?,
+                    }
+                    Ok(())
+                })?,
+                _ => return Ok(Taken::No),
+            }
+            Ok(Taken::Yes)
+        })?;
+        Ok(this)
+    }
+}
+
+impl<'a> ApiRetry<'a> {
+    fn read(cursor: &mut Cursor<'a>, top: &mut Top<'a>) -> Result<Self, Trouble> {
+        let mut this = Self::default();
+        top.walk(cursor, |cursor, key| {
+            match key {
+                "attempt" | "retryAttempt" | "retry_attempt" => {
+                    this.attempt = cursor.value()?.optional_count()?;
+                }
+                "max_retries" | "maxRetries" => {
+                    this.max_retries = cursor.value()?.optional_count()?;
+                }
+                "retry_delay_ms" | "retryInMs" | "retry_in_ms" => {
+                    this.retry_delay_ms = cursor.value()?.optional_number()?;
+                }
+                "error_status" => this.error_status = cursor.value()?.optional_count()?,
+                "error" => this.error = Fault::read(cursor)?,
+                _ => return Ok(Taken::No),
+            }
+            Ok(Taken::Yes)
+        })?;
+        Ok(this)
+    }
+}
+
+impl<'a> SessionState<'a> {
+    fn read(cursor: &mut Cursor<'a>, top: &mut Top<'a>) -> Result<Self, Trouble> {
+        let mut state = None;
+        top.walk(cursor, |cursor, key| {
+            if !matches!(key, "state" | "session_state") {
+                return Ok(Taken::No);
+            }
+            state = Some(cursor.value()?.text()?);
+            Ok(Taken::Yes)
+        })?;
+        Ok(Self { state: state.ok_or_else(|| Misfit::missing("state"))? })
+    }
+}
+
+impl<'a> Task<'a> {
+    fn read(cursor: &mut Cursor<'a>, top: &mut Top<'a>, phase: TaskPhase) -> Result<Self, Trouble> {
+        let mut this = Self {
+            phase,
+            task_id: None,
+            tool_use_id: None,
+            description: None,
+            status: None,
+            summary: None,
+        };
+        top.walk(cursor, |cursor, key| {
+            let field = match key {
+                "task_id" => &mut this.task_id,
+                "tool_use_id" => &mut this.tool_use_id,
+                "description" => &mut this.description,
+                "status" => &mut this.status,
+                "summary" => &mut this.summary,
+                "patch" => {
+                    let patch = cursor.value()?.optional_object()?;
+                    this.status = patch.and_then(|it| it.get("status")).and_then(Raw::text);
+                    return Ok(Taken::Yes);
+                }
+                _ => return Ok(Taken::No),
+            };
+            *field = cursor.value()?.optional_text()?;
+            Ok(Taken::Yes)
+        })?;
+        Ok(this)
+    }
+}
+
+impl ThinkingTokens {
+    fn read<'a>(cursor: &mut Cursor<'a>, top: &mut Top<'a>) -> Result<Self, Trouble> {
+        let mut this = Self::default();
+        top.walk(cursor, |cursor, key| {
+            if key != "estimated_tokens" {
+                return Ok(Taken::No);
+            }
+            this.estimated_tokens = cursor.value()?.optional_count()?;
+            Ok(Taken::Yes)
+        })?;
+        Ok(this)
+    }
+}
+
+impl<'a> PermissionDenied<'a> {
+    fn read(cursor: &mut Cursor<'a>, top: &mut Top<'a>) -> Result<Self, Trouble> {
+        let mut this = Self::default();
+        top.walk(cursor, |cursor, key| {
+            let field = match key {
+                "tool_name" => &mut this.tool_name,
+                "tool_use_id" => &mut this.tool_use_id,
+                "message" => &mut this.message,
+                _ => return Ok(Taken::No),
+            };
+            *field = cursor.value()?.optional_text()?;
+            Ok(Taken::Yes)
+        })?;
+        Ok(this)
+    }
+}
+
+impl<'a> Hook<'a> {
+    fn read(cursor: &mut Cursor<'a>, top: &mut Top<'a>, phase: HookPhase) -> Result<Self, Trouble> {
+        let mut this = Self {
+            phase,
+            hook_id: None,
+            hook_name: None,
+            hook_event: None,
+            output: None,
+            exit_code: None,
+            outcome: None,
+        };
+        top.walk(cursor, |cursor, key| {
+            let field = match key {
+                "hook_id" => &mut this.hook_id,
+                "hook_name" => &mut this.hook_name,
+                "hook_event" => &mut this.hook_event,
+                "output" => &mut this.output,
+                "outcome" => &mut this.outcome,
+                "exit_code" => {
+                    this.exit_code = cursor.value()?.optional_number()?;
+                    return Ok(Taken::Yes);
+                }
+                _ => return Ok(Taken::No),
+            };
+            *field = cursor.value()?.optional_text()?;
+            Ok(Taken::Yes)
+        })?;
+        Ok(this)
+    }
+}
+
+impl<'a> Notice<'a> {
+    fn read(cursor: &mut Cursor<'a>, top: &mut Top<'a>) -> Result<Self, Trouble> {
+        let mut this = Self::default();
+        top.walk(cursor, |cursor, key| {
+            let field = match key {
+                "content" | "text" => &mut this.text,
+                "level" | "priority" => &mut this.level,
+                _ => return Ok(Taken::No),
+            };
+            *field = cursor.value()?.optional_text()?;
+            Ok(Taken::Yes)
+        })?;
+        Ok(this)
+    }
+}

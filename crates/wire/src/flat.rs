@@ -1,0 +1,92 @@
+//! The flat dialect: events that stand by themselves, as early wrappers of the CLI wrote them.
+//!
+//! No CLI from 1.0.24 on prints these, but recordings and other agents' bridges do. They are read
+//! into the events the CLI prints today, so that nobody downstream knows the difference: a
+//! `tool_use` becomes a message with one call, a `tool_result` a message with one result, and a
+//! `text` a delta of the message being written.
+
+use crate::event::{
+    Assistant, Block, Body, Content, Delta, Init, Message, PermissionPrompt, Signal, Stream, Taken,
+    ToolResult, ToolUse, Top, User,
+};
+use crate::json::{Cursor, Misfit, Text, Trouble};
+use crate::line::Dialect;
+
+/// Reads an event of the flat dialect; nothing where `name` is none of its types.
+pub(crate) fn read<'a>(
+    cursor: &mut Cursor<'a>,
+    top: &mut Top<'a>,
+    name: &str,
+) -> Result<Option<(Body<'a>, Dialect)>, Trouble> {
+    let body = match name {
+        "session_start" => Body::Init(Init::read(cursor, top)?),
+        "text" => {
+            let text = Signal::read_text(cursor, top, "text")?;
+            let delta = Delta::Text(text.ok_or_else(|| Misfit::missing("text"))?);
+            Body::Stream(Stream::BlockDelta { index: 0, delta })
+        }
+        "tool_use" => tool_use(cursor, top)?,
+        "tool_result" => return tool_result(cursor, top).map(Some),
+        "permission_request" => {
+            Body::Signal(Signal::PermissionPrompt(PermissionPrompt::read(cursor, top)?))
+        }
+        "error" => Body::Signal(Signal::read_error(cursor, top)?),
+        _ => return Ok(None),
+    };
+    Ok(Some((body, Dialect::Flat)))
+}
+
+fn tool_use<'a>(cursor: &mut Cursor<'a>, top: &mut Top<'a>) -> Result<Body<'a>, Trouble> {
+    let (mut id, mut name, mut input) = (None, None, None);
+    top.walk(cursor, |cursor, key| {
+        match key {
+            "id" | "toolUseId" | "tool_use_id" => id = cursor.value()?.optional_text()?,
+            "toolName" | "name" | "tool_name" => name = cursor.value()?.optional_text()?,
+            "toolInput" | "input" | "tool_input" => input = cursor.value()?.optional_raw(),
+            _ => return Ok(Taken::No),
+        }
+        Ok(Taken::Yes)
+    })?;
+    let name = name.ok_or_else(|| Misfit::missing("toolName"))?;
+    Ok(Body::Assistant(Assistant {
+        message: message("assistant", Block::ToolUse(ToolUse { id, name, input })),
+        error: None,
+        api_error: false,
+        aborted: false,
+        request_id: None,
+    }))
+}
+
+fn tool_result<'a>(
+    cursor: &mut Cursor<'a>,
+    top: &mut Top<'a>,
+) -> Result<(Body<'a>, Dialect), Trouble> {
+    let (mut id, mut content, mut is_error) = (None, None, None);
+    let mut dialect = Dialect::LooseToolResult;
+    top.walk(cursor, |cursor, key| {
+        match key {
+            "toolUseId" => {
+                dialect = Dialect::Flat;
+                id = cursor.value()?.optional_text()?;
+            }
+            "tool_use_id" => id = cursor.value()?.optional_text()?,
+            "content" => content = cursor.value()?.optional_raw(),
+            "isError" | "is_error" => is_error = cursor.value()?.optional_bool()?,
+            _ => return Ok(Taken::No),
+        }
+        Ok(Taken::Yes)
+    })?;
+    let result = ToolResult { tool_use_id: id, content, is_error };
+    let user = User {
+        message: message("user", Block::ToolResult(result)),
+        tool_use_result: None,
+        replay: false,
+        synthetic: false,
+        priority: None,
+    };
+    Ok((Body::User(user), dialect))
+}
+
+fn message<'a>(role: &'static str, block: Block<'a>) -> Message<'a> {
+    Message { role: Some(Text::plain(role)), content: Content::one(block), ..Message::default() }
+}

@@ -1,0 +1,472 @@
+//! One strict walk over a line.
+//!
+//! A [`Cursor`] stands on a byte and either takes the value there or says what is wrong: not JSON,
+//! or JSON of another shape than expected. It takes no value twice, so a typed reading costs one
+//! pass, and a later duplicate of a key simply overwrites the earlier one, as everywhere else.
+
+use std::fmt;
+
+use super::nesting::Nesting;
+use super::raw::{Raw, Shape};
+use super::scan;
+use super::text::Text;
+
+/// Why a value could not be taken.
+pub(crate) enum Trouble {
+    /// The bytes are not JSON; where they stop being it does not matter.
+    NotJson,
+    /// JSON, but not of the shape expected.
+    Misfit(Box<Misfit>),
+    /// The line's `type` or `subtype` is not the one this reading began with.
+    Retyped,
+}
+
+/// A value of an unexpected shape, and where it stands.
+#[derive(Debug)]
+pub(crate) struct Misfit {
+    /// Keys from the value outwards.
+    path: Vec<String>,
+    expected: &'static str,
+    found: Option<Shape>,
+}
+
+impl Misfit {
+    fn new(expected: &'static str, found: Option<Shape>) -> Trouble {
+        Trouble::Misfit(Box::new(Self { path: Vec::new(), expected, found }))
+    }
+
+    /// `key` should be there and is not.
+    pub(crate) fn missing(key: &str) -> Trouble {
+        Self::new("a value", None).under(key)
+    }
+}
+
+impl fmt::Display for Misfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (depth, key) in self.path.iter().rev().enumerate() {
+            let dot = if depth == 0 || key.starts_with('[') { "" } else { "." };
+            write!(f, "{dot}{key}")?;
+        }
+        match self.found {
+            Some(found) => write!(f, ": expected {}, found {found}", self.expected),
+            None => f.write_str(": missing"),
+        }
+    }
+}
+
+impl Trouble {
+    /// Notes that the trouble lies inside `key`.
+    #[cold]
+    pub(crate) fn under(mut self, key: &str) -> Self {
+        if let Self::Misfit(misfit) = &mut self {
+            misfit.path.push(key.to_owned());
+        }
+        self
+    }
+}
+
+/// A value that was stepped over, its shape known and its syntax checked.
+#[derive(Clone, Copy)]
+pub(crate) struct Value<'a> {
+    raw: &'a str,
+    shape: Shape,
+    escaped: bool,
+}
+
+impl<'a> Value<'a> {
+    pub(crate) fn raw(self) -> Raw<'a> {
+        Raw::checked(self.raw)
+    }
+
+    pub(crate) fn misfit(self, expected: &'static str) -> Trouble {
+        Misfit::new(expected, Some(self.shape))
+    }
+
+    #[inline]
+    pub(crate) fn text(self) -> Result<Text<'a>, Trouble> {
+        self.optional_text()?.ok_or_else(|| self.misfit("a string"))
+    }
+
+    /// A string, or nothing for `null`.
+    #[inline]
+    pub(crate) fn optional_text(self) -> Result<Option<Text<'a>>, Trouble> {
+        match self.shape {
+            Shape::String => Ok(Some(self.as_text())),
+            Shape::Null => Ok(None),
+            _ => Err(self.misfit("a string")),
+        }
+    }
+
+    /// The string, where it is one.
+    pub(crate) fn text_if_string(self) -> Option<Text<'a>> {
+        (self.shape == Shape::String).then(|| self.as_text())
+    }
+
+    #[inline]
+    fn as_text(self) -> Text<'a> {
+        Text::checked(&self.raw[1..self.raw.len() - 1], self.escaped)
+    }
+
+    pub(crate) fn optional_bool(self) -> Result<Option<bool>, Trouble> {
+        match self.shape {
+            Shape::Bool => Ok(Some(self.raw == "true")),
+            Shape::Null => Ok(None),
+            _ => Err(self.misfit("true or false")),
+        }
+    }
+
+    /// A number as the nearest `f64`, or nothing for `null`.
+    pub(crate) fn optional_number(self) -> Result<Option<f64>, Trouble> {
+        match self.shape {
+            Shape::Number => Ok(self.raw.parse().ok()),
+            Shape::Null => Ok(None),
+            _ => Err(self.misfit("a number")),
+        }
+    }
+
+    /// A number of things: fractions are cut, what is below zero is zero.
+    pub(crate) fn optional_count(self) -> Result<Option<u64>, Trouble> {
+        match self.shape {
+            Shape::Number => Ok(Some(count(self.raw))),
+            Shape::Null => Ok(None),
+            _ => Err(self.misfit("a number")),
+        }
+    }
+
+    /// The value as it stands, or nothing for `null`.
+    pub(crate) fn optional_raw(self) -> Option<Raw<'a>> {
+        (self.shape != Shape::Null).then(|| self.raw())
+    }
+
+    /// The value as it stands if it is an object, nothing for `null`.
+    pub(crate) fn optional_object(self) -> Result<Option<Raw<'a>>, Trouble> {
+        match self.shape {
+            Shape::Object => Ok(Some(self.raw())),
+            Shape::Null => Ok(None),
+            _ => Err(self.misfit("an object")),
+        }
+    }
+
+    /// The value as it stands if it is an array, nothing for `null`.
+    pub(crate) fn optional_array(self) -> Result<Option<Raw<'a>>, Trouble> {
+        match self.shape {
+            Shape::Array => Ok(Some(self.raw())),
+            Shape::Null => Ok(None),
+            _ => Err(self.misfit("an array")),
+        }
+    }
+}
+
+fn count(number: &str) -> u64 {
+    number.parse().unwrap_or_else(|_| {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "`as` saturates, which is what a count that makes no sense should do"
+        )]
+        number.parse::<f64>().map_or(0, |float| float as u64)
+    })
+}
+
+/// A place in a line that is known to be UTF-8.
+#[derive(Clone)]
+pub(crate) struct Cursor<'a> {
+    line: &'a str,
+    at: usize,
+}
+
+impl<'a> Cursor<'a> {
+    pub(crate) fn new(line: &'a str) -> Self {
+        Self { line, at: 0 }
+    }
+
+    pub(crate) fn starting_at(line: &'a str, at: usize) -> Self {
+        Self { line, at }
+    }
+
+    /// How many bytes lie behind it.
+    pub(crate) fn position(&self) -> usize {
+        self.at
+    }
+
+    /// What lies between here and `end`, both of which stand around one checked value.
+    pub(crate) fn raw_up_to(&self, end: &Self) -> Raw<'a> {
+        Raw::checked(&self.line[self.at..end.at])
+    }
+
+    /// The byte under the cursor; NUL, which is no JSON, at the end.
+    #[inline]
+    pub(crate) fn byte(&self) -> u8 {
+        self.line.as_bytes().get(self.at).copied().unwrap_or(0)
+    }
+
+    #[inline]
+    pub(crate) fn at_end(&self) -> bool {
+        self.at >= self.line.len()
+    }
+
+    #[inline]
+    pub(crate) fn skip_space(&mut self) {
+        // The CLI writes none, so the first look usually ends it.
+        while self.byte() <= b' ' && matches!(self.byte(), b' ' | b'\t' | b'\n' | b'\r') {
+            self.at += 1;
+        }
+    }
+
+    /// Steps over `expected` if it is next.
+    #[inline]
+    pub(crate) fn eat(&mut self, expected: u8) -> bool {
+        let found = self.byte() == expected;
+        self.at += usize::from(found);
+        found
+    }
+
+    #[inline]
+    fn must(&mut self, expected: u8) -> Result<(), Trouble> {
+        if self.eat(expected) { Ok(()) } else { Err(Trouble::NotJson) }
+    }
+
+    /// Walks the object under the cursor; `visit` takes the value of each key in turn.
+    #[inline]
+    pub(crate) fn fields(
+        &mut self,
+        mut visit: impl FnMut(&mut Self, &str) -> Result<(), Trouble>,
+    ) -> Result<(), Trouble> {
+        self.must_stand_on(b'{', "an object")?;
+        self.skip_space();
+        if self.eat(b'}') {
+            return Ok(());
+        }
+        loop {
+            let key = self.key()?;
+            match key.plain_raw() {
+                Some(plain) => visit(self, plain).map_err(|trouble| trouble.under(plain))?,
+                None => {
+                    let key = key.decode();
+                    visit(self, &key).map_err(|trouble| trouble.under(&key))?;
+                }
+            }
+            self.skip_space();
+            if self.eat(b',') {
+                self.skip_space();
+                continue;
+            }
+            return self.must(b'}');
+        }
+    }
+
+    /// Walks the array under the cursor; `visit` takes each item in turn.
+    #[inline]
+    pub(crate) fn items(
+        &mut self,
+        mut visit: impl FnMut(&mut Self, usize) -> Result<(), Trouble>,
+    ) -> Result<(), Trouble> {
+        self.must_stand_on(b'[', "an array")?;
+        self.skip_space();
+        if self.eat(b']') {
+            return Ok(());
+        }
+        let mut index = 0;
+        loop {
+            visit(self, index).map_err(|trouble| trouble.under(&format!("[{index}]")))?;
+            index += 1;
+            self.skip_space();
+            if self.eat(b',') {
+                self.skip_space();
+                continue;
+            }
+            return self.must(b']');
+        }
+    }
+
+    fn must_stand_on(&mut self, open: u8, expected: &'static str) -> Result<(), Trouble> {
+        if self.eat(open) {
+            return Ok(());
+        }
+        Err(self.value()?.misfit(expected))
+    }
+
+    /// A key, its colon and the space around it.
+    #[inline]
+    pub(crate) fn key(&mut self) -> Result<Text<'a>, Trouble> {
+        self.must(b'"')?;
+        let key = self.string()?;
+        self.skip_space();
+        self.must(b':')?;
+        self.skip_space();
+        Ok(key)
+    }
+
+    /// The shape of the value under the cursor, judged by its first byte.
+    #[inline]
+    pub(crate) fn shape(&self) -> Result<Shape, Trouble> {
+        Shape::of_first(self.byte()).ok_or(Trouble::NotJson)
+    }
+
+    /// Takes the value under the cursor, whatever it is.
+    #[inline]
+    pub(crate) fn value(&mut self) -> Result<Value<'a>, Trouble> {
+        let start = self.at;
+        let shape = self.shape()?;
+        let escaped = self.skip_shape(shape)?;
+        Ok(Value { raw: &self.line[start..self.at], shape, escaped })
+    }
+
+    /// Steps over the value under the cursor.
+    #[inline]
+    pub(crate) fn skip(&mut self) -> Result<(), Trouble> {
+        let shape = self.shape()?;
+        self.skip_shape(shape).map(drop)
+    }
+
+    #[inline]
+    fn skip_shape(&mut self, shape: Shape) -> Result<bool, Trouble> {
+        match shape {
+            Shape::String => {
+                self.at += 1;
+                return self.skip_string();
+            }
+            Shape::Object | Shape::Array => self.skip_container()?,
+            Shape::Number => self.skip_number()?,
+            Shape::Bool if self.byte() == b't' => self.skip_word("true")?,
+            Shape::Bool => self.skip_word("false")?,
+            Shape::Null => self.skip_word("null")?,
+        }
+        Ok(false)
+    }
+
+    /// The string whose opening quote was just taken.
+    #[inline]
+    fn string(&mut self) -> Result<Text<'a>, Trouble> {
+        let start = self.at;
+        let escaped = self.skip_string()?;
+        Ok(Text::checked(&self.line[start..self.at - 1], escaped))
+    }
+
+    /// Steps behind the closing quote; says whether there were escapes.
+    #[inline]
+    fn skip_string(&mut self) -> Result<bool, Trouble> {
+        let bytes = self.line.as_bytes();
+        let mut escaped = false;
+        loop {
+            let found = scan::special(bytes, self.at).ok_or(Trouble::NotJson)?;
+            match bytes[found] {
+                b'"' => {
+                    self.at = found + 1;
+                    return Ok(escaped);
+                }
+                b'\\' => {
+                    escaped = true;
+                    self.at = found + escape_length(bytes, found).ok_or(Trouble::NotJson)?;
+                }
+                _ => return Err(Trouble::NotJson),
+            }
+        }
+    }
+
+    fn skip_word(&mut self, word: &str) -> Result<(), Trouble> {
+        let found = self.line.as_bytes()[self.at..].starts_with(word.as_bytes());
+        self.at += word.len();
+        if found { Ok(()) } else { Err(Trouble::NotJson) }
+    }
+
+    fn skip_number(&mut self) -> Result<(), Trouble> {
+        self.eat(b'-');
+        // A leading zero stands alone.
+        if !self.eat(b'0') {
+            self.skip_digits()?;
+        }
+        if self.eat(b'.') {
+            self.skip_digits()?;
+        }
+        if self.eat(b'e') || self.eat(b'E') {
+            if !self.eat(b'+') {
+                self.eat(b'-');
+            }
+            self.skip_digits()?;
+        }
+        Ok(())
+    }
+
+    /// At least one digit.
+    fn skip_digits(&mut self) -> Result<(), Trouble> {
+        let start = self.at;
+        while self.byte().is_ascii_digit() {
+            self.at += 1;
+        }
+        if self.at > start { Ok(()) } else { Err(Trouble::NotJson) }
+    }
+
+    /// Steps over an object or array without recursion.
+    fn skip_container(&mut self) -> Result<(), Trouble> {
+        let mut nesting = Nesting::default();
+        loop {
+            // At the start of a value.
+            match self.byte() {
+                b'{' => {
+                    self.at += 1;
+                    nesting.open(true);
+                    self.skip_space();
+                    if self.byte() != b'}' {
+                        self.key()?;
+                        continue;
+                    }
+                }
+                b'[' => {
+                    self.at += 1;
+                    nesting.open(false);
+                    self.skip_space();
+                    if self.byte() != b']' {
+                        continue;
+                    }
+                }
+                b'"' => {
+                    self.at += 1;
+                    self.skip_string()?;
+                }
+                b'-' | b'0'..=b'9' => self.skip_number()?,
+                b't' => self.skip_word("true")?,
+                b'f' => self.skip_word("false")?,
+                b'n' => self.skip_word("null")?,
+                _ => return Err(Trouble::NotJson),
+            }
+            // Behind a value, or before the bracket that closes an empty container.
+            loop {
+                self.skip_space();
+                match self.byte() {
+                    b',' => {
+                        self.at += 1;
+                        self.skip_space();
+                        if nesting.in_object() {
+                            self.key()?;
+                        }
+                        break;
+                    }
+                    bracket @ (b'}' | b']') => {
+                        self.at += 1;
+                        if !nesting.close(bracket == b'}') {
+                            return Err(Trouble::NotJson);
+                        }
+                        if nesting.is_empty() {
+                            return Ok(());
+                        }
+                    }
+                    _ => return Err(Trouble::NotJson),
+                }
+            }
+        }
+    }
+}
+
+/// The length of the escape whose backslash is at `at`, if it is one.
+#[inline]
+fn escape_length(bytes: &[u8], at: usize) -> Option<usize> {
+    match bytes.get(at + 1)? {
+        b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => Some(2),
+        b'u' => {
+            let digits = bytes.get(at + 2..at + 6)?;
+            digits.iter().all(u8::is_ascii_hexdigit).then_some(6)
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,183 @@
+//! JSON values that stay as they were written.
+
+use std::fmt;
+
+use super::cursor::Cursor;
+use super::text::Text;
+
+/// What a JSON value is, as its first byte tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// `{…}`
+    Object,
+    /// `[…]`
+    Array,
+    /// `"…"`
+    String,
+    /// `-1.5e3`
+    Number,
+    /// `true`, `false`
+    Bool,
+    /// `null`
+    Null,
+}
+
+impl Shape {
+    #[inline]
+    pub(crate) fn of_first(byte: u8) -> Option<Self> {
+        Some(match byte {
+            b'{' => Self::Object,
+            b'[' => Self::Array,
+            b'"' => Self::String,
+            b'-' | b'0'..=b'9' => Self::Number,
+            b't' | b'f' => Self::Bool,
+            b'n' => Self::Null,
+            _ => return None,
+        })
+    }
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Object => "an object",
+            Self::Array => "an array",
+            Self::String => "a string",
+            Self::Number => "a number",
+            Self::Bool => "true or false",
+            Self::Null => "null",
+        })
+    }
+}
+
+/// A JSON value exactly as the line has it: checked, borrowed, not interpreted.
+///
+/// What this crate gives no type to is still there as a `Raw`: tool inputs, structured results,
+/// lists of commands. Looking inside walks the text again, so take what you need once.
+///
+/// ```
+/// use towpath_wire::json::Raw;
+///
+/// let input = Raw::parse(r#"{"file_path":"src/main.rs","replace_all":false}"#).unwrap();
+/// assert_eq!(input.get("file_path").unwrap().text().unwrap(), "src/main.rs");
+/// assert!(input.get("offset").is_none());
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Raw<'a>(&'a str);
+
+impl<'a> Raw<'a> {
+    /// Checks that `text` is one JSON value, with nothing but space around it.
+    pub fn parse(text: &'a str) -> Option<Self> {
+        let mut cursor = Cursor::new(text);
+        cursor.skip_space();
+        let value = cursor.value().ok()?;
+        cursor.skip_space();
+        cursor.at_end().then(|| value.raw())
+    }
+
+    #[inline]
+    pub(crate) fn checked(text: &'a str) -> Self {
+        Self(text)
+    }
+
+    /// The value's text.
+    pub fn as_str(self) -> &'a str {
+        self.0
+    }
+
+    /// What sort of value it is.
+    pub fn shape(self) -> Shape {
+        Shape::of_first(self.0.as_bytes()[0]).unwrap_or(Shape::Null)
+    }
+
+    /// The string, where it is one.
+    pub fn text(self) -> Option<Text<'a>> {
+        Cursor::new(self.0).value().ok()?.text_if_string()
+    }
+
+    /// The number, where it is one, as the nearest `f64`.
+    pub fn number(self) -> Option<f64> {
+        (self.shape() == Shape::Number).then(|| self.0.parse().ok())?
+    }
+
+    /// The truth value, where it is one.
+    pub fn boolean(self) -> Option<bool> {
+        (self.shape() == Shape::Bool).then_some(self.0 == "true")
+    }
+
+    /// The value of `key` where this is an object that has it; of duplicates, the last.
+    pub fn get(self, key: &str) -> Option<Raw<'a>> {
+        self.fields().filter(|(name, _)| *name == *key).last().map(|(_, value)| value)
+    }
+
+    /// Keys and values in their order; none where this is no object.
+    pub fn fields(self) -> Fields<'a> {
+        Fields(Walk::into(self.0, Shape::Object))
+    }
+
+    /// Items in their order; none where this is no array.
+    pub fn items(self) -> Items<'a> {
+        Items(Walk::into(self.0, Shape::Array))
+    }
+}
+
+impl fmt::Debug for Raw<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl fmt::Display for Raw<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+/// A walk through a container whose text was checked before: it ends, it does not fail.
+#[derive(Clone)]
+struct Walk<'a> {
+    cursor: Cursor<'a>,
+    done: bool,
+}
+
+impl<'a> Walk<'a> {
+    fn into(text: &'a str, shape: Shape) -> Self {
+        let fits = Shape::of_first(text.as_bytes()[0]) == Some(shape);
+        Self { cursor: Cursor::starting_at(text, 1), done: !fits }
+    }
+
+    /// Steps to the next entry, over the comma before it.
+    fn advance(&mut self) -> Option<&mut Cursor<'a>> {
+        self.cursor.skip_space();
+        self.cursor.eat(b',');
+        self.cursor.skip_space();
+        self.done = self.done || matches!(self.cursor.byte(), b'}' | b']' | 0);
+        (!self.done).then_some(&mut self.cursor)
+    }
+}
+
+/// The keys and values of an object.
+#[derive(Clone)]
+pub struct Fields<'a>(Walk<'a>);
+
+impl<'a> Iterator for Fields<'a> {
+    type Item = (Text<'a>, Raw<'a>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let cursor = self.0.advance()?;
+        let key = cursor.key().ok()?;
+        Some((key, cursor.value().ok()?.raw()))
+    }
+}
+
+/// The items of an array.
+#[derive(Clone)]
+pub struct Items<'a>(Walk<'a>);
+
+impl<'a> Iterator for Items<'a> {
+    type Item = Raw<'a>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        Some(self.0.advance()?.value().ok()?.raw())
+    }
+}

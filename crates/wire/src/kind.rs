@@ -1,0 +1,179 @@
+//! What a line says it is.
+
+use std::fmt;
+
+use crate::json::{Text, skip_loosely, string_end_loosely};
+
+/// A line's `type`, with its `subtype` where it has one.
+///
+/// Written `type` or `type/subtype`, as in `assistant`, `system/init`, `control_request/interrupt`
+/// (a control message carries its subtype inside `request` or `response`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Kind<'a> {
+    /// The top-level `type`.
+    pub name: Text<'a>,
+    /// The `subtype`.
+    pub subtype: Option<Text<'a>>,
+}
+
+impl<'a> Kind<'a> {
+    pub(crate) fn new(name: Text<'a>) -> Self {
+        Self { name, subtype: None }
+    }
+
+    /// Finds the kind of a line that holds one event, without reading the rest of it.
+    ///
+    /// For lines that are passed on whatever they hold, this is several times cheaper than reading
+    /// them. It trusts the line to be JSON: on one that is, it says what a full reading says, with
+    /// the last of duplicate keys; on one that is not, it may say anything.
+    ///
+    /// ```
+    /// use towpath_wire::Kind;
+    ///
+    /// let kind = Kind::find(br#"{"uuid":"0","subtype":"init","type":"system"}"#).unwrap();
+    /// assert_eq!(kind.to_string(), "system/init");
+    /// ```
+    pub fn find(line: &'a [u8]) -> Option<Self> {
+        let (name, subtype) = find_in(line)?;
+        let inner = match name {
+            b"control_request" => envelope_subtype(line, b"request"),
+            b"control_response" => envelope_subtype(line, b"response"),
+            _ => None,
+        };
+        Some(Self { name: text(name)?, subtype: subtype.or(inner).and_then(text) })
+    }
+}
+
+impl fmt::Display for Kind<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.subtype {
+            Some(subtype) => write!(f, "{}/{}", self.name, subtype),
+            None => write!(f, "{}", self.name),
+        }
+    }
+}
+
+fn text(raw: &[u8]) -> Option<Text<'_>> {
+    let raw = std::str::from_utf8(raw).ok()?;
+    Some(Text::checked(raw, raw.contains('\\')))
+}
+
+/// The raw strings of `type` and `subtype` in the object that begins `bytes`.
+fn find_in(bytes: &[u8]) -> Option<(&[u8], Option<&[u8]>)> {
+    let mut name = None;
+    let mut subtype = None;
+    for_each_field(bytes, |key, value| {
+        let string = || value.strip_prefix(b"\"")?.strip_suffix(b"\"");
+        match key {
+            b"type" => name = string(),
+            b"subtype" => subtype = string(),
+            _ => {}
+        }
+    });
+    Some((name?, subtype))
+}
+
+fn envelope_subtype<'a>(line: &'a [u8], envelope: &[u8]) -> Option<&'a [u8]> {
+    let mut inner = None;
+    for_each_field(line, |key, value| {
+        if key == envelope {
+            inner = Some(value);
+        }
+    });
+    let mut subtype = None;
+    for_each_field(inner?, |key, value| {
+        if key == b"subtype" {
+            subtype = value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\""));
+        }
+    });
+    subtype
+}
+
+/// Visits the keys and values of the object that begins `bytes`, as they stand.
+#[inline]
+fn for_each_field<'a>(bytes: &'a [u8], mut visit: impl FnMut(&[u8], &'a [u8])) {
+    let Some(mut at) = bytes.iter().position(|&byte| byte == b'{').map(|open| open + 1) else {
+        return;
+    };
+    loop {
+        at = skip_to(bytes, at, b'"');
+        if at >= bytes.len() {
+            return;
+        }
+        let key_end = string_end_loosely(bytes, at + 1);
+        let key = bytes.get(at + 1..key_end - 1).unwrap_or_default();
+        at = skip_to(bytes, key_end, b':') + 1;
+        while matches!(bytes.get(at), Some(b' ' | b'\t' | b'\r')) {
+            at += 1;
+        }
+        let end = skip_loosely(bytes, at);
+        let value = bytes.get(at..end).unwrap_or_default().trim_ascii_end();
+        if key.contains(&b'\\') {
+            if let Some(key) = text(key) {
+                visit(key.decode().as_bytes(), value);
+            }
+        } else {
+            visit(key, value);
+        }
+        at = end;
+        match bytes.get(at) {
+            Some(b'}') | None => return,
+            Some(_) => {}
+        }
+    }
+}
+
+/// The next `wanted` byte, or the closing brace or end before it.
+#[inline]
+fn skip_to(bytes: &[u8], mut at: usize, wanted: u8) -> usize {
+    while let Some(&byte) = bytes.get(at) {
+        if byte == wanted {
+            return at;
+        }
+        if byte == b'}' {
+            break;
+        }
+        at += 1;
+    }
+    bytes.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Kind;
+
+    #[track_caller]
+    fn check(line: &str, kind: Option<&str>) {
+        assert_eq!(Kind::find(line.as_bytes()).map(|kind| kind.to_string()).as_deref(), kind);
+    }
+
+    #[test]
+    fn the_type_is_found_wherever_it_stands() {
+        check(r#"{"type":"assistant","message":{"type":"message"}}"#, Some("assistant"));
+        check(
+            r#"{"a":{"type":"x"},"b":["type","{"],"type":"result","subtype":"success"}"#,
+            Some("result/success"),
+        );
+        check(r#" { "type" : "user" , "n" : 1 } "#, Some("user"));
+        check(r#"{"n":1,"type":"user"}"#, Some("user"));
+        check(r#"{"type":"a","type":"b"}"#, Some("b"));
+        check(r#"{"t\u0079pe":"b"}"#, Some("b"));
+        check(
+            r#"{"type":"control_request","request":{"subtype":"interrupt"}}"#,
+            Some("control_request/interrupt"),
+        );
+        check(r#"{"text":"\"type\":\"no\"","type":"yes"}"#, Some("yes"));
+    }
+
+    #[test]
+    fn what_has_no_type_has_no_kind() {
+        check("", None);
+        check("plain text", None);
+        check("{}", None);
+        check(r#"{"type":5}"#, None);
+        check(r#"{"message":{"type":"message"}}"#, None);
+        check(r#"{"type"#, None);
+        check(r#"{"type":"#, None);
+        check(r#"{"type":"x"#, None);
+    }
+}

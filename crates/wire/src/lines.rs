@@ -1,0 +1,289 @@
+//! What a line of the stream holds: nearly always one object, sometimes several.
+//!
+//! Recordings put events behind `data: ` or a log's timestamp, several on a line, or a whole run
+//! into one array. They are found, and nothing else is: an object counts only where the text around
+//! it is no JSON string and nothing but objects follows to the end of the line.
+
+use memchr::memchr_iter;
+
+use crate::json::Cursor;
+use crate::line::{Dialect, Line, Noise, Reading};
+use crate::read::{Object, is_json, object_at};
+
+const BYTE_ORDER_MARK: char = '\u{feff}';
+
+/// How many places behind a prefix are tried: a log may have a brace or two of its own, and a line
+/// of a million braces must not cost a million looks.
+const PREFIX_ATTEMPTS: usize = 8;
+
+/// Reads a line, given without its newline.
+///
+/// There is always at least one [`Line`], and their bytes side by side are the line.
+///
+/// ```
+/// use towpath_wire::{Reading, read};
+///
+/// let line = read(br#"data: {"type":"system","subtype":"init","session_id":"s1"}"#)
+///     .next()
+///     .unwrap();
+/// let Reading::Event(event) = line.reading else { panic!() };
+/// assert_eq!(event.kind.to_string(), "system/init");
+/// assert_eq!(event.envelope.session_id.unwrap(), "s1");
+///
+/// let new = read(br#"{"type":"from_next_year"}"#).next().unwrap();
+/// assert!(matches!(new.reading, Reading::Unknown(_)));
+/// ```
+pub fn read(line: &[u8]) -> Lines<'_> {
+    Lines { bytes: line, text: "", at: 0, place: Place::Start }
+}
+
+/// The readings of one line.
+#[derive(Clone, Debug)]
+pub struct Lines<'a> {
+    bytes: &'a [u8],
+    /// The line once it is known to be UTF-8.
+    text: &'a str,
+    /// Where the next reading begins.
+    at: usize,
+    place: Place,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Start,
+    /// Behind an object that something follows.
+    Between,
+    /// The same, inside an array.
+    InArray,
+    Done,
+}
+
+impl<'a> Iterator for Lines<'a> {
+    type Item = Line<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Line<'a>> {
+        match self.place {
+            Place::Start => Some(self.first()),
+            Place::Between | Place::InArray => Some(self.following()),
+            Place::Done => None,
+        }
+    }
+}
+
+impl<'a> Lines<'a> {
+    fn first(&mut self) -> Line<'a> {
+        let Ok(text) = simdutf8::basic::from_utf8(self.bytes) else {
+            return self.rest_is(Noise::NotUtf8);
+        };
+        self.text = text;
+        let start = start_of(text);
+        match text.as_bytes().get(start) {
+            None => self.rest_is(Noise::Blank),
+            Some(b'{') => match object_at(text, start) {
+                Some(object) => self.found(object, Place::Between),
+                None => self.rest_is(Noise::NotJson),
+            },
+            Some(b'[') => self.first_in_array(start),
+            Some(_) => self.behind_prefix(start),
+        }
+    }
+
+    fn first_in_array(&mut self, start: usize) -> Line<'a> {
+        let mut cursor = Cursor::starting_at(self.text, start + 1);
+        cursor.skip_space();
+        match object_at(self.text, cursor.position()) {
+            Some(object) => self.found(object, Place::InArray),
+            // A log's `[timestamp]`, or an array of something else.
+            None => self.behind_prefix(start),
+        }
+    }
+
+    /// Looks for an object behind something else.
+    fn behind_prefix(&mut self, start: usize) -> Line<'a> {
+        let line = self.text.as_bytes();
+        let mut quotes = 0;
+        let mut counted = 0;
+        for open in memchr_iter(b'{', line).take(PREFIX_ATTEMPTS) {
+            quotes += memchr_iter(b'"', &line[counted..open]).count();
+            counted = open;
+            // Between quotes it is somebody's text, not an event.
+            if quotes % 2 == 1 {
+                continue;
+            }
+            if let Some(object) = object_at(self.text, open)
+                && !matches!(object.reading, Reading::Noise(_))
+                && only_objects_follow(self.text, object.end)
+            {
+                return self.found(object, Place::Between);
+            }
+        }
+        let json = is_json(&self.text[start..]);
+        self.rest_is(if json { Noise::Untyped } else { Noise::NotJson })
+    }
+
+    /// What stands behind an object that something follows.
+    fn following(&mut self) -> Line<'a> {
+        let mut cursor = Cursor::starting_at(self.text, self.at);
+        cursor.skip_space();
+        if cursor.eat(b',') {
+            cursor.skip_space();
+        }
+        match object_at(self.text, cursor.position()) {
+            Some(object) => self.found(object, self.place),
+            None => self.rest_is(Noise::NotJson),
+        }
+    }
+
+    /// Hands on an object, with the bytes since the last one, and those to the end if no more comes.
+    fn found(&mut self, object: Object<'a>, place: Place) -> Line<'a> {
+        let mut cursor = Cursor::starting_at(self.text, object.end);
+        cursor.skip_space();
+        if place == Place::InArray && cursor.eat(b']') {
+            cursor.skip_space();
+        }
+        let end = if cursor.at_end() {
+            self.place = Place::Done;
+            self.bytes.len()
+        } else {
+            self.place = place;
+            object.end
+        };
+        let bytes = &self.bytes[self.at..end];
+        self.at = end;
+        let dialect = match object.dialect {
+            Dialect::StreamJson if place == Place::InArray => Dialect::JsonArray,
+            dialect => dialect,
+        };
+        Line { bytes, dialect, reading: object.reading }
+    }
+
+    fn rest_is(&mut self, noise: Noise) -> Line<'a> {
+        self.place = Place::Done;
+        let bytes = &self.bytes[self.at..];
+        Line { bytes, dialect: Dialect::StreamJson, reading: Reading::Noise(noise) }
+    }
+}
+
+/// Where the line begins, behind a byte order mark and white space.
+#[inline]
+fn start_of(text: &str) -> usize {
+    if text.starts_with('{') {
+        return 0;
+    }
+    let behind_mark = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
+    text.len() - behind_mark.trim_ascii_start().len()
+}
+
+fn only_objects_follow(text: &str, end: usize) -> bool {
+    let mut cursor = Cursor::starting_at(text, end);
+    loop {
+        cursor.skip_space();
+        if cursor.at_end() {
+            return true;
+        }
+        if cursor.byte() != b'{' || cursor.skip().is_err() {
+            return false;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::read;
+    use crate::line::{Noise, Reading};
+
+    /// Each reading in a word, after checking that the bytes are all there.
+    #[track_caller]
+    fn check(line: impl AsRef<[u8]>, expected: &[&str]) {
+        let line = line.as_ref();
+        let lines: Vec<_> = read(line).collect();
+        let bytes: Vec<u8> = lines.iter().flat_map(|line| line.bytes).copied().collect();
+        assert_eq!(bytes, line);
+        let found: Vec<_> = lines
+            .iter()
+            .map(|line| match &line.reading {
+                Reading::Noise(noise) => format!("noise: {noise}"),
+                Reading::Event(event) => format!("{} {}", line.dialect.name(), event.kind),
+                Reading::Unknown(unknown) => format!("unknown {}", unknown.kind),
+                Reading::Mismatch(mismatch) => format!("mismatch {}", mismatch.kind),
+            })
+            .collect();
+        assert_eq!(found, expected);
+    }
+
+    const KEEP: &str = r#"{"type":"keep_alive"}"#;
+    const EVENT: &str = "stream-json keep_alive";
+
+    #[test]
+    fn an_object_is_found_alone_among_others_in_an_array_and_behind_a_prefix() {
+        check(KEEP, &[EVENT]);
+        check(format!(" \t{KEEP} \r"), &[EVENT]);
+        check(format!("\u{feff}{KEEP}"), &[EVENT]);
+        check(format!("{KEEP}{KEEP}"), &[EVENT, EVENT]);
+        check(format!("{KEEP} {KEEP}, {KEEP} "), &[EVENT, EVENT, EVENT]);
+        check(format!("[{KEEP}]"), &["json-array keep_alive"]);
+        check(format!(" [ {KEEP} , {KEEP} ] "), &["json-array keep_alive"; 2]);
+        check(format!("data: {KEEP}"), &[EVENT]);
+        check(format!(">>> {KEEP}{KEEP}"), &[EVENT, EVENT]);
+        check(format!("[2026-11-15T09:00:00Z INFO agent] {KEEP}"), &[EVENT]);
+        check(format!("time=\"09:00\" {{pid 4}} msg={KEEP}"), &[EVENT]);
+        check(format!("\u{1b}[2m09:00\u{1b}[0m {KEEP}\r"), &[EVENT]);
+    }
+
+    #[test]
+    fn text_inside_strings_is_never_an_event() {
+        check(format!("\"{KEEP}\""), &["noise: not JSON"]);
+        check(format!("he said \"see {KEEP}"), &["noise: not JSON"]);
+        check(format!("echo '{KEEP}' | claude"), &["noise: not JSON"]);
+        check(r#"{"type":"keep_alive","text":"{\"type\":\"result\"}"}"#, &[EVENT]);
+        check(format!(r#"{{"type":"assistant","text":"cut off {KEEP}"#), &["noise: not JSON"]);
+    }
+
+    #[test]
+    fn what_follows_an_event_and_is_none_is_noise_of_its_own() {
+        check(format!("{KEEP}garbage"), &[EVENT, "noise: not JSON"]);
+        check(format!("{KEEP}{{\"type\":"), &[EVENT, "noise: not JSON"]);
+        check(format!("[{KEEP},5]"), &["json-array keep_alive", "noise: not JSON"]);
+        check(format!("[{KEEP}"), &["json-array keep_alive"]);
+    }
+
+    #[test]
+    fn everything_else_is_noise_with_its_reason() {
+        check("", &["noise: blank"]);
+        check(" \t\r", &["noise: blank"]);
+        check("\u{feff}", &["noise: blank"]);
+        check("ok", &["noise: not JSON"]);
+        check("{", &["noise: not JSON"]);
+        check("{}", &["noise: JSON without a `type`"]);
+        check(r#"{"type":5}"#, &["noise: JSON without a `type`"]);
+        check("[1,2]", &["noise: JSON without a `type`"]);
+        check("[]", &["noise: JSON without a `type`"]);
+        check("42", &["noise: JSON without a `type`"]);
+        check("\"text\"", &["noise: JSON without a `type`"]);
+        check(b"{\"type\":\"\xff\"}", &["noise: not UTF-8"]);
+        check(b"\0", &["noise: not JSON"]);
+        check("{\"type\":\"a\nb\"}", &["noise: not JSON"]);
+        check("\u{1b}[?25h", &["noise: not JSON"]);
+    }
+
+    #[test]
+    fn a_line_of_a_million_braces_is_read_at_once() {
+        check("{".repeat(1_000_000), &["noise: not JSON"]);
+        check(format!("x{}", "{\"a\":".repeat(300_000)), &["noise: not JSON"]);
+        let deep = format!(
+            r#"{{"type":"keep_alive","deep":{}{}}}"#,
+            "[".repeat(100_000),
+            "]".repeat(100_000)
+        );
+        check(deep, &[EVENT]);
+    }
+
+    #[test]
+    fn there_is_one_reading_at_least() {
+        assert!(matches!(
+            read(b"").next().map(|line| line.reading),
+            Some(Reading::Noise(Noise::Blank))
+        ));
+    }
+}

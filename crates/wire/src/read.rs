@@ -1,0 +1,217 @@
+//! From bytes to readings.
+//!
+//! A line is read in one pass when its `type` comes first, as it does in all but a few: the pass
+//! begins with the kind in hand and finds out on the way if a later duplicate overrules it. Where
+//! the `type` stands elsewhere, the top of the object is walked once more to find it.
+
+use crate::event::{
+    Assistant, Body, CommandLifecycle, ControlCancel, ControlRequest, ControlResponse, Event, Init,
+    RateLimit, Record, Signal, Stream, System, ToolProgress, Top, TurnEnded, User,
+};
+use crate::flat;
+use crate::json::{Cursor, Raw, Text, Trouble};
+use crate::kind::Kind;
+use crate::line::{Dialect, Mismatch, Noise, Reading, Unknown};
+use crate::names;
+
+/// An object of the line, read, and where it ends.
+pub(crate) struct Object<'a> {
+    pub(crate) reading: Reading<'a>,
+    pub(crate) dialect: Dialect,
+    pub(crate) end: usize,
+}
+
+/// Reads the object that begins at `at`; nothing where the text there is no JSON object.
+pub(crate) fn object_at(line: &str, at: usize) -> Option<Object<'_>> {
+    let start = Cursor::starting_at(line, at);
+    let first_guess = kind_if_first(&start);
+    match first_guess {
+        Some(kind) => attempt(&start, kind),
+        None => attempt_with_search(&start),
+    }
+}
+
+/// The kind, if `type` is the first key and nothing more is needed.
+fn kind_if_first<'a>(start: &Cursor<'a>) -> Option<Kind<'a>> {
+    let mut cursor = start.clone();
+    if !cursor.eat(b'{') || cursor.key().ok()? != *"type" {
+        return None;
+    }
+    let name = cursor.value().ok()?.text_if_string()?;
+    if !has_subtype(name) {
+        return Some(Kind::new(name));
+    }
+    if !cursor.eat(b',') || cursor.key().ok()? != *"subtype" {
+        return None;
+    }
+    Some(Kind { name, subtype: Some(cursor.value().ok()?.text_if_string()?) })
+}
+
+/// The kind, wherever its keys stand; nothing where the object has none.
+fn kind_anywhere<'a>(start: &Cursor<'a>) -> Result<Option<Kind<'a>>, Trouble> {
+    let mut name = None;
+    let mut subtype = None;
+    start.clone().fields(|cursor, key| {
+        match key {
+            "type" => name = cursor.value()?.text_if_string(),
+            "subtype" => subtype = cursor.value()?.text_if_string(),
+            _ => cursor.skip()?,
+        }
+        Ok(())
+    })?;
+    Ok(name.map(|name| Kind { name, subtype: subtype.filter(|_| has_subtype(name)) }))
+}
+
+/// Whether the top-level `subtype` is part of what lines of this type are.
+fn has_subtype(name: Text<'_>) -> bool {
+    name == *"system" || name == *"result"
+}
+
+fn attempt_with_search<'a>(start: &Cursor<'a>) -> Option<Object<'a>> {
+    match kind_anywhere(start) {
+        Ok(Some(kind)) => attempt(start, kind),
+        Ok(None) => {
+            let mut cursor = start.clone();
+            cursor.skip().ok()?;
+            Some(Object {
+                reading: Reading::Noise(Noise::Untyped),
+                dialect: Dialect::StreamJson,
+                end: cursor.position(),
+            })
+        }
+        Err(_) => None,
+    }
+}
+
+fn attempt<'a>(start: &Cursor<'a>, kind: Kind<'a>) -> Option<Object<'a>> {
+    let mut cursor = start.clone();
+    let mut top = Top::new(kind);
+    match body(&mut cursor, &mut top) {
+        Ok(Some((body, dialect))) => Some(Object {
+            reading: Reading::Event(Event { kind: top.kind, envelope: top.envelope, body }),
+            dialect: if top.transcript_key && dialect == Dialect::StreamJson {
+                transcript_or_flat(&top)
+            } else {
+                dialect
+            },
+            end: cursor.position(),
+        }),
+        Ok(None) => Some(Object {
+            reading: Reading::Unknown(Unknown { kind: top.kind, object: start.raw_up_to(&cursor) }),
+            dialect: Dialect::StreamJson,
+            end: cursor.position(),
+        }),
+        Err(Trouble::Retyped) => attempt_with_search(start),
+        Err(Trouble::Misfit(misfit)) => {
+            let mut cursor = start.clone();
+            cursor.skip().ok()?;
+            let object = start.raw_up_to(&cursor);
+            let reason = misfit.to_string();
+            Some(Object {
+                reading: Reading::Mismatch(Mismatch { kind: top.kind, reason, object }),
+                dialect: Dialect::StreamJson,
+                end: cursor.position(),
+            })
+        }
+        Err(Trouble::NotJson) => None,
+    }
+}
+
+/// Session files and the flat dialect share `sessionId`; only the latter has a `result`.
+fn transcript_or_flat(top: &Top<'_>) -> Dialect {
+    if top.kind.name == *"result" { Dialect::Flat } else { Dialect::Transcript }
+}
+
+/// Reads what a line of the kind in `top` says; nothing where the kind is not known.
+fn body<'a>(
+    cursor: &mut Cursor<'a>,
+    top: &mut Top<'a>,
+) -> Result<Option<(Body<'a>, Dialect)>, Trouble> {
+    let name = top.kind.name;
+    let body = match &*name.decode() {
+        "stream_event" => Stream::read(cursor, top)?.map(Body::Stream),
+        "assistant" => Some(Body::Assistant(Assistant::read(cursor, top)?)),
+        "user" => Some(Body::User(User::read(cursor, top)?)),
+        "system" if top.kind.subtype.is_some_and(|subtype| subtype == *"init") => {
+            Some(Body::Init(Init::read(cursor, top)?))
+        }
+        "system" => System::read(cursor, top)?.map(Body::System),
+        "result" => Some(Body::TurnEnded(TurnEnded::read(cursor, top)?)),
+        "control_request" => ControlRequest::read(cursor, top)?.map(Body::ControlRequest),
+        "control_response" => ControlResponse::read(cursor, top)?.map(Body::ControlResponse),
+        "control_cancel_request" => Some(Body::ControlCancel(ControlCancel::read(cursor, top)?)),
+        name => match signal(cursor, top, name)? {
+            Some(signal) => Some(Body::Signal(signal)),
+            None if is_record(name) => {
+                let record = Record::read(cursor, top, name)?;
+                return Ok(Some((Body::Record(record), Dialect::Transcript)));
+            }
+            None if is_api_event(name) => {
+                let event = Stream::read_bare(cursor, top)?;
+                return Ok(event.map(|event| (Body::Stream(event), Dialect::ApiStream)));
+            }
+            None => match flat::read(cursor, top, name)? {
+                Some(found) => return Ok(Some(found)),
+                None => {
+                    unknown(cursor, top)?;
+                    None
+                }
+            },
+        },
+    };
+    Ok(body.map(|body| (body, Dialect::StreamJson)))
+}
+
+fn signal<'a>(
+    cursor: &mut Cursor<'a>,
+    top: &mut Top<'a>,
+    name: &str,
+) -> Result<Option<Signal<'a>>, Trouble> {
+    Ok(Some(match name {
+        "rate_limit_event" => Signal::RateLimit(RateLimit::read(cursor, top)?),
+        "tool_progress" => Signal::ToolProgress(ToolProgress::read(cursor, top)?),
+        "tool_use_summary" => Signal::ToolUseSummary(Signal::read_text(cursor, top, "summary")?),
+        "prompt_suggestion" => {
+            Signal::PromptSuggestion(Signal::read_text(cursor, top, "suggestion")?)
+        }
+        "command_lifecycle" => Signal::CommandLifecycle(CommandLifecycle::read(cursor, top)?),
+        "conversation_reset" => {
+            Signal::ConversationReset(Signal::read_text(cursor, top, "new_conversation_id")?)
+        }
+        name if names::SIGNALS.contains(&name) => Signal::read_other(cursor, top)?,
+        _ => return Ok(None),
+    }))
+}
+
+fn is_record(name: &str) -> bool {
+    matches!(
+        name,
+        "summary" | "ai-title" | "custom-title" | "queue-operation" | "progress" | "cost-state"
+    ) || names::RECORDS.contains(&name)
+}
+
+fn is_api_event(name: &str) -> bool {
+    matches!(
+        name,
+        "message_start"
+            | "message_delta"
+            | "message_stop"
+            | "content_block_start"
+            | "content_block_delta"
+            | "content_block_stop"
+            | "ping"
+    )
+}
+
+/// Steps over a line of an unknown type, noting the subtype it may have.
+fn unknown<'a>(cursor: &mut Cursor<'a>, top: &mut Top<'a>) -> Result<(), Trouble> {
+    let start = cursor.clone();
+    top.pass(cursor)?;
+    top.kind.subtype = start.raw_up_to(cursor).get("subtype").and_then(Raw::text);
+    Ok(())
+}
+
+/// Checks that a whole text is JSON, for lines that hold no object.
+pub(crate) fn is_json(text: &str) -> bool {
+    Raw::parse(text).is_some()
+}

@@ -1,0 +1,139 @@
+//! Pictures in prompts.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::ser::SerializeStruct as _;
+use serde::{Serialize, Serializer};
+use thiserror::Error;
+
+/// A picture the API accepts, its type told by its bytes.
+///
+/// A picture the API cannot decode poisons the conversation: every later turn sends it again and
+/// fails again. So what a browser or a chat calls `image/png` is believed only if it is one.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Image {
+    media_type: MediaType,
+    base64: String,
+}
+
+/// The types of picture the API accepts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MediaType {
+    /// `image/png`
+    Png,
+    /// `image/jpeg`
+    Jpeg,
+    /// `image/gif`
+    Gif,
+    /// `image/webp`
+    Webp,
+}
+
+/// Why a picture is not taken.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ImageError {
+    /// The bytes begin like none of the accepted types.
+    #[error("not a PNG, JPEG, GIF or WebP image")]
+    Unrecognised,
+    /// The bytes are of another type than was said.
+    #[error("declared as `{declared}`, but the bytes are `{}`", found.name())]
+    Mislabelled {
+        /// What was said.
+        declared: String,
+        /// What it is.
+        found: MediaType,
+    },
+}
+
+impl MediaType {
+    /// Its MIME name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Png => "image/png",
+            Self::Jpeg => "image/jpeg",
+            Self::Gif => "image/gif",
+            Self::Webp => "image/webp",
+        }
+    }
+
+    /// The type these bytes begin like.
+    pub fn of(bytes: &[u8]) -> Option<Self> {
+        Some(match bytes {
+            [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Self::Png,
+            [0xff, 0xd8, 0xff, ..] => Self::Jpeg,
+            [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Self::Gif,
+            [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Self::Webp,
+            _ => return None,
+        })
+    }
+}
+
+impl Image {
+    /// Takes a picture whose type nobody said.
+    pub fn new(bytes: &[u8]) -> Result<Self, ImageError> {
+        let media_type = MediaType::of(bytes).ok_or(ImageError::Unrecognised)?;
+        Ok(Self { media_type, base64: STANDARD.encode(bytes) })
+    }
+
+    /// Takes a picture that is said to be of a type.
+    pub fn declared(bytes: &[u8], media_type: &str) -> Result<Self, ImageError> {
+        let image = Self::new(bytes)?;
+        // Browsers and chats say both.
+        let declared = if media_type == "image/jpg" { "image/jpeg" } else { media_type };
+        if declared.eq_ignore_ascii_case(image.media_type.name()) {
+            Ok(image)
+        } else {
+            Err(ImageError::Mislabelled { declared: declared.to_owned(), found: image.media_type })
+        }
+    }
+
+    /// Its type.
+    pub fn media_type(&self) -> MediaType {
+        self.media_type
+    }
+}
+
+impl std::fmt::Debug for Image {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Image({}, {} base64 bytes)", self.media_type.name(), self.base64.len())
+    }
+}
+
+impl Serialize for Image {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut source = serializer.serialize_struct("source", 3)?;
+        source.serialize_field("type", "base64")?;
+        source.serialize_field("media_type", self.media_type.name())?;
+        source.serialize_field("data", &self.base64)?;
+        source.end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Image, ImageError, MediaType};
+
+    const GIF: &[u8] = b"GIF89a\x01\x00\x01\x00";
+
+    #[test]
+    fn the_bytes_tell_the_type() {
+        for (bytes, media_type) in [
+            (&b"\x89PNG\r\n\x1a\n...."[..], MediaType::Png),
+            (b"\xff\xd8\xff\xe0", MediaType::Jpeg),
+            (GIF, MediaType::Gif),
+            (b"RIFF\x10\x00\x00\x00WEBPVP8 ", MediaType::Webp),
+        ] {
+            assert_eq!(Image::new(bytes).unwrap().media_type(), media_type);
+            assert!(Image::declared(bytes, media_type.name()).is_ok());
+        }
+    }
+
+    #[test]
+    fn what_is_not_what_it_is_called_is_refused() {
+        assert_eq!(Image::new(b"<svg/>"), Err(ImageError::Unrecognised));
+        assert_eq!(Image::new(b"RIFF\x10\x00\x00\x00WAVE"), Err(ImageError::Unrecognised));
+        let error = Image::declared(GIF, "image/png").unwrap_err();
+        assert_eq!(error.to_string(), "declared as `image/png`, but the bytes are `image/gif`");
+        assert!(Image::declared(b"\xff\xd8\xff\xe0", "image/jpg").is_ok());
+    }
+}

@@ -1,0 +1,122 @@
+//! JSON objects that came from elsewhere and go into a line.
+
+use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
+use thiserror::Error;
+
+use crate::json::{Raw, Shape};
+
+/// A JSON object on one line: a tool's input, a hook's answer, settings.
+///
+/// What it holds is kept as it was written, duplicate keys and long numbers included; only white
+/// space between its parts goes, because a newline there would end the line too early.
+#[derive(Clone, Debug)]
+pub struct JsonObject(Box<RawValue>);
+
+/// The text is not one JSON object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("not a JSON object")]
+pub struct NotAnObject;
+
+impl JsonObject {
+    /// `{}`
+    pub fn empty() -> Self {
+        Self::written("{}".to_owned())
+    }
+
+    /// Checks a text.
+    pub fn parse(text: &str) -> Result<Self, NotAnObject> {
+        Raw::parse(text).ok_or(NotAnObject).and_then(Self::try_from)
+    }
+
+    /// An object of the given fields, in their order.
+    pub(super) fn of<'a>(fields: impl IntoIterator<Item = (String, Raw<'a>)>) -> Self {
+        let mut text = String::from("{");
+        for (key, value) in fields {
+            if text.len() > 1 {
+                text.push(',');
+            }
+            text.push_str(&serde_json::Value::String(key).to_string());
+            text.push(':');
+            push_compact(&mut text, value.as_str());
+        }
+        text.push('}');
+        Self::written(text)
+    }
+
+    /// The object's text, on one line.
+    pub fn as_str(&self) -> &str {
+        self.0.get()
+    }
+
+    /// The object, to look inside.
+    pub fn as_raw(&self) -> Raw<'_> {
+        Raw::checked(self.0.get())
+    }
+
+    fn written(text: String) -> Self {
+        // Checked by this crate's own reader, which accepts what `serde_json` accepts as syntax.
+        Self(RawValue::from_string(text).expect("checked JSON"))
+    }
+}
+
+impl TryFrom<Raw<'_>> for JsonObject {
+    type Error = NotAnObject;
+
+    fn try_from(raw: Raw<'_>) -> Result<Self, NotAnObject> {
+        if raw.shape() != Shape::Object {
+            return Err(NotAnObject);
+        }
+        let mut text = String::with_capacity(raw.as_str().len());
+        push_compact(&mut text, raw.as_str());
+        Ok(Self::written(text))
+    }
+}
+
+/// Appends checked JSON without the white space between its parts.
+fn push_compact(out: &mut String, json: &str) {
+    let mut in_string = false;
+    let mut escaped = false;
+    out.extend(json.chars().filter(|&char| {
+        if in_string {
+            (escaped, in_string) = (char == '\\' && !escaped, char != '"' || escaped);
+            return true;
+        }
+        in_string = char == '"';
+        !matches!(char, ' ' | '\t' | '\n' | '\r')
+    }));
+}
+
+impl PartialEq for JsonObject {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_str() == other.as_str()
+    }
+}
+
+impl Eq for JsonObject {}
+
+impl Serialize for JsonObject {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{JsonObject, NotAnObject};
+
+    #[test]
+    fn an_object_is_kept_as_written_on_one_line() {
+        let text =
+            "{ \"a\" :\n\t0.19243785000000002 ,\r\n \"a\":\"x \\\" \\\\\\u00e9 \\n\", \"b\":[ ] }";
+        let expected = "{\"a\":0.19243785000000002,\"a\":\"x \\\" \\\\\\u00e9 \\n\",\"b\":[]}";
+        assert_eq!(JsonObject::parse(text).unwrap().as_str(), expected);
+    }
+
+    #[test]
+    fn anything_else_is_refused() {
+        for text in ["", "null", "[]", "5", "\"{}\"", "{", "{}{}", "{\"a\":\"\n\"}"] {
+            assert_eq!(JsonObject::parse(text), Err(NotAnObject), "{text}");
+        }
+    }
+}
