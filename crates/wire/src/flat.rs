@@ -41,7 +41,7 @@ fn tool_use<'a>(cursor: &mut Cursor<'a>, top: &mut Top<'a>) -> Result<Body<'a>, 
     top.walk(cursor, |cursor, key| {
         match key {
             "id" | "toolUseId" | "tool_use_id" => id = cursor.value()?.optional_text()?,
-            "toolName" | "name" | "tool_name" => name = cursor.value()?.optional_text()?,
+            "toolName" | "tool_name" | "name" | "tool" => name = cursor.value()?.optional_text()?,
             "toolInput" | "input" | "tool_input" => input = cursor.value()?.optional_raw(),
             _ => return Ok(Taken::No),
         }

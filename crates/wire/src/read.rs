@@ -140,26 +140,33 @@ fn body<'a>(
         "control_request" => ControlRequest::read(cursor, top)?.map(Body::ControlRequest),
         "control_response" => ControlResponse::read(cursor, top)?.map(Body::ControlResponse),
         "control_cancel_request" => Some(Body::ControlCancel(ControlCancel::read(cursor, top)?)),
-        name => match signal(cursor, top, name)? {
-            Some(signal) => Some(Body::Signal(signal)),
-            None if is_record(name) => {
-                let record = Record::read(cursor, top, name)?;
-                return Ok(Some((Body::Record(record), Dialect::Transcript)));
-            }
-            None if is_api_event(name) => {
-                let event = Stream::read_bare(cursor, top)?;
-                return Ok(event.map(|event| (Body::Stream(event), Dialect::ApiStream)));
-            }
-            None => match flat::read(cursor, top, name)? {
-                Some(found) => return Ok(Some(found)),
-                None => {
-                    unknown(cursor, top)?;
-                    None
-                }
-            },
-        },
+        name => return beside_conversation(cursor, top, name),
     };
     Ok(body.map(|body| (body, Dialect::StreamJson)))
+}
+
+/// Reads the types that are no part of the conversation proper, or not in Claude Code's form.
+fn beside_conversation<'a>(
+    cursor: &mut Cursor<'a>,
+    top: &mut Top<'a>,
+    name: &str,
+) -> Result<Option<(Body<'a>, Dialect)>, Trouble> {
+    if let Some(signal) = signal(cursor, top, name)? {
+        return Ok(Some((Body::Signal(signal), Dialect::StreamJson)));
+    }
+    if is_record(name) {
+        let record = Record::read(cursor, top, name)?;
+        return Ok(Some((Body::Record(record), Dialect::Transcript)));
+    }
+    if is_api_event(name) {
+        let event = Stream::read_bare(cursor, top)?;
+        return Ok(event.map(|event| (Body::Stream(event), Dialect::ApiStream)));
+    }
+    let flat = flat::read(cursor, top, name)?;
+    if flat.is_none() {
+        unknown(cursor, top)?;
+    }
+    Ok(flat)
 }
 
 fn signal<'a>(

@@ -64,8 +64,8 @@ pub struct CanUseTool<'a> {
 /// own answers, so an id that was not asked is nothing to act on.
 #[derive(Clone, Debug)]
 pub struct ControlResponse<'a> {
-    /// The request it answers.
-    pub request_id: Text<'a>,
+    /// The request it answers; absent where the request had none.
+    pub request_id: Option<Text<'a>>,
     /// The answer.
     pub response: Response<'a>,
 }
@@ -239,15 +239,13 @@ impl<'a> ControlResponse<'a> {
             Ok(Taken::Yes)
         })?;
         whole.ok_or_else(|| Misfit::missing("response"))?;
-        let inside = |key| Misfit::missing(key).under("response");
-        let subtype = subtype.ok_or_else(|| inside("subtype"))?;
+        let subtype = subtype.ok_or_else(|| Misfit::missing("subtype").under("response"))?;
         top.kind = Kind { name: top.kind.name, subtype: Some(subtype) };
         let response = match &*subtype.decode() {
             "success" => Response::Success(payload),
             "error" => Response::Error(error),
             _ => return Ok(None),
         };
-        let request_id = request_id.ok_or_else(|| inside("request_id"))?;
         Ok(Some(Self { request_id, response }))
     }
 }

@@ -64,6 +64,7 @@ pub struct Content<'a> {
 impl<'a> Assistant<'a> {
     pub(crate) fn read(cursor: &mut Cursor<'a>, top: &mut Top<'a>) -> Result<Self, Trouble> {
         let mut message = None;
+        let mut usage = None;
         let mut this = Self {
             message: Message::default(),
             error: None,
@@ -76,6 +77,7 @@ impl<'a> Assistant<'a> {
                 "message" => message = Some(Message::read(cursor)?),
                 // Wrappers that flatten the message.
                 "content" => message = Some(Message::of(Content::read(cursor)?)),
+                "usage" => usage = Usage::read(cursor)?,
                 "error" => this.error = Fault::read(cursor)?,
                 "is_api_error_message" | "isApiErrorMessage" => {
                     this.api_error = cursor.value()?.optional_bool()?.unwrap_or(false);
@@ -86,7 +88,13 @@ impl<'a> Assistant<'a> {
             }
             Ok(Taken::Yes)
         })?;
-        this.message = message.ok_or_else(|| Misfit::missing("message"))?;
+        // A reply that failed may have no message at all.
+        let failed = this.error.is_some() || this.api_error;
+        this.message = match message {
+            Some(message) => message,
+            None if failed || usage.is_some() => Message { usage, ..Message::default() },
+            None => return Err(Misfit::missing("message")),
+        };
         Ok(this)
     }
 }
@@ -110,15 +118,19 @@ impl<'a> User<'a> {
                     this.tool_use_result = cursor.value()?.optional_raw();
                 }
                 "isReplay" => this.replay = flag()?,
-                "isSynthetic" => this.synthetic |= flag()?,
-                // What session files call it.
-                "isMeta" | "isCompactSummary" => this.synthetic |= flag()?,
+                // The last two are what session files call it.
+                "isSynthetic" | "isMeta" | "isCompactSummary" => this.synthetic |= flag()?,
                 "priority" => this.priority = cursor.value()?.optional_text()?,
                 _ => return Ok(Taken::No),
             }
             Ok(Taken::Yes)
         })?;
-        this.message = message.ok_or_else(|| Misfit::missing("message"))?;
+        this.message = match message {
+            Some(message) => message,
+            // Some versions leave it at the structured result.
+            None if this.tool_use_result.is_some() => Message::default(),
+            None => return Err(Misfit::missing("message")),
+        };
         Ok(this)
     }
 

@@ -47,7 +47,6 @@ pub struct Event<'a> {
 
 /// What an [`Event`] says.
 #[derive(Clone, Debug)]
-#[expect(clippy::large_enum_variant, reason = "a box would cost each text delta an allocation")]
 pub enum Body<'a> {
     /// A turn begins: `system/init`, and the flat dialect's `session_start`.
     Init(Init<'a>),
@@ -116,7 +115,7 @@ impl<'a> Event<'a> {
                 message
                     .content
                     .blocks()
-                    .filter_map(|block| block.unmodelled())
+                    .filter_map(Block::unmodelled)
                     .map(|name| named("content_block", name))
                     .collect()
             }

@@ -76,6 +76,8 @@ struct Parts<'a> {
 struct DeltaParts<'a> {
     name: Option<Text<'a>>,
     piece: Option<Text<'a>>,
+    /// What the piece's key says of it, for writers that leave out the `type`.
+    sort_of_piece: Option<&'static str>,
     stop_reason: Option<Text<'a>>,
 }
 
@@ -175,6 +177,12 @@ impl<'a> DeltaParts<'a> {
                 "type" => this.name = cursor.value()?.optional_text()?,
                 "text" | "thinking" | "signature" | "partial_json" => {
                     this.piece = cursor.value()?.optional_text()?;
+                    this.sort_of_piece = Some(match key {
+                        "text" => "text_delta",
+                        "thinking" => "thinking_delta",
+                        "signature" => "signature_delta",
+                        _ => "input_json_delta",
+                    });
                 }
                 "stop_reason" => this.stop_reason = cursor.value()?.optional_text()?,
                 _ => cursor.skip()?,
@@ -185,7 +193,8 @@ impl<'a> DeltaParts<'a> {
     }
 
     fn assemble(self) -> Result<Delta<'a>, Trouble> {
-        let name = self.name.ok_or_else(|| Misfit::missing("type"))?;
+        let name = self.name.or(self.sort_of_piece.map(Text::plain));
+        let name = name.ok_or_else(|| Misfit::missing("type"))?;
         let piece = self.piece.unwrap_or(Text::plain(""));
         let decoded: &str = &name.decode();
         Ok(match decoded {

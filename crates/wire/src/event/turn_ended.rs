@@ -73,21 +73,15 @@ pub struct Denial<'a> {
 impl<'a> TurnEnded<'a> {
     pub(crate) fn read(cursor: &mut Cursor<'a>, top: &mut Top<'a>) -> Result<Self, Trouble> {
         let mut this = Self { ending: top.kind.subtype.map(Ending::of), ..Self::default() };
-        let mut said_something = this.ending.is_some();
+        // Any of its fields makes it an end of a turn; a bare `type` does not.
+        let mut says_something = this.ending.is_some();
         top.walk(cursor, |cursor, key| {
             match key {
-                "is_error" | "isError" => {
-                    this.is_error = cursor.value()?.optional_bool()?;
-                    said_something = true;
-                }
-                "result" => {
-                    this.take_result(cursor)?;
-                    said_something = true;
-                }
+                "is_error" | "isError" => this.is_error = cursor.value()?.optional_bool()?,
+                "result" => this.take_result(cursor)?,
                 "error" => {
                     let fault = Fault::read(cursor)?;
                     this.result = this.result.or(fault.and_then(|it| it.message.or(it.name)));
-                    said_something = true;
                 }
                 "stop_reason" => this.stop_reason = cursor.value()?.optional_text()?,
                 "terminal_reason" => this.terminal_reason = cursor.value()?.optional_text()?,
@@ -115,9 +109,10 @@ impl<'a> TurnEnded<'a> {
                 }
                 _ => return Ok(Taken::No),
             }
+            says_something = true;
             Ok(Taken::Yes)
         })?;
-        if said_something { Ok(this) } else { Err(Misfit::missing("subtype")) }
+        if says_something { Ok(this) } else { Err(Misfit::missing("subtype")) }
     }
 
     /// `result` is text; the flat dialect puts an object there.

@@ -31,13 +31,9 @@ pub(crate) struct Misfit {
 }
 
 impl Misfit {
-    fn new(expected: &'static str, found: Option<Shape>) -> Trouble {
-        Trouble::Misfit(Box::new(Self { path: Vec::new(), expected, found }))
-    }
-
     /// `key` should be there and is not.
     pub(crate) fn missing(key: &str) -> Trouble {
-        Self::new("a value", None).under(key)
+        Trouble::misfit("a value", None).under(key)
     }
 }
 
@@ -55,6 +51,11 @@ impl fmt::Display for Misfit {
 }
 
 impl Trouble {
+    #[cold]
+    fn misfit(expected: &'static str, found: Option<Shape>) -> Self {
+        Self::Misfit(Box::new(Misfit { path: Vec::new(), expected, found }))
+    }
+
     /// Notes that the trouble lies inside `key`.
     #[cold]
     pub(crate) fn under(mut self, key: &str) -> Self {
@@ -79,7 +80,7 @@ impl<'a> Value<'a> {
     }
 
     pub(crate) fn misfit(self, expected: &'static str) -> Trouble {
-        Misfit::new(expected, Some(self.shape))
+        Trouble::misfit(expected, Some(self.shape))
     }
 
     #[inline]
@@ -239,13 +240,8 @@ impl<'a> Cursor<'a> {
         }
         loop {
             let key = self.key()?;
-            match key.plain_raw() {
-                Some(plain) => visit(self, plain).map_err(|trouble| trouble.under(plain))?,
-                None => {
-                    let key = key.decode();
-                    visit(self, &key).map_err(|trouble| trouble.under(&key))?;
-                }
-            }
+            let key = key.decode();
+            visit(self, &key).map_err(|trouble| trouble.under(&key))?;
             self.skip_space();
             if self.eat(b',') {
                 self.skip_space();

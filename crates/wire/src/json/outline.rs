@@ -61,8 +61,7 @@ impl Outline {
             (Place::InString { key: false, .. }, b'"') => Place::Comma,
             (Place::InString { .. }, 0..0x20) => Place::Broken,
             (string @ Place::InString { .. }, _) => string,
-            (Place::InWord, b'a'..=b'z' | b'0'..=b'9' | b'.' | b'+' | b'-' | b'E') => Place::InWord,
-            (Place::InWord, _) => {
+            (Place::InWord, _) if !is_word(byte) => {
                 self.place = Place::Comma;
                 self.step(byte)
             }
@@ -70,14 +69,15 @@ impl Outline {
             (Place::Start | Place::Value, b'{') => self.open(true),
             (Place::Start | Place::Value, b'[') => self.open(false),
             (Place::Value, b'"') => Place::InString { key: false, escaped: false },
-            (Place::Value, b'-' | b'0'..=b'9' | b't' | b'f' | b'n') => Place::InWord,
+            (Place::Value, b'-' | b'0'..=b'9' | b't' | b'f' | b'n') | (Place::InWord, _) => {
+                Place::InWord
+            }
             (Place::Value, b']') | (Place::Key, b'}') | (Place::Comma, b']' | b'}') => {
                 self.close(byte == b'}')
             }
             (Place::Key, b'"') => Place::InString { key: true, escaped: false },
-            (Place::Colon, b':') => Place::Value,
             (Place::Comma, b',') if self.nesting.in_object() => Place::Key,
-            (Place::Comma, b',') => Place::Value,
+            (Place::Colon, b':') | (Place::Comma, b',') => Place::Value,
             _ => Place::Broken,
         }
     }
@@ -94,4 +94,9 @@ impl Outline {
             true => Place::Comma,
         }
     }
+}
+
+/// Part of a number, `true`, `false` or `null`; the strict walk tells good ones from bad.
+fn is_word(byte: u8) -> bool {
+    matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'.' | b'+' | b'-' | b'E')
 }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde_json::value::RawValue;
+
 use super::cursor::Cursor;
 use super::text::Text;
 
@@ -130,6 +132,14 @@ impl fmt::Debug for Raw<'_> {
 impl fmt::Display for Raw<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.0)
+    }
+}
+
+/// Written as it stands, byte for byte.
+impl serde::Serialize for Raw<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let raw: &RawValue = serde_json::from_str(self.0).map_err(serde::ser::Error::custom)?;
+        raw.serialize(serializer)
     }
 }
 

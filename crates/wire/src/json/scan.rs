@@ -12,8 +12,8 @@ const HIGH: u64 = 0x8080_8080_8080_8080;
 /// Only the lowest mark is exact: a borrow may set a false one above a true one.
 #[inline]
 fn marks(word: u64) -> u64 {
-    let quote = word ^ (LOW * b'"' as u64);
-    let slash = word ^ (LOW * b'\\' as u64);
+    let quote = word ^ (LOW * u64::from(b'"'));
+    let slash = word ^ (LOW * u64::from(b'\\'));
     let quotes = quote.wrapping_sub(LOW) & !quote;
     let slashes = slash.wrapping_sub(LOW) & !slash;
     let controls = word.wrapping_sub(LOW * 0x20) & !word;

@@ -39,18 +39,13 @@ impl<'a> Text<'a> {
         self.raw
     }
 
-    /// The characters between the quotes if they are also the meaning.
-    #[inline]
-    pub(crate) fn plain_raw(self) -> Option<&'a str> {
-        (!self.escaped).then_some(self.raw)
-    }
-
     /// Whether it holds no character at all.
     pub fn is_empty(self) -> bool {
         self.raw.is_empty()
     }
 
     /// What the string says.
+    #[inline]
     pub fn decode(self) -> Cow<'a, str> {
         if self.escaped {
             let mut out = String::with_capacity(self.raw.len());
@@ -198,6 +193,12 @@ impl fmt::Display for Text<'_> {
 impl fmt::Debug for Text<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&*self.decode(), f)
+    }
+}
+
+impl serde::Serialize for Text<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.decode())
     }
 }
 

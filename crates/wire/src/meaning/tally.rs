@@ -59,13 +59,13 @@ impl Tally {
         let Some(usage) = message.usage else { return };
         match message.id {
             Some(id) => overlay(&mut self.by_message, id.into(), usage),
-            None => self.anonymous = self.anonymous.plus(usage),
+            None => self.anonymous = self.anonymous.plus(usage.into()),
         }
     }
 
     /// All tokens so far.
     pub fn total(&self) -> Tokens {
-        self.by_message.values().fold(self.anonymous, |sum, usage| sum.plus(*usage))
+        self.by_message.values().fold(self.anonymous, |sum, usage| sum.plus((*usage).into()))
     }
 }
 
@@ -78,21 +78,33 @@ fn overlay(by_message: &mut HashMap<String, Usage>, id: String, later: Usage) {
     *usage = usage.overlaid(later);
 }
 
-impl Tokens {
-    fn plus(self, usage: Usage) -> Self {
-        let add = |sum: u64, more: Option<u64>| sum.saturating_add(more.unwrap_or(0));
+impl From<Usage> for Tokens {
+    fn from(usage: Usage) -> Self {
         Self {
-            input: add(self.input, usage.input_tokens),
-            output: add(self.output, usage.output_tokens),
-            cache_read: add(self.cache_read, usage.cache_read_input_tokens),
-            cache_write: add(self.cache_write, usage.cache_creation_input_tokens),
+            input: usage.input_tokens.unwrap_or(0),
+            output: usage.output_tokens.unwrap_or(0),
+            cache_read: usage.cache_read_input_tokens.unwrap_or(0),
+            cache_write: usage.cache_creation_input_tokens.unwrap_or(0),
         }
     }
 }
 
-impl FromIterator<Usage> for Tokens {
-    fn from_iter<I: IntoIterator<Item = Usage>>(usages: I) -> Self {
-        usages.into_iter().fold(Self::default(), Self::plus)
+impl Tokens {
+    /// Both together.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            input: self.input.saturating_add(other.input),
+            output: self.output.saturating_add(other.output),
+            cache_read: self.cache_read.saturating_add(other.cache_read),
+            cache_write: self.cache_write.saturating_add(other.cache_write),
+        }
+    }
+}
+
+impl std::iter::Sum for Tokens {
+    fn sum<I: Iterator<Item = Self>>(tokens: I) -> Self {
+        tokens.fold(Self::default(), Self::plus)
     }
 }
 

@@ -206,6 +206,7 @@ pub enum Request {
 }
 
 /// What the host brings along.
+#[expect(clippy::struct_excessive_bools, reason = "the protocol has these switches")]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Initialize {

@@ -1,0 +1,73 @@
+//! Measures what `performance` promises, against what people use today.
+//!
+//! CPU time, never wall time: of the contestants in turn, the minimum of several rounds. A miss is
+//! marked and changes no exit code, for a benchmark informs.
+//!
+//! The default build only starts the one with the feature `bench`, optimised.
+
+#[cfg(feature = "bench")]
+mod allocations;
+#[cfg(feature = "bench")]
+mod cache;
+#[cfg(feature = "bench")]
+mod contestant;
+#[cfg(feature = "bench")]
+mod cpu;
+#[cfg(feature = "bench")]
+mod program;
+#[cfg(feature = "bench")]
+mod reading;
+mod settings;
+#[cfg(any(feature = "bench", test))]
+mod table;
+
+use settings::Settings;
+
+use crate::failure::Failure;
+
+/// Builds what is measured, and starts the optimised build of this program to measure it.
+#[cfg(not(feature = "bench"))]
+pub(crate) fn run(options: &[&str]) -> Result<(), Failure> {
+    use crate::cargo;
+
+    Settings::from_options(options)?;
+    let us = ["--release", "--package", "xtask", "--features", "bench"];
+    let measure = [&["run"], &us[..], &["--bin", "xtask", "--", "bench"], options].concat();
+    for arguments in [
+        &["build", "--release", "--package", "towpath"],
+        &[&["build"], &us[..]].concat()[..],
+        &measure,
+    ] {
+        eprintln!("xtask: bench: cargo {}", arguments.join(" "));
+        let status = cargo::run(arguments, &[])?;
+        if !status.success() {
+            return Err(Failure::could_not("measure", &format!("cargo: {status}")));
+        }
+    }
+    Ok(())
+}
+
+/// Measures, and prints the table.
+#[cfg(feature = "bench")]
+pub(crate) fn run(options: &[&str]) -> Result<(), Failure> {
+    use cache::Cache;
+    use settings::Job;
+    use table::Table;
+
+    let settings = Settings::from_options(options)?;
+    let cache = Cache::beside_us(settings.megabytes)?;
+    let mut table = Table::default();
+    for job in settings.jobs() {
+        eprintln!("xtask: bench: {}", job.name());
+        let rows = match job {
+            Job::Kind => reading::kinds(&cache, settings.rounds)?,
+            Job::Read => reading::typed(&cache, settings.rounds)?,
+            Job::Allocations => allocations::per_text_delta(&cache)?,
+            Job::Inspect => program::inspect(&cache, settings.rounds)?,
+            Job::Startup => program::startup(&cache)?,
+        };
+        table.extend(rows);
+    }
+    print!("{table}");
+    Ok(())
+}
