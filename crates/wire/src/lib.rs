@@ -55,6 +55,7 @@ mod rejoin;
 pub mod say;
 mod split;
 
+pub use event::Event;
 pub use kind::Kind;
 pub use line::{Dialect, Line, Mismatch, Noise, Reading, Unknown};
 pub use lines::{Lines, read};

@@ -24,9 +24,8 @@ pub(crate) struct Object<'a> {
 /// Reads the object that begins at `at`; nothing where the text there is no JSON object.
 pub(crate) fn object_at(line: &str, at: usize) -> Option<Object<'_>> {
     let start = Cursor::starting_at(line, at);
-    let first_guess = kind_if_first(&start);
-    match first_guess {
-        Some(kind) => attempt(&start, kind),
+    match kind_if_first(&start) {
+        Some(kind) => attempt(&start, Top::guessed(kind)),
         None => attempt_with_search(&start),
     }
 }
@@ -69,7 +68,7 @@ fn has_subtype(name: Text<'_>) -> bool {
 
 fn attempt_with_search<'a>(start: &Cursor<'a>) -> Option<Object<'a>> {
     match kind_anywhere(start) {
-        Ok(Some(kind)) => attempt(start, kind),
+        Ok(Some(kind)) => attempt(start, Top::settled(kind)),
         Ok(None) => {
             let mut cursor = start.clone();
             cursor.skip().ok()?;
@@ -83,9 +82,8 @@ fn attempt_with_search<'a>(start: &Cursor<'a>) -> Option<Object<'a>> {
     }
 }
 
-fn attempt<'a>(start: &Cursor<'a>, kind: Kind<'a>) -> Option<Object<'a>> {
+fn attempt<'a>(start: &Cursor<'a>, mut top: Top<'a>) -> Option<Object<'a>> {
     let mut cursor = start.clone();
-    let mut top = Top::new(kind);
     match body(&mut cursor, &mut top) {
         Ok(Some((body, dialect))) => Some(Object {
             reading: Reading::Event(Event { kind: top.kind, envelope: top.envelope, body }),
@@ -102,6 +100,8 @@ fn attempt<'a>(start: &Cursor<'a>, kind: Kind<'a>) -> Option<Object<'a>> {
             end: cursor.position(),
         }),
         Err(Trouble::Retyped) => attempt_with_search(start),
+        // What does not fit the kind guessed may fit the one that a duplicate further on tells.
+        Err(Trouble::Misfit(_)) if top.is_guess() => attempt_with_search(start),
         Err(Trouble::Misfit(misfit)) => {
             let mut cursor = start.clone();
             cursor.skip().ok()?;

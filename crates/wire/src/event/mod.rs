@@ -136,6 +136,8 @@ impl<'a> Event<'a> {
 /// The top of an object while it is read: what it is, and the fields every kind may carry.
 pub(crate) struct Top<'a> {
     pub(crate) kind: Kind<'a>,
+    /// Whether keys that are still to come may make it another kind.
+    guessed: bool,
     pub(crate) envelope: Envelope<'a>,
     /// A key that only session files have was met.
     pub(crate) transcript_key: bool,
@@ -143,13 +145,25 @@ pub(crate) struct Top<'a> {
 }
 
 impl<'a> Top<'a> {
-    pub(crate) fn new(kind: Kind<'a>) -> Self {
+    /// Begins with the kind that the first keys tell; a later duplicate may overrule it.
+    pub(crate) fn guessed(kind: Kind<'a>) -> Self {
+        Self { guessed: true, ..Self::settled(kind) }
+    }
+
+    /// Begins with the kind that all keys together tell.
+    pub(crate) fn settled(kind: Kind<'a>) -> Self {
         Self {
             kind,
+            guessed: false,
             envelope: Envelope::default(),
             transcript_key: false,
             session_id_is_camel: false,
         }
+    }
+
+    /// Whether keys that are still to come may make it another kind.
+    pub(crate) fn is_guess(&self) -> bool {
+        self.guessed
     }
 
     /// Takes a field that is not particular to the kind.
@@ -157,13 +171,12 @@ impl<'a> Top<'a> {
         let envelope = &mut self.envelope;
         match key {
             "type" => {
-                // Readings begin with the kind in hand; a later duplicate overrules it.
-                if cursor.value()?.text_if_string() != Some(self.kind.name) {
+                if cursor.value()?.text_if_string() != Some(self.kind.name) && self.guessed {
                     return Err(Trouble::Retyped);
                 }
             }
             "subtype" if self.kind.name == *"system" || self.kind.name == *"result" => {
-                if cursor.value()?.text_if_string() != self.kind.subtype {
+                if cursor.value()?.text_if_string() != self.kind.subtype && self.guessed {
                     return Err(Trouble::Retyped);
                 }
             }

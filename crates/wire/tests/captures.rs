@@ -1,0 +1,85 @@
+//! Everything the real CLI was seen to print is read and given back.
+
+mod recordings;
+
+use towpath_wire::{Dialect, End, Kind, Reading, Splitter, read};
+
+#[test]
+fn nothing_in_a_capture_is_unknown_or_mismatched() {
+    let mut odd = Vec::new();
+    for (path, bytes) in recordings::all() {
+        for (number, line) in bytes.split(|&byte| byte == b'\n').enumerate() {
+            for line in read(line) {
+                let what = match &line.reading {
+                    Reading::Event(event) => event.unmodelled().join(", "),
+                    Reading::Unknown(unknown) => format!("unknown {}", unknown.kind),
+                    Reading::Mismatch(it) => format!("mismatch {}: {}", it.kind, it.reason),
+                    Reading::Noise(_) => String::new(),
+                };
+                if !what.is_empty() {
+                    odd.push(format!("{}:{}: {what}", path.display(), number + 1));
+                }
+            }
+        }
+    }
+    assert!(odd.is_empty(), "{}", odd.join("\n"));
+}
+
+#[test]
+fn a_capture_comes_back_byte_for_byte_whatever_the_chunks() {
+    for (path, bytes) in recordings::all() {
+        for chunk_size in [7, 1000, 1 << 20] {
+            let mut splitter = Splitter::with_cap(30_000);
+            let mut back = Vec::new();
+            let mut write = |piece: towpath_wire::Piece<'_>| {
+                if piece.is_whole() {
+                    read(piece.bytes).for_each(|line| back.extend_from_slice(line.bytes));
+                } else {
+                    back.extend_from_slice(piece.bytes);
+                }
+                if piece.end == End::Newline {
+                    back.push(b'\n');
+                }
+            };
+            for chunk in bytes.chunks(chunk_size) {
+                let mut pieces = splitter.feed(chunk);
+                while let Some(piece) = pieces.next() {
+                    write(piece);
+                }
+            }
+            splitter.finish().into_iter().for_each(&mut write);
+            assert!(back == bytes, "{} in chunks of {chunk_size}", path.display());
+        }
+    }
+}
+
+#[test]
+fn the_kind_found_is_the_kind_read() {
+    for (path, bytes) in recordings::all() {
+        for line in bytes.split(|&byte| byte == b'\n') {
+            let Some(first) = read(line).next() else { continue };
+            // Arrays and prefixes are for `read` alone.
+            if first.dialect == Dialect::JsonArray || !line.starts_with(b"{") {
+                continue;
+            }
+            let found = Kind::find(line).map(|kind| kind.to_string());
+            let read = first.kind().map(|kind| kind.to_string());
+            assert_eq!(found, read, "{}", path.display());
+        }
+    }
+}
+
+#[test]
+fn session_files_and_streams_are_told_apart() {
+    for (path, bytes) in recordings::all() {
+        let in_transcript = path.components().any(|part| part.as_os_str() == "transcript");
+        for line in bytes.split(|&byte| byte == b'\n').flat_map(read) {
+            let expected = match line.event().map(|event| event.kind.to_string()).as_deref() {
+                None => continue,
+                Some(_) if in_transcript => [Dialect::Transcript].as_slice(),
+                Some(_) => &[Dialect::StreamJson, Dialect::JsonArray],
+            };
+            assert!(expected.contains(&line.dialect), "{}: {line:?}", path.display());
+        }
+    }
+}
