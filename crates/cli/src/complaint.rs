@@ -17,6 +17,6 @@ pub(crate) fn complain(error: &dyn Error, hint: Option<&str>) {
         cause = error.source();
     }
     if let Some(hint) = hint {
-        eprintln!("\n{HINT}hint{HINT:#}: {hint}");
+        eprintln!("\n{HINT}hint{HINT:#}: {hint}\n");
     }
 }

@@ -55,9 +55,6 @@ impl Error {
         match self {
             Self::Directory { .. } => Some("name the files in it, as in `DIR/*.jsonl`"),
             Self::Binary { remedy, .. } => Some(remedy),
-            Self::Read { source, .. } if source.kind() == io::ErrorKind::NotFound => {
-                Some("without files, stdin is read: `claude … | towpath inspect`")
-            }
             Self::Read { .. } | Self::Write(_) => None,
         }
     }
