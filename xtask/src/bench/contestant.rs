@@ -21,7 +21,7 @@ pub(crate) fn towpath(line: &[u8], text: &mut String) {
             delta.decode_into(text);
             black_box(&*text);
         }
-        black_box(line);
+        black_box(&line);
     }
 }
 

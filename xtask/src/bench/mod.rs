@@ -1,4 +1,4 @@
-//! Measures what `performance` promises, against what people use today.
+//! Measures how fast Towpath is, against what people use today.
 //!
 //! CPU time, never wall time: of the contestants in turn, the minimum of several rounds. A miss is
 //! marked and changes no exit code, for a benchmark informs.

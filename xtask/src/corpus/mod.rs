@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn a_session_at_work_has_a_little_of_everything() {
-        let corpus = corpus(Mix::C, 6_000_000);
+        let corpus = corpus(Mix::C, 16_000_000);
         let lines = parsed(&corpus);
         assert!((600..1000).contains(&(corpus.len() / lines.len())));
         assert!((930..950).contains(&share(&lines, "stream_event")));
