@@ -88,5 +88,5 @@ fn tool_result<'a>(
 }
 
 fn message<'a>(role: &'static str, block: Block<'a>) -> Message<'a> {
-    Message { role: Some(Text::plain(role)), content: Content::one(block), ..Message::default() }
+    Message { role: Some(Text::checked(role)), content: Content::one(block), ..Message::default() }
 }

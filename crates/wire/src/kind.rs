@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::delta_head::{self, delta_head};
 use crate::json::{Text, skip_loosely, string_end_loosely};
 
 /// A line's `type`, with its `subtype` where it has one.
@@ -54,15 +55,22 @@ impl fmt::Display for Kind<'_> {
 }
 
 fn text(raw: &[u8]) -> Option<Text<'_>> {
-    let raw = std::str::from_utf8(raw).ok()?;
-    Some(Text::checked(raw, raw.contains('\\')))
+    Some(Text::checked(std::str::from_utf8(raw).ok()?))
 }
 
 /// The raw strings of `type` and `subtype` in the object that begins `bytes`.
 fn find_in(bytes: &[u8]) -> Option<(&[u8], Option<&[u8]>)> {
     let mut name = None;
     let mut subtype = None;
-    for_each_field(bytes, |key, value| {
+    let mut start = 0;
+    if let Some(head) = delta_head(bytes) {
+        let piece_end = string_end_loosely(bytes, head.piece);
+        if bytes[piece_end..].starts_with(delta_head::TAIL) {
+            name = Some(&b"stream_event"[..]);
+            start = piece_end + delta_head::TAIL.len();
+        }
+    }
+    for_each_field(bytes, start, |key, value| {
         let string = || value.strip_prefix(b"\"")?.strip_suffix(b"\"");
         match key {
             b"type" => name = string(),
@@ -75,13 +83,13 @@ fn find_in(bytes: &[u8]) -> Option<(&[u8], Option<&[u8]>)> {
 
 fn envelope_subtype<'a>(line: &'a [u8], envelope: &[u8]) -> Option<&'a [u8]> {
     let mut inner = None;
-    for_each_field(line, |key, value| {
+    for_each_field(line, 0, |key, value| {
         if key == envelope {
             inner = Some(value);
         }
     });
     let mut subtype = None;
-    for_each_field(inner?, |key, value| {
+    for_each_field(inner?, 0, |key, value| {
         if key == b"subtype" {
             subtype = value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\""));
         }
@@ -89,12 +97,11 @@ fn envelope_subtype<'a>(line: &'a [u8], envelope: &[u8]) -> Option<&'a [u8]> {
     subtype
 }
 
-/// Visits the keys and values of the object that begins `bytes`, as they stand.
+/// Visits the keys and values of an object as they stand, from its opening brace or from behind one
+/// of its values.
 #[inline]
-fn for_each_field<'a>(bytes: &'a [u8], mut visit: impl FnMut(&[u8], &'a [u8])) {
-    let Some(mut at) = bytes.iter().position(|&byte| byte == b'{').map(|open| open + 1) else {
-        return;
-    };
+fn for_each_field<'a>(bytes: &'a [u8], start: usize, mut visit: impl FnMut(&[u8], &'a [u8])) {
+    let mut at = start;
     loop {
         at = skip_to(bytes, at, b'"');
         if at >= bytes.len() {

@@ -42,6 +42,7 @@
 //!
 //! Deliberately absent: I/O, a runtime, clocks, and any state but the line being read.
 
+mod delta_head;
 pub mod event;
 mod flat;
 pub mod json;

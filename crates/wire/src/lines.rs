@@ -8,7 +8,7 @@ use memchr::memchr_iter;
 
 use crate::json::Cursor;
 use crate::line::{Dialect, Line, Noise, Reading};
-use crate::read::{Object, is_json, object_at};
+use crate::read::{Object, delta, is_json, object_at};
 
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
@@ -72,11 +72,17 @@ impl<'a> Iterator for Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
+    #[inline]
     fn first(&mut self) -> Line<'a> {
         let Ok(text) = simdutf8::basic::from_utf8(self.bytes) else {
             return self.rest_is(Noise::NotUtf8);
         };
         self.text = text;
+        if let Some(event) = delta(text) {
+            self.place = Place::Done;
+            let reading = Reading::Event(event);
+            return Line { bytes: self.bytes, dialect: Dialect::StreamJson, reading };
+        }
         let start = start_of(text);
         match text.as_bytes().get(start) {
             None => self.rest_is(Noise::Blank),

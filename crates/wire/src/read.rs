@@ -4,9 +4,10 @@
 //! begins with the kind in hand and finds out on the way if a later duplicate overrules it. Where
 //! the `type` stands elsewhere, the top of the object is walked once more to find it.
 
+use crate::delta_head::{self, PieceSort, delta_head};
 use crate::event::{
-    Assistant, Body, CommandLifecycle, ControlCancel, ControlRequest, ControlResponse, Event, Init,
-    RateLimit, Record, Signal, Stream, System, ToolProgress, Top, TurnEnded, User,
+    Assistant, Body, CommandLifecycle, ControlCancel, ControlRequest, ControlResponse, Delta,
+    Event, Init, RateLimit, Record, Signal, Stream, System, ToolProgress, Top, TurnEnded, User,
 };
 use crate::flat;
 use crate::json::{Cursor, Raw, Text, Trouble};
@@ -28,6 +29,40 @@ pub(crate) fn object_at(line: &str, at: usize) -> Option<Object<'_>> {
         Some(kind) => attempt(&start, Top::guessed(kind)),
         None => attempt_with_search(&start),
     }
+}
+
+/// Reads a line that is one delta, written as the CLI writes it; nothing where anything differs.
+#[inline]
+pub(crate) fn delta(line: &str) -> Option<Event<'_>> {
+    let head = delta_head(line.as_bytes())?;
+    let mut cursor = Cursor::starting_at(line, head.piece);
+    let piece = cursor.string().ok()?;
+    if !cursor.eat_all(delta_head::TAIL) {
+        return None;
+    }
+    let mut top = Top::guessed(Kind::new(Text::checked("stream_event")));
+    if cursor.eat_all(delta_head::SESSION_ID) {
+        top.envelope.session_id = Some(cursor.string().ok()?);
+    }
+    cursor.eat_all(delta_head::NO_PARENT);
+    if cursor.eat_all(delta_head::UUID) {
+        top.envelope.uuid = Some(cursor.string().ok()?);
+    }
+    let rest = cursor.more_fields(|cursor, key| match key {
+        // A second event would overrule the first.
+        "event" => Err(Trouble::Retyped),
+        _ => top.take(cursor, key),
+    });
+    if rest.is_err() || top.transcript_key || !cursor.at_end() {
+        return None;
+    }
+    let delta = match head.sort {
+        PieceSort::Text => Delta::Text(piece),
+        PieceSort::InputJson => Delta::InputJson(piece),
+        PieceSort::Thinking => Delta::Thinking(piece),
+    };
+    let body = Body::Stream(Stream::BlockDelta { index: head.index, delta });
+    Some(Event { kind: top.kind, envelope: top.envelope, body })
 }
 
 /// The kind, if `type` is the first key and nothing more is needed.
@@ -86,12 +121,11 @@ fn attempt<'a>(start: &Cursor<'a>, mut top: Top<'a>) -> Option<Object<'a>> {
     let mut cursor = start.clone();
     match body(&mut cursor, &mut top) {
         Ok(Some((body, dialect))) => Some(Object {
-            reading: Reading::Event(Event { kind: top.kind, envelope: top.envelope, body }),
-            dialect: if top.transcript_key && dialect == Dialect::StreamJson {
-                transcript_or_flat(&top)
-            } else {
-                dialect
+            dialect: match dialect {
+                Dialect::StreamJson if top.transcript_key => transcript_or_flat(&top),
+                dialect => dialect,
             },
+            reading: Reading::Event(Event { kind: top.kind, envelope: top.envelope, body }),
             end: cursor.position(),
         }),
         Ok(None) => Some(Object {

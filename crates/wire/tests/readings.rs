@@ -284,7 +284,7 @@ fn session_files_are_read_with_their_own_spelling() {
     let event = line.event().unwrap();
     assert_eq!(event.envelope.session_id.unwrap(), "s");
     assert!(event.of_sub_agent());
-    assert_eq!(event.envelope.version.unwrap(), "2.1.263");
+    assert_eq!(event.envelope.file.as_ref().unwrap().version.unwrap(), "2.1.263");
     let Body::Assistant(assistant) = &event.body else { panic!() };
     assert!(assistant.api_error && assistant.request_id.unwrap() == "req");
 

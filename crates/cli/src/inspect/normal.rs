@@ -7,8 +7,8 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 use wire::event::{
-    Block, Body, ControlResponse, Delta, Ending, Event, Fault, Message, Record, Request, Response,
-    Signal, Stream, System, TaskPhase, TurnEnded, Usage,
+    Block, Body, ControlResponse, Delta, Event, Fault, Message, Record, Request, Response, Signal,
+    Stream, System, TaskPhase, TurnEnded, Usage,
 };
 use wire::json::{Raw, Text};
 use wire::{Reading, read};
@@ -216,7 +216,7 @@ impl<'a> Said<'a> {
                 spoken: Spoken::of(&user.message, None),
             },
             Body::Stream(stream) => Self::of_stream(stream),
-            Body::TurnEnded(turn) => Self::of_turn(turn),
+            Body::TurnEnded(turn) => Self::of_turn(turn, event.kind.subtype),
             Body::System(system) => Self::of_system(system),
             Body::ControlRequest(asked) => {
                 let (tool, call, input) = match &asked.request {
@@ -271,11 +271,7 @@ impl<'a> Said<'a> {
         }
     }
 
-    fn of_turn(turn: &TurnEnded<'a>) -> Self {
-        let subtype = turn.ending.map(|ending| match ending {
-            Ending::Success => Text::plain("success"),
-            Ending::Error(name) | Ending::Other(name) => name,
-        });
+    fn of_turn(turn: &TurnEnded<'a>, subtype: Option<Text<'a>>) -> Self {
         Self::TurnEnded {
             failed: turn.failed(),
             subtype,

@@ -104,7 +104,7 @@ impl Session {
     ) {
         self.tally.observe(event);
         self.take_calls(event, files);
-        note(&mut self.versions, event.envelope.version);
+        note(&mut self.versions, event.envelope.file.as_ref().and_then(|file| file.version));
         match &event.body {
             Body::Init(init) => {
                 note(&mut self.versions, init.version);

@@ -73,7 +73,7 @@ pub enum Body<'a> {
 }
 
 /// Fields that a line of any kind may carry.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Envelope<'a> {
     /// The CLI's id of the session; it changes with `/clear`.
     pub session_id: Option<Text<'a>>,
@@ -83,18 +83,34 @@ pub struct Envelope<'a> {
     pub parent_tool_use_id: Option<Text<'a>>,
     /// When it was written, as ISO 8601.
     pub timestamp: Option<Text<'a>>,
-    /// Whether a session file marks it as a sub-agent's.
+    /// What session files add; nothing in the stream.
+    pub file: Option<Box<FileFields<'a>>>,
+}
+
+/// Fields that lines of session files carry and lines of the stream do not.
+///
+/// Kept apart, in a box, so that the deltas of a live stream need not make room for them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FileFields<'a> {
+    /// Whether it is a sub-agent's.
     pub sidechain: bool,
-    /// The version of the CLI, as session files name it on each line.
+    /// The version of the CLI that wrote it.
     pub version: Option<Text<'a>>,
-    /// The working directory, as session files name it on each line.
+    /// The working directory.
     pub cwd: Option<Text<'a>>,
+}
+
+impl<'a> Envelope<'a> {
+    fn file_fields(&mut self) -> &mut FileFields<'a> {
+        self.file.get_or_insert_default()
+    }
 }
 
 impl<'a> Event<'a> {
     /// Whether it belongs to a sub-agent.
     pub fn of_sub_agent(&self) -> bool {
-        self.envelope.sidechain || self.envelope.parent_tool_use_id.is_some()
+        self.envelope.parent_tool_use_id.is_some()
+            || self.envelope.file.as_ref().is_some_and(|file| file.sidechain)
     }
 
     /// The message it carries, where it carries one whole.
@@ -195,14 +211,15 @@ impl<'a> Top<'a> {
             }
             "isSidechain" => {
                 self.transcript_key = true;
-                envelope.sidechain = cursor.value()?.optional_bool()?.unwrap_or(false);
+                let sidechain = cursor.value()?.optional_bool()?.unwrap_or(false);
+                envelope.file_fields().sidechain = sidechain;
             }
             "parentUuid" | "leafUuid" => {
                 self.transcript_key = true;
                 cursor.skip()?;
             }
-            "version" => envelope.version = cursor.value()?.text_if_string(),
-            "cwd" => envelope.cwd = cursor.value()?.text_if_string(),
+            "version" => envelope.file_fields().version = cursor.value()?.text_if_string(),
+            "cwd" => envelope.file_fields().cwd = cursor.value()?.text_if_string(),
             _ => cursor.skip()?,
         }
         Ok(())

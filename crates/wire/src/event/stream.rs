@@ -193,9 +193,9 @@ impl<'a> DeltaParts<'a> {
     }
 
     fn assemble(self) -> Result<Delta<'a>, Trouble> {
-        let name = self.name.or(self.sort_of_piece.map(Text::plain));
+        let name = self.name.or(self.sort_of_piece.map(Text::checked));
         let name = name.ok_or_else(|| Misfit::missing("type"))?;
-        let piece = self.piece.unwrap_or(Text::plain(""));
+        let piece = self.piece.unwrap_or(Text::checked(""));
         let decoded: &str = &name.decode();
         Ok(match decoded {
             "text_delta" => Delta::Text(piece),

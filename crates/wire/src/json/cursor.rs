@@ -71,7 +71,6 @@ impl Trouble {
 pub(crate) struct Value<'a> {
     raw: &'a str,
     shape: Shape,
-    escaped: bool,
 }
 
 impl<'a> Value<'a> {
@@ -105,7 +104,7 @@ impl<'a> Value<'a> {
 
     #[inline]
     fn as_text(self) -> Text<'a> {
-        Text::checked(&self.raw[1..self.raw.len() - 1], self.escaped)
+        Text::checked(&self.raw[1..self.raw.len() - 1])
     }
 
     pub(crate) fn optional_bool(self) -> Result<Option<bool>, Trouble> {
@@ -238,17 +237,33 @@ impl<'a> Cursor<'a> {
         if self.eat(b'}') {
             return Ok(());
         }
+        self.field(&mut visit)?;
+        self.more_fields(visit)
+    }
+
+    /// Walks the rest of an object from behind one of its values.
+    #[inline]
+    pub(crate) fn more_fields(
+        &mut self,
+        mut visit: impl FnMut(&mut Self, &str) -> Result<(), Trouble>,
+    ) -> Result<(), Trouble> {
         loop {
-            let key = self.key()?;
-            let key = key.decode();
-            visit(self, &key).map_err(|trouble| trouble.under(&key))?;
             self.skip_space();
-            if self.eat(b',') {
-                self.skip_space();
-                continue;
+            if !self.eat(b',') {
+                return self.must(b'}');
             }
-            return self.must(b'}');
+            self.skip_space();
+            self.field(&mut visit)?;
         }
+    }
+
+    #[inline]
+    fn field(
+        &mut self,
+        visit: &mut impl FnMut(&mut Self, &str) -> Result<(), Trouble>,
+    ) -> Result<(), Trouble> {
+        let key = self.key()?.decode();
+        visit(self, &key).map_err(|trouble| trouble.under(&key))
     }
 
     /// Walks the array under the cursor; `visit` takes each item in turn.
@@ -304,66 +319,68 @@ impl<'a> Cursor<'a> {
     pub(crate) fn value(&mut self) -> Result<Value<'a>, Trouble> {
         let start = self.at;
         let shape = self.shape()?;
-        let escaped = self.skip_shape(shape)?;
-        Ok(Value { raw: &self.line[start..self.at], shape, escaped })
+        self.skip_shape(shape)?;
+        Ok(Value { raw: &self.line[start..self.at], shape })
     }
 
     /// Steps over the value under the cursor.
     #[inline]
     pub(crate) fn skip(&mut self) -> Result<(), Trouble> {
         let shape = self.shape()?;
-        self.skip_shape(shape).map(drop)
+        self.skip_shape(shape)
     }
 
     #[inline]
-    fn skip_shape(&mut self, shape: Shape) -> Result<bool, Trouble> {
+    fn skip_shape(&mut self, shape: Shape) -> Result<(), Trouble> {
         match shape {
             Shape::String => {
                 self.at += 1;
-                return self.skip_string();
+                self.skip_string()
             }
-            Shape::Object | Shape::Array => self.skip_container()?,
-            Shape::Number => self.skip_number()?,
-            Shape::Bool if self.byte() == b't' => self.skip_word("true")?,
-            Shape::Bool => self.skip_word("false")?,
-            Shape::Null => self.skip_word("null")?,
+            Shape::Object | Shape::Array => self.skip_container(),
+            Shape::Number => self.skip_number(),
+            Shape::Bool if self.byte() == b't' => self.skip_word("true"),
+            Shape::Bool => self.skip_word("false"),
+            Shape::Null => self.skip_word("null"),
         }
-        Ok(false)
     }
 
     /// The string whose opening quote was just taken.
     #[inline]
-    fn string(&mut self) -> Result<Text<'a>, Trouble> {
+    pub(crate) fn string(&mut self) -> Result<Text<'a>, Trouble> {
         let start = self.at;
-        let escaped = self.skip_string()?;
-        Ok(Text::checked(&self.line[start..self.at - 1], escaped))
+        self.skip_string()?;
+        Ok(Text::checked(&self.line[start..self.at - 1]))
     }
 
-    /// Steps behind the closing quote; says whether there were escapes.
+    /// Steps behind the closing quote.
     #[inline]
-    fn skip_string(&mut self) -> Result<bool, Trouble> {
+    fn skip_string(&mut self) -> Result<(), Trouble> {
         let bytes = self.line.as_bytes();
-        let mut escaped = false;
+        let mut at = self.at;
         loop {
-            let found = scan::special(bytes, self.at).ok_or(Trouble::NotJson)?;
-            match bytes[found] {
+            at = scan::special(bytes, at).ok_or(Trouble::NotJson)?;
+            match bytes[at] {
                 b'"' => {
-                    self.at = found + 1;
-                    return Ok(escaped);
+                    self.at = at + 1;
+                    return Ok(());
                 }
-                b'\\' => {
-                    escaped = true;
-                    self.at = found + escape_length(bytes, found).ok_or(Trouble::NotJson)?;
-                }
+                b'\\' => at += escape_length(bytes, at).ok_or(Trouble::NotJson)?,
                 _ => return Err(Trouble::NotJson),
             }
         }
     }
 
+    /// Steps over `word` if it is next.
+    #[inline]
+    pub(crate) fn eat_all(&mut self, word: &[u8]) -> bool {
+        let found = self.line.as_bytes()[self.at..].starts_with(word);
+        self.at += if found { word.len() } else { 0 };
+        found
+    }
+
     fn skip_word(&mut self, word: &str) -> Result<(), Trouble> {
-        let found = self.line.as_bytes()[self.at..].starts_with(word.as_bytes());
-        self.at += word.len();
-        if found { Ok(()) } else { Err(Trouble::NotJson) }
+        if self.eat_all(word.as_bytes()) { Ok(()) } else { Err(Trouble::NotJson) }
     }
 
     fn skip_number(&mut self) -> Result<(), Trouble> {
