@@ -19,7 +19,7 @@ pub(crate) fn read<'a>(
     name: &str,
 ) -> Result<Option<(Body<'a>, Dialect)>, Trouble> {
     let body = match name {
-        "session_start" => Body::Init(Init::read(cursor, top)?),
+        "session_start" => Body::Init(Box::new(Init::read(cursor, top)?)),
         "text" => {
             let text = Signal::read_text(cursor, top, "text")?;
             let delta = Delta::Text(text.ok_or_else(|| Misfit::missing("text"))?);
@@ -48,13 +48,13 @@ fn tool_use<'a>(cursor: &mut Cursor<'a>, top: &mut Top<'a>) -> Result<Body<'a>, 
         Ok(Taken::Yes)
     })?;
     let name = name.ok_or_else(|| Misfit::missing("toolName"))?;
-    Ok(Body::Assistant(Assistant {
+    Ok(Body::Assistant(Box::new(Assistant {
         message: message("assistant", Block::ToolUse(ToolUse { id, name, input })),
         error: None,
         api_error: false,
         aborted: false,
         request_id: None,
-    }))
+    })))
 }
 
 fn tool_result<'a>(
@@ -84,7 +84,7 @@ fn tool_result<'a>(
         synthetic: false,
         priority: None,
     };
-    Ok((Body::User(user), dialect))
+    Ok((Body::User(Box::new(user)), dialect))
 }
 
 fn message<'a>(role: &'static str, block: Block<'a>) -> Message<'a> {

@@ -63,22 +63,37 @@ fn find_in(bytes: &[u8]) -> Option<(&[u8], Option<&[u8]>)> {
     let mut name = None;
     let mut subtype = None;
     let mut start = 0;
-    if let Some(head) = delta_head(bytes) {
-        let piece_end = string_end_loosely(bytes, head.piece);
-        if bytes[piece_end..].starts_with(delta_head::TAIL) {
-            name = Some(&b"stream_event"[..]);
-            start = piece_end + delta_head::TAIL.len();
-        }
+    if let Some(end) = behind_delta(bytes) {
+        name = Some(&b"stream_event"[..]);
+        start = end;
     }
-    for_each_field(bytes, start, |key, value| {
-        let string = || value.strip_prefix(b"\"")?.strip_suffix(b"\"");
-        match key {
-            b"type" => name = string(),
-            b"subtype" => subtype = string(),
-            _ => {}
-        }
+    for_each_field(bytes, start, |key, value| match key {
+        b"type" => name = unquoted(value),
+        b"subtype" => subtype = unquoted(value),
+        _ => {}
     });
     Some((name?, subtype))
+}
+
+/// Where the fields end that lines of deltas are known to begin with.
+#[inline]
+fn behind_delta(line: &[u8]) -> Option<usize> {
+    let head = delta_head(line)?;
+    let mut at = string_end_loosely(line, head.piece);
+    let eat = |at: usize, word: &[u8]| line[at..].starts_with(word).then_some(at + word.len());
+    at = eat(at, delta_head::TAIL)?;
+    if let Some(id) = eat(at, delta_head::SESSION_ID) {
+        at = string_end_loosely(line, id);
+    }
+    at = eat(at, delta_head::NO_PARENT).unwrap_or(at);
+    if let Some(id) = eat(at, delta_head::UUID) {
+        at = string_end_loosely(line, id);
+    }
+    Some(at)
+}
+
+fn unquoted(value: &[u8]) -> Option<&[u8]> {
+    value.strip_prefix(b"\"")?.strip_suffix(b"\"")
 }
 
 fn envelope_subtype<'a>(line: &'a [u8], envelope: &[u8]) -> Option<&'a [u8]> {
@@ -91,7 +106,7 @@ fn envelope_subtype<'a>(line: &'a [u8], envelope: &[u8]) -> Option<&'a [u8]> {
     let mut subtype = None;
     for_each_field(inner?, 0, |key, value| {
         if key == b"subtype" {
-            subtype = value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\""));
+            subtype = unquoted(value);
         }
     });
     subtype
@@ -114,23 +129,20 @@ fn for_each_field<'a>(bytes: &'a [u8], start: usize, mut visit: impl FnMut(&[u8]
             at += 1;
         }
         let end = skip_loosely(bytes, at);
-        let value = bytes.get(at..end).unwrap_or_default().trim_ascii_end();
-        if key.contains(&b'\\') {
-            if let Some(key) = text(key) {
-                visit(key.decode().as_bytes(), value);
-            }
-        } else {
+        let value = bytes.get(at..end).unwrap_or_default();
+        if memchr::memchr(b'\\', key).is_none() {
             visit(key, value);
+        } else if let Some(key) = text(key) {
+            visit(key.decode().as_bytes(), value);
         }
         at = end;
-        match bytes.get(at) {
-            Some(b'}') | None => return,
-            Some(_) => {}
+        if matches!(bytes.get(at), Some(b'}') | None) {
+            return;
         }
     }
 }
 
-/// The next `wanted` byte, or the closing brace or end before it.
+/// The next `wanted` byte, or the end if a closing brace comes before it.
 #[inline]
 fn skip_to(bytes: &[u8], mut at: usize, wanted: u8) -> usize {
     while let Some(&byte) = bytes.get(at) {

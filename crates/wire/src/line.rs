@@ -23,7 +23,6 @@ pub struct Line<'a> {
 
 /// What a [`Line`] was read as. Every line has a reading; none is an error.
 #[derive(Clone, Debug)]
-#[expect(clippy::large_enum_variant, reason = "a box would cost each text delta an allocation")]
 pub enum Reading<'a> {
     /// A known kind in a known shape.
     Event(Event<'a>),

@@ -164,14 +164,16 @@ fn body<'a>(
     let name = top.kind.name;
     let body = match &*name.decode() {
         "stream_event" => Stream::read(cursor, top)?.map(Body::Stream),
-        "assistant" => Some(Body::Assistant(Assistant::read(cursor, top)?)),
-        "user" => Some(Body::User(User::read(cursor, top)?)),
+        "assistant" => Some(Body::Assistant(Box::new(Assistant::read(cursor, top)?))),
+        "user" => Some(Body::User(Box::new(User::read(cursor, top)?))),
         "system" if top.kind.subtype.is_some_and(|subtype| subtype == *"init") => {
-            Some(Body::Init(Init::read(cursor, top)?))
+            Some(Body::Init(Box::new(Init::read(cursor, top)?)))
         }
         "system" => System::read(cursor, top)?.map(Body::System),
-        "result" => Some(Body::TurnEnded(TurnEnded::read(cursor, top)?)),
-        "control_request" => ControlRequest::read(cursor, top)?.map(Body::ControlRequest),
+        "result" => Some(Body::TurnEnded(Box::new(TurnEnded::read(cursor, top)?))),
+        "control_request" => {
+            ControlRequest::read(cursor, top)?.map(Box::new).map(Body::ControlRequest)
+        }
         "control_response" => ControlResponse::read(cursor, top)?.map(Body::ControlResponse),
         "control_cancel_request" => Some(Body::ControlCancel(ControlCancel::read(cursor, top)?)),
         name => return beside_conversation(cursor, top, name),

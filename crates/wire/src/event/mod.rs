@@ -46,22 +46,25 @@ pub struct Event<'a> {
 }
 
 /// What an [`Event`] says.
+///
+/// Large variants are boxed: most lines are deltas, and a delta should not be moved about in the
+/// space of a whole message.
 #[derive(Clone, Debug)]
 pub enum Body<'a> {
     /// A turn begins: `system/init`, and the flat dialect's `session_start`.
-    Init(Init<'a>),
+    Init(Box<Init<'a>>),
     /// Something the model said or did.
-    Assistant(Assistant<'a>),
+    Assistant(Box<Assistant<'a>>),
     /// Something said to the model: a prompt, or the results of its tools.
-    User(User<'a>),
+    User(Box<User<'a>>),
     /// A piece of a message that is still being written.
     Stream(Stream<'a>),
     /// A turn is over: `result`.
-    TurnEnded(TurnEnded<'a>),
+    TurnEnded(Box<TurnEnded<'a>>),
     /// Any other `system` line.
     System(System<'a>),
     /// The other side asks something.
-    ControlRequest(ControlRequest<'a>),
+    ControlRequest(Box<ControlRequest<'a>>),
     /// An answer to a control request.
     ControlResponse(ControlResponse<'a>),
     /// A control request is withdrawn.
@@ -127,23 +130,23 @@ impl<'a> Event<'a> {
     pub fn unmodelled(&self) -> Vec<String> {
         let named = |sort: &str, name: Text<'_>| format!("{sort}/{name}");
         match &self.body {
-            Body::Assistant(Assistant { message, .. }) | Body::User(User { message, .. }) => {
-                message
-                    .content
-                    .blocks()
-                    .filter_map(Block::unmodelled)
-                    .map(|name| named("content_block", name))
-                    .collect()
-            }
+            Body::Assistant(_) | Body::User(_) => self
+                .message()
+                .into_iter()
+                .flat_map(|message| message.content.blocks())
+                .filter_map(Block::unmodelled)
+                .map(|name| named("content_block", name))
+                .collect(),
             Body::Stream(Stream::BlockStart { block, .. }) => {
                 block.unmodelled().map(|name| named("content_block", name)).into_iter().collect()
             }
             Body::Stream(Stream::BlockDelta { delta: Delta::Other(name), .. }) => {
                 vec![named("delta", *name)]
             }
-            Body::TurnEnded(TurnEnded { ending: Some(Ending::Other(name)), .. }) => {
-                vec![named("result", *name)]
-            }
+            Body::TurnEnded(turn) => match turn.ending {
+                Some(Ending::Other(name)) => vec![named("result", name)],
+                _ => Vec::new(),
+            },
             _ => Vec::new(),
         }
     }

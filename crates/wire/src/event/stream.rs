@@ -5,10 +5,10 @@ use crate::json::{Cursor, Misfit, Text, Trouble};
 use crate::names;
 
 /// A `stream_event`.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub enum Stream<'a> {
     /// A message begins, empty.
-    MessageStart(Message<'a>),
+    MessageStart(Box<Message<'a>>),
     /// A block begins, empty or nearly so.
     BlockStart {
         /// Its place in the message.
@@ -156,7 +156,7 @@ impl<'a> Parts<'a> {
                 block: self.block.ok_or_else(|| Misfit::missing("content_block"))?,
             },
             "content_block_stop" => Stream::BlockStop { index },
-            "message_start" => Stream::MessageStart(self.message.unwrap_or_default()),
+            "message_start" => Stream::MessageStart(Box::new(self.message.unwrap_or_default())),
             "message_delta" => Stream::MessageDelta {
                 stop_reason: self.delta.and_then(|delta| delta.stop_reason),
                 usage: self.usage,

@@ -356,19 +356,9 @@ impl<'a> Cursor<'a> {
     /// Steps behind the closing quote.
     #[inline]
     fn skip_string(&mut self) -> Result<(), Trouble> {
-        let bytes = self.line.as_bytes();
-        let mut at = self.at;
-        loop {
-            at = scan::special(bytes, at).ok_or(Trouble::NotJson)?;
-            match bytes[at] {
-                b'"' => {
-                    self.at = at + 1;
-                    return Ok(());
-                }
-                b'\\' => at += escape_length(bytes, at).ok_or(Trouble::NotJson)?,
-                _ => return Err(Trouble::NotJson),
-            }
-        }
+        let quote = scan::string_end(self.line.as_bytes(), self.at).ok_or(Trouble::NotJson)?;
+        self.at = quote + 1;
+        Ok(())
     }
 
     /// Steps over `word` if it is next.
@@ -468,18 +458,5 @@ impl<'a> Cursor<'a> {
                 }
             }
         }
-    }
-}
-
-/// The length of the escape whose backslash is at `at`, if it is one.
-#[inline]
-fn escape_length(bytes: &[u8], at: usize) -> Option<usize> {
-    match bytes.get(at + 1)? {
-        b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => Some(2),
-        b'u' => {
-            let digits = bytes.get(at + 2..at + 6)?;
-            digits.iter().all(u8::is_ascii_hexdigit).then_some(6)
-        }
-        _ => None,
     }
 }

@@ -16,42 +16,104 @@ fn marks(block: &[u8; 16]) -> u32 {
     (quotes | backslashes | controls).to_bitmask()
 }
 
-/// The first byte from `at` on that is a quote, a backslash or a control character.
-#[inline]
-pub(crate) fn special(bytes: &[u8], mut at: usize) -> Option<usize> {
-    // Most strings of an event are ids and short words; they end within the first blocks.
-    for _ in 0..3 {
-        let Some(block) = block_at(bytes, at) else { return special_in_tail(bytes, at) };
-        let found = marks(block);
-        if found != 0 {
-            return Some(at + found.trailing_zeros() as usize);
-        }
-        at += 16;
-    }
-    special_in_long(bytes, at)
+/// What stands at a mark.
+enum Mark {
+    Quote,
+    /// A backslash, and how long the escape is that it begins.
+    Escape(usize),
+    /// Something that ends the search without success.
+    Stray,
 }
 
-fn special_in_long(bytes: &[u8], mut at: usize) -> Option<usize> {
-    while let Some(blocks) = block_at::<64>(bytes, at) {
-        let found = blocks
-            .as_chunks::<16>()
-            .0
-            .iter()
-            .rev()
-            .fold(0, |found, block| (found << 16) | u64::from(marks(block)));
-        if found != 0 {
-            return Some(at + found.trailing_zeros() as usize);
-        }
-        at += 64;
+impl Mark {
+    #[inline]
+    fn at<const STRICT: bool>(bytes: &[u8], mark: usize) -> Self {
+        if STRICT { Self::strictly(bytes, mark) } else { Self::loosely(bytes, mark) }
     }
-    while let Some(block) = block_at(bytes, at) {
+
+    /// What stands at a mark, where only good escapes may be and no control character.
+    #[inline]
+    fn strictly(bytes: &[u8], mark: usize) -> Self {
+        match bytes[mark] {
+            b'"' => Self::Quote,
+            b'\\' => match bytes.get(mark + 1) {
+                Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Self::Escape(2),
+                Some(b'u') if has_four_digits(bytes, mark + 2) => Self::Escape(6),
+                _ => Self::Stray,
+            },
+            _ => Self::Stray,
+        }
+    }
+
+    /// What stands at a mark, where anything may be.
+    #[inline]
+    fn loosely(bytes: &[u8], mark: usize) -> Self {
+        match bytes[mark] {
+            b'"' => Self::Quote,
+            b'\\' => Self::Escape(2),
+            _ => Self::Escape(1),
+        }
+    }
+}
+
+fn has_four_digits(bytes: &[u8], at: usize) -> bool {
+    bytes.get(at..at + 4).is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+}
+
+/// The closing quote of the string whose first character is at `at`; `STRICT` tells how marks are
+/// judged.
+#[inline]
+fn closing_quote<const STRICT: bool>(bytes: &[u8], mut at: usize) -> Option<usize> {
+    // Most strings of an event are keys, ids and short words, which end within a few small blocks.
+    for _ in 0..3 {
+        let Some(block) = block_at(bytes, at) else { break };
         let found = marks(block);
-        if found != 0 {
-            return Some(at + found.trailing_zeros() as usize);
+        if found == 0 {
+            at += 16;
+            continue;
         }
-        at += 16;
+        let mark = at + found.trailing_zeros() as usize;
+        match Mark::at::<STRICT>(bytes, mark) {
+            Mark::Quote => return Some(mark),
+            Mark::Escape(length) => at = mark + length,
+            Mark::Stray => return None,
+        }
     }
-    special_in_tail(bytes, at)
+    closing_quote_of_long::<STRICT>(bytes, at)
+}
+
+/// The same for long text, which is full of escapes: the marks of a block are gone through one by
+/// one instead of looking at the block anew behind each.
+fn closing_quote_of_long<const STRICT: bool>(bytes: &[u8], mut at: usize) -> Option<usize> {
+    loop {
+        let (mut found, length) = if let Some(block) = block_at::<64>(bytes, at) {
+            let parts = block.as_chunks::<16>().0.iter().rev();
+            (parts.fold(0, |found, part| (found << 16) | u64::from(marks(part))), 64)
+        } else if let Some(block) = block_at(bytes, at) {
+            (u64::from(marks(block)), 16)
+        } else {
+            let rest = bytes.get(at..).filter(|rest| !rest.is_empty())?;
+            let mut padded = [b' '; 16];
+            padded[..rest.len()].copy_from_slice(rest);
+            (u64::from(marks(&padded)), 16)
+        };
+        let mut next = at + length;
+        while found != 0 {
+            let mark = at + found.trailing_zeros() as usize;
+            match Mark::at::<STRICT>(bytes, mark) {
+                Mark::Quote => return Some(mark),
+                Mark::Escape(escape) if mark + escape < at + length => {
+                    found &= u64::MAX << (mark + escape - at);
+                }
+                Mark::Escape(escape) => {
+                    next = mark + escape;
+                    break;
+                }
+                Mark::Stray => return None,
+            }
+        }
+        at = next;
+    }
 }
 
 #[inline]
@@ -59,11 +121,17 @@ fn block_at<const LENGTH: usize>(bytes: &[u8], at: usize) -> Option<&[u8; LENGTH
     bytes.get(at..)?.first_chunk()
 }
 
-#[inline(never)]
-fn special_in_tail(bytes: &[u8], at: usize) -> Option<usize> {
-    let rest = bytes.get(at..)?;
-    let special = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..0x20);
-    rest.iter().position(special).map(|found| at + found)
+/// The closing quote of the string whose first character is at `at`, if all that comes before it
+/// may stand in a JSON string.
+#[inline]
+pub(crate) fn string_end(bytes: &[u8], at: usize) -> Option<usize> {
+    closing_quote::<true>(bytes, at)
+}
+
+/// The position after the closing quote of the string whose first character is at `at`, or the end.
+#[inline]
+pub(crate) fn string_end_loosely(bytes: &[u8], at: usize) -> usize {
+    closing_quote::<false>(bytes, at).map_or(bytes.len(), |quote| quote + 1)
 }
 
 /// Steps over one value without checking it: from its first byte to the one after its last.
@@ -91,41 +159,54 @@ pub(crate) fn skip_loosely(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// The position after the closing quote of the string whose first character is at `at`.
-#[inline]
-pub(crate) fn string_end_loosely(bytes: &[u8], mut at: usize) -> usize {
-    while let Some(found) = special(bytes, at) {
-        if bytes[found] == b'"' {
-            return found + 1;
-        }
-        at = found + 1 + usize::from(bytes[found] == b'\\');
-    }
-    bytes.len()
-}
-
 #[cfg(test)]
 mod tests {
-    use super::special;
+    use super::{string_end, string_end_loosely};
+
+    /// Bytes that look like marks in single bits, and non-ASCII.
+    fn filler(length: usize) -> Vec<u8> {
+        let alike = [0x21, 0x23, 0x5d, 0x5b, 0x20, 0x7f, 0x80, 0xff, 0xa2, 0xdc];
+        (0..length).map(|n| alike[n % alike.len()]).collect()
+    }
 
     #[test]
-    fn the_first_special_byte_is_found_at_every_offset_and_length() {
+    fn the_closing_quote_is_found_at_every_offset_and_length() {
         for length in 0..200 {
-            for place in 0..=length {
-                for special_byte in [b'"', b'\\', 0, 0x1f, b'\n'] {
-                    let mut bytes = vec![b'a'; length];
-                    // Neighbours that look alike in single bits, and non-ASCII.
-                    for (n, byte) in bytes.iter_mut().enumerate() {
-                        *byte =
-                            [0x21, 0x23, 0x5d, 0x5b, 0x20, 0x7f, 0x80, 0xff, 0xa2, 0xdc][n % 10];
-                    }
-                    if place < length {
-                        bytes[place] = special_byte;
-                        assert_eq!(special(&bytes, 0), Some(place), "{length} {place}");
-                    } else {
-                        assert_eq!(special(&bytes, 0), None);
-                    }
-                }
+            let mut bytes = filler(length);
+            assert_eq!(string_end(&bytes, 0), None);
+            assert_eq!(string_end_loosely(&bytes, 0), length);
+            for place in 0..length {
+                bytes[place] = b'"';
+                assert_eq!(string_end(&bytes, 0), Some(place), "{length} {place}");
+                assert_eq!(string_end_loosely(&bytes, 0), place + 1);
+                bytes = filler(length);
             }
         }
+    }
+
+    #[test]
+    fn escapes_are_stepped_over_and_strays_refused_wherever_they_stand() {
+        for before in 0..140 {
+            for (part, good) in [
+                (&b"\\\""[..], true),
+                (b"\\\\", true),
+                (b"\\u0022", true),
+                (b"\\n\\\"\\\\", true),
+                (b"\\x", false),
+                (b"\\u00g0", false),
+                (b"\n", false),
+                (b"\0", false),
+                (b"\x1f", false),
+            ] {
+                let mut bytes = filler(before);
+                bytes.extend_from_slice(part);
+                bytes.extend(filler(before % 70));
+                let quote = bytes.len();
+                bytes.extend_from_slice(b"\" and more \"");
+                assert_eq!(string_end(&bytes, 0), good.then_some(quote), "{before} {part:?}");
+            }
+        }
+        assert_eq!(string_end(b"\\", 0), None);
+        assert_eq!(string_end(b"\\u12", 0), None);
     }
 }
