@@ -49,7 +49,7 @@ fn tool_use<'a>(cursor: &mut Cursor<'a>, top: &mut Top<'a>) -> Result<Body<'a>, 
     })?;
     let name = name.ok_or_else(|| Misfit::missing("toolName"))?;
     Ok(Body::Assistant(Box::new(Assistant {
-        message: message("assistant", Block::ToolUse(ToolUse { id, name, input })),
+        message: message(Text::word("\"assistant"), Block::ToolUse(ToolUse { id, name, input })),
         error: None,
         api_error: false,
         aborted: false,
@@ -78,7 +78,7 @@ fn tool_result<'a>(
     })?;
     let result = ToolResult { tool_use_id: id, content, is_error };
     let user = User {
-        message: message("user", Block::ToolResult(result)),
+        message: message(Text::word("\"user"), Block::ToolResult(result)),
         tool_use_result: None,
         replay: false,
         synthetic: false,
@@ -87,6 +87,6 @@ fn tool_result<'a>(
     Ok((Body::User(Box::new(user)), dialect))
 }
 
-fn message<'a>(role: &'static str, block: Block<'a>) -> Message<'a> {
-    Message { role: Some(Text::checked(role)), content: Content::one(block), ..Message::default() }
+fn message<'a>(role: Text<'static>, block: Block<'a>) -> Message<'a> {
+    Message { role: Some(role), content: Content::one(block), ..Message::default() }
 }

@@ -37,8 +37,8 @@ impl<'a> Kind<'a> {
     pub fn find(line: &'a [u8]) -> Option<Self> {
         let (name, subtype) = find_in(line)?;
         let inner = match name {
-            b"control_request" => envelope_subtype(line, b"request"),
-            b"control_response" => envelope_subtype(line, b"response"),
+            b"\"control_request\"" => envelope_subtype(line, b"request"),
+            b"\"control_response\"" => envelope_subtype(line, b"response"),
             _ => None,
         };
         Some(Self { name: text(name)?, subtype: subtype.or(inner).and_then(text) })
@@ -54,22 +54,24 @@ impl fmt::Display for Kind<'_> {
     }
 }
 
-fn text(raw: &[u8]) -> Option<Text<'_>> {
-    Some(Text::checked(std::str::from_utf8(raw).ok()?))
+/// The string that `quoted` is, both quotes included.
+fn text(quoted: &[u8]) -> Option<Text<'_>> {
+    let open = std::str::from_utf8(quoted).ok()?.strip_suffix('"')?;
+    open.starts_with('"').then(|| Text::checked(open, open.contains('\\')))
 }
 
-/// The raw strings of `type` and `subtype` in the object that begins `bytes`.
+/// The strings of `type` and `subtype` in the object that begins `bytes`, with their quotes.
 fn find_in(bytes: &[u8]) -> Option<(&[u8], Option<&[u8]>)> {
     let mut name = None;
     let mut subtype = None;
     let mut start = 0;
     if let Some(end) = behind_delta(bytes) {
-        name = Some(&b"stream_event"[..]);
+        name = Some(&b"\"stream_event\""[..]);
         start = end;
     }
     for_each_field(bytes, start, |key, value| match key {
-        b"type" => name = unquoted(value),
-        b"subtype" => subtype = unquoted(value),
+        b"type" => name = string(value),
+        b"subtype" => subtype = string(value),
         _ => {}
     });
     Some((name?, subtype))
@@ -92,8 +94,8 @@ fn behind_delta(line: &[u8]) -> Option<usize> {
     Some(at)
 }
 
-fn unquoted(value: &[u8]) -> Option<&[u8]> {
-    value.strip_prefix(b"\"")?.strip_suffix(b"\"")
+fn string(value: &[u8]) -> Option<&[u8]> {
+    value.starts_with(b"\"").then_some(value)
 }
 
 fn envelope_subtype<'a>(line: &'a [u8], envelope: &[u8]) -> Option<&'a [u8]> {
@@ -106,7 +108,7 @@ fn envelope_subtype<'a>(line: &'a [u8], envelope: &[u8]) -> Option<&'a [u8]> {
     let mut subtype = None;
     for_each_field(inner?, 0, |key, value| {
         if key == b"subtype" {
-            subtype = unquoted(value);
+            subtype = string(value);
         }
     });
     subtype
@@ -122,8 +124,9 @@ fn for_each_field<'a>(bytes: &'a [u8], start: usize, mut visit: impl FnMut(&[u8]
         if at >= bytes.len() {
             return;
         }
-        let key_end = string_end_loosely(bytes, at + 1);
-        let key = bytes.get(at + 1..key_end - 1).unwrap_or_default();
+        let at_key = at;
+        let key_end = string_end_loosely(bytes, at_key + 1);
+        let key = bytes.get(at_key + 1..key_end - 1).unwrap_or_default();
         at = skip_to(bytes, key_end, b':') + 1;
         while matches!(bytes.get(at), Some(b' ' | b'\t' | b'\r')) {
             at += 1;
@@ -132,7 +135,7 @@ fn for_each_field<'a>(bytes: &'a [u8], start: usize, mut visit: impl FnMut(&[u8]
         let value = bytes.get(at..end).unwrap_or_default();
         if memchr::memchr(b'\\', key).is_none() {
             visit(key, value);
-        } else if let Some(key) = text(key) {
+        } else if let Some(key) = bytes.get(at_key..key_end).and_then(text) {
             visit(key.decode().as_bytes(), value);
         }
         at = end;

@@ -15,6 +15,8 @@ use crate::kind::Kind;
 use crate::line::{Dialect, Mismatch, Noise, Reading, Unknown};
 use crate::names;
 
+const STREAM_EVENT: Text<'static> = Text::word("\"stream_event");
+
 /// An object of the line, read, and where it ends.
 pub(crate) struct Object<'a> {
     pub(crate) reading: Reading<'a>,
@@ -40,7 +42,7 @@ pub(crate) fn delta(line: &str) -> Option<Event<'_>> {
     if !cursor.eat_all(delta_head::TAIL) {
         return None;
     }
-    let mut top = Top::guessed(Kind::new(Text::checked("stream_event")));
+    let mut top = Top::guessed(Kind::new(STREAM_EVENT));
     if cursor.eat_all(delta_head::SESSION_ID) {
         top.envelope.session_id = Some(cursor.string().ok()?);
     }

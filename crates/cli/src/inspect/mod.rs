@@ -2,6 +2,7 @@
 //!
 //! Input goes through in chunks: memory holds a line, the counts and what is odd, never the stream.
 
+mod ahead;
 mod census;
 mod counts;
 mod json;

@@ -7,10 +7,9 @@ use std::path::{Path, PathBuf};
 use anstream::eprintln;
 use wire::{Rejoiner, Splitter};
 
+use super::ahead::ReadAhead;
 use super::progress::Progress;
 use crate::arguments::InspectOptions;
-
-const CHUNK: usize = 256 << 10;
 
 /// Something to read.
 pub(super) enum Input {
@@ -77,19 +76,19 @@ impl Input {
 /// An input being read.
 pub(super) struct Source {
     name: String,
-    reader: Box<dyn Read>,
+    reader: ReadAhead,
     splitter: Splitter,
     rejoiner: Option<Rejoiner>,
 }
 
 impl Source {
     pub(super) fn open(input: &Input, options: &InspectOptions) -> Result<Self, Error> {
-        let (name, reader): (String, Box<dyn Read>) = match input {
+        let (name, reader): (String, Box<dyn Read + Send>) = match input {
             Input::Stdin => {
                 if io::stdin().is_terminal() {
                     note_that_stdin_is_read();
                 }
-                ("-".to_owned(), Box::new(io::stdin().lock()))
+                ("-".to_owned(), Box::new(io::stdin()))
             }
             Input::File(path) => {
                 let name = path.display().to_string();
@@ -99,7 +98,7 @@ impl Source {
         let cap = (options.max_line as usize) << 20;
         Ok(Self {
             name,
-            reader,
+            reader: ReadAhead::of(reader),
             splitter: Splitter::with_cap(cap),
             rejoiner: options.rejoin.then(|| Rejoiner::with_cap(cap)),
         })
@@ -113,24 +112,18 @@ impl Source {
     ) -> Result<(), Error> {
         let mut lines =
             Numbered { file: &self.name, rejoiner: self.rejoiner.as_mut(), number: 0, size: 0 };
-        let mut buffer = vec![0; CHUNK];
+        let unreadable = |source| Error::Read { file: self.name.clone(), source };
         let mut first = true;
-        loop {
-            let length = match self.reader.read(&mut buffer) {
-                Ok(0) => break,
-                Ok(length) => length,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(source) => return Err(Error::Read { file: self.name.clone(), source }),
-            };
-            let chunk = &buffer[..length];
+        while let Some(chunk) = self.reader.next().map_err(unreadable)? {
             if std::mem::take(&mut first) {
-                refuse_binary(chunk, &self.name)?;
+                refuse_binary(chunk.bytes(), &self.name)?;
             }
-            progress.advance(length);
-            let mut pieces = self.splitter.feed(chunk);
+            progress.advance(chunk.bytes().len());
+            let mut pieces = self.splitter.feed(chunk.bytes());
             while let Some(piece) = pieces.next() {
                 lines.take(piece, &mut visit)?;
             }
+            self.reader.reuse(chunk);
         }
         if let Some(piece) = self.splitter.finish() {
             lines.take(piece, &mut visit)?;

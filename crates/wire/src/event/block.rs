@@ -151,5 +151,5 @@ fn optional_text<'a>(key: &str, value: Option<Value<'a>>) -> Result<Option<Text<
 }
 
 fn text_or_empty<'a>(key: &str, value: Option<Value<'a>>) -> Result<Text<'a>, Trouble> {
-    Ok(optional_text(key, value)?.unwrap_or(Text::checked("")))
+    Ok(optional_text(key, value)?.unwrap_or(Text::EMPTY))
 }

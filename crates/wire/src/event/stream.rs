@@ -77,7 +77,7 @@ struct DeltaParts<'a> {
     name: Option<Text<'a>>,
     piece: Option<Text<'a>>,
     /// What the piece's key says of it, for writers that leave out the `type`.
-    sort_of_piece: Option<&'static str>,
+    sort_of_piece: Option<Text<'static>>,
     stop_reason: Option<Text<'a>>,
 }
 
@@ -178,10 +178,10 @@ impl<'a> DeltaParts<'a> {
                 "text" | "thinking" | "signature" | "partial_json" => {
                     this.piece = cursor.value()?.optional_text()?;
                     this.sort_of_piece = Some(match key {
-                        "text" => "text_delta",
-                        "thinking" => "thinking_delta",
-                        "signature" => "signature_delta",
-                        _ => "input_json_delta",
+                        "text" => Text::word("\"text_delta"),
+                        "thinking" => Text::word("\"thinking_delta"),
+                        "signature" => Text::word("\"signature_delta"),
+                        _ => Text::word("\"input_json_delta"),
                     });
                 }
                 "stop_reason" => this.stop_reason = cursor.value()?.optional_text()?,
@@ -193,9 +193,9 @@ impl<'a> DeltaParts<'a> {
     }
 
     fn assemble(self) -> Result<Delta<'a>, Trouble> {
-        let name = self.name.or(self.sort_of_piece.map(Text::checked));
+        let name = self.name.or(self.sort_of_piece);
         let name = name.ok_or_else(|| Misfit::missing("type"))?;
-        let piece = self.piece.unwrap_or(Text::checked(""));
+        let piece = self.piece.unwrap_or(Text::EMPTY);
         let decoded: &str = &name.decode();
         Ok(match decoded {
             "text_delta" => Delta::Text(piece),

@@ -71,6 +71,7 @@ impl Trouble {
 pub(crate) struct Value<'a> {
     raw: &'a str,
     shape: Shape,
+    escaped: bool,
 }
 
 impl<'a> Value<'a> {
@@ -104,7 +105,7 @@ impl<'a> Value<'a> {
 
     #[inline]
     fn as_text(self) -> Text<'a> {
-        Text::checked(&self.raw[1..self.raw.len() - 1])
+        Text::checked(&self.raw[..self.raw.len() - 1], self.escaped)
     }
 
     pub(crate) fn optional_bool(self) -> Result<Option<bool>, Trouble> {
@@ -319,46 +320,48 @@ impl<'a> Cursor<'a> {
     pub(crate) fn value(&mut self) -> Result<Value<'a>, Trouble> {
         let start = self.at;
         let shape = self.shape()?;
-        self.skip_shape(shape)?;
-        Ok(Value { raw: &self.line[start..self.at], shape })
+        let escaped = self.skip_shape(shape)?;
+        Ok(Value { raw: &self.line[start..self.at], shape, escaped })
     }
 
     /// Steps over the value under the cursor.
     #[inline]
     pub(crate) fn skip(&mut self) -> Result<(), Trouble> {
         let shape = self.shape()?;
-        self.skip_shape(shape)
+        self.skip_shape(shape).map(drop)
     }
 
     #[inline]
-    fn skip_shape(&mut self, shape: Shape) -> Result<(), Trouble> {
+    /// Steps over a value of this shape; says whether it is a string with escapes.
+    fn skip_shape(&mut self, shape: Shape) -> Result<bool, Trouble> {
         match shape {
             Shape::String => {
                 self.at += 1;
-                self.skip_string()
+                return self.skip_string();
             }
-            Shape::Object | Shape::Array => self.skip_container(),
-            Shape::Number => self.skip_number(),
-            Shape::Bool if self.byte() == b't' => self.skip_word("true"),
-            Shape::Bool => self.skip_word("false"),
-            Shape::Null => self.skip_word("null"),
+            Shape::Object | Shape::Array => self.skip_container()?,
+            Shape::Number => self.skip_number()?,
+            Shape::Bool if self.byte() == b't' => self.skip_word("true")?,
+            Shape::Bool => self.skip_word("false")?,
+            Shape::Null => self.skip_word("null")?,
         }
+        Ok(false)
     }
 
     /// The string whose opening quote was just taken.
     #[inline]
     pub(crate) fn string(&mut self) -> Result<Text<'a>, Trouble> {
-        let start = self.at;
-        self.skip_string()?;
-        Ok(Text::checked(&self.line[start..self.at - 1]))
+        let quote = self.at - 1;
+        let escaped = self.skip_string()?;
+        Ok(Text::checked(&self.line[quote..self.at - 1], escaped))
     }
 
-    /// Steps behind the closing quote.
+    /// Steps behind the closing quote; says whether there were escapes.
     #[inline]
-    fn skip_string(&mut self) -> Result<(), Trouble> {
-        let quote = scan::string_end(self.line.as_bytes(), self.at).ok_or(Trouble::NotJson)?;
-        self.at = quote + 1;
-        Ok(())
+    fn skip_string(&mut self) -> Result<bool, Trouble> {
+        let end = scan::string_end(self.line.as_bytes(), self.at).ok_or(Trouble::NotJson)?;
+        self.at = end.quote + 1;
+        Ok(end.escaped)
     }
 
     /// Steps over `word` if it is next.

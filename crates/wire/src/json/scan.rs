@@ -61,10 +61,19 @@ fn has_four_digits(bytes: &[u8], at: usize) -> bool {
     bytes.get(at..at + 4).is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
 }
 
-/// The closing quote of the string whose first character is at `at`; `STRICT` tells how marks are
-/// judged.
+/// Where a string ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct StringEnd {
+    /// The closing quote.
+    pub(crate) quote: usize,
+    /// Whether there were escapes before it.
+    pub(crate) escaped: bool,
+}
+
+/// The end of the string whose first character is at `at`; `STRICT` tells how marks are judged.
 #[inline]
-fn closing_quote<const STRICT: bool>(bytes: &[u8], mut at: usize) -> Option<usize> {
+fn closing_quote<const STRICT: bool>(bytes: &[u8], mut at: usize) -> Option<StringEnd> {
+    let mut escaped = false;
     // Most strings of an event are keys, ids and short words, which end within a few small blocks.
     for _ in 0..3 {
         let Some(block) = block_at(bytes, at) else { break };
@@ -75,17 +84,24 @@ fn closing_quote<const STRICT: bool>(bytes: &[u8], mut at: usize) -> Option<usiz
         }
         let mark = at + found.trailing_zeros() as usize;
         match Mark::at::<STRICT>(bytes, mark) {
-            Mark::Quote => return Some(mark),
-            Mark::Escape(length) => at = mark + length,
+            Mark::Quote => return Some(StringEnd { quote: mark, escaped }),
+            Mark::Escape(length) => {
+                escaped = true;
+                at = mark + length;
+            }
             Mark::Stray => return None,
         }
     }
-    closing_quote_of_long::<STRICT>(bytes, at)
+    closing_quote_of_long::<STRICT>(bytes, at, escaped)
 }
 
 /// The same for long text, which is full of escapes: the marks of a block are gone through one by
 /// one instead of looking at the block anew behind each.
-fn closing_quote_of_long<const STRICT: bool>(bytes: &[u8], mut at: usize) -> Option<usize> {
+fn closing_quote_of_long<const STRICT: bool>(
+    bytes: &[u8],
+    mut at: usize,
+    mut escaped: bool,
+) -> Option<StringEnd> {
     loop {
         let (mut found, length) = if let Some(block) = block_at::<64>(bytes, at) {
             let parts = block.as_chunks::<16>().0.iter().rev();
@@ -102,13 +118,14 @@ fn closing_quote_of_long<const STRICT: bool>(bytes: &[u8], mut at: usize) -> Opt
         while found != 0 {
             let mark = at + found.trailing_zeros() as usize;
             match Mark::at::<STRICT>(bytes, mark) {
-                Mark::Quote => return Some(mark),
-                Mark::Escape(escape) if mark + escape < at + length => {
-                    found &= u64::MAX << (mark + escape - at);
-                }
+                Mark::Quote => return Some(StringEnd { quote: mark, escaped }),
                 Mark::Escape(escape) => {
-                    next = mark + escape;
-                    break;
+                    escaped = true;
+                    if mark + escape >= at + length {
+                        next = mark + escape;
+                        break;
+                    }
+                    found &= u64::MAX << (mark + escape - at);
                 }
                 Mark::Stray => return None,
             }
@@ -122,17 +139,17 @@ fn block_at<const LENGTH: usize>(bytes: &[u8], at: usize) -> Option<&[u8; LENGTH
     bytes.get(at..)?.first_chunk()
 }
 
-/// The closing quote of the string whose first character is at `at`, if all that comes before it
-/// may stand in a JSON string.
+/// The end of the string whose first character is at `at`, if all that comes before it may stand in
+/// a JSON string.
 #[inline]
-pub(crate) fn string_end(bytes: &[u8], at: usize) -> Option<usize> {
+pub(crate) fn string_end(bytes: &[u8], at: usize) -> Option<StringEnd> {
     closing_quote::<true>(bytes, at)
 }
 
 /// The position after the closing quote of the string whose first character is at `at`, or the end.
 #[inline]
 pub(crate) fn string_end_loosely(bytes: &[u8], at: usize) -> usize {
-    closing_quote::<false>(bytes, at).map_or(bytes.len(), |quote| quote + 1)
+    closing_quote::<false>(bytes, at).map_or(bytes.len(), |end| end.quote + 1)
 }
 
 /// Steps over one value without checking it: from its first byte to the one after its last.
@@ -162,7 +179,7 @@ pub(crate) fn skip_loosely(bytes: &[u8], mut at: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{string_end, string_end_loosely};
+    use super::{StringEnd, string_end, string_end_loosely};
 
     /// Bytes that look like marks in single bits, and non-ASCII.
     fn filler(length: usize) -> Vec<u8> {
@@ -178,7 +195,8 @@ mod tests {
             assert_eq!(string_end_loosely(&bytes, 0), length);
             for place in 0..length {
                 bytes[place] = b'"';
-                assert_eq!(string_end(&bytes, 0), Some(place), "{length} {place}");
+                let end = StringEnd { quote: place, escaped: false };
+                assert_eq!(string_end(&bytes, 0), Some(end), "{length} {place}");
                 assert_eq!(string_end_loosely(&bytes, 0), place + 1);
                 bytes = filler(length);
             }
@@ -204,7 +222,8 @@ mod tests {
                 bytes.extend(filler(before % 70));
                 let quote = bytes.len();
                 bytes.extend_from_slice(b"\" and more \"");
-                assert_eq!(string_end(&bytes, 0), good.then_some(quote), "{before} {part:?}");
+                let end = StringEnd { quote, escaped: true };
+                assert_eq!(string_end(&bytes, 0), good.then_some(end), "{before} {part:?}");
             }
         }
         assert_eq!(string_end(b"\\", 0), None);

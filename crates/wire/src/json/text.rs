@@ -19,36 +19,56 @@ use std::hash::{Hash, Hasher};
 /// ```
 #[derive(Clone, Copy)]
 pub struct Text<'a> {
-    raw: &'a str,
+    /// The characters between the quotes; where none of them is an escape, with the opening quote
+    /// before them. A string cannot begin with a quote of its own, so the two are told apart, and
+    /// whether there is anything to decode is known without a flag that every event would carry.
+    marked: &'a str,
 }
 
 impl<'a> Text<'a> {
-    /// The characters between the quotes of a JSON string, whose escapes are known to be good.
+    /// The text of no character.
+    pub(crate) const EMPTY: Text<'static> = Text::word("\"");
+
+    /// A string of the line: `quoted` from its opening quote up to its closing one.
     #[inline]
-    pub(crate) const fn checked(raw: &'a str) -> Self {
-        Self { raw }
+    pub(crate) fn checked(quoted: &'a str, escaped: bool) -> Self {
+        Self { marked: if escaped { &quoted[1..] } else { quoted } }
+    }
+
+    /// A word of our own without escapes, written with its opening quote: `"\"success"`.
+    pub(crate) const fn word(quoted: &'static str) -> Self {
+        Self { marked: quoted }
+    }
+
+    #[inline]
+    fn plain(self) -> Option<&'a str> {
+        self.marked.strip_prefix('"')
     }
 
     /// The characters between the quotes as the line has them, escapes included.
+    #[inline]
     pub fn raw(self) -> &'a str {
-        self.raw
+        self.plain().unwrap_or(self.marked)
     }
 
     /// Whether it holds no character at all.
     pub fn is_empty(self) -> bool {
-        self.raw.is_empty()
+        self.raw().is_empty()
     }
 
     /// What the string says.
     #[inline]
     pub fn decode(self) -> Cow<'a, str> {
-        if self.is_escaped() {
-            let mut out = String::with_capacity(self.raw.len());
-            self.decode_into(&mut out);
-            Cow::Owned(out)
-        } else {
-            Cow::Borrowed(self.raw)
+        match self.plain() {
+            Some(plain) => Cow::Borrowed(plain),
+            None => Cow::Owned(self.decoded()),
         }
+    }
+
+    fn decoded(self) -> String {
+        let mut out = String::with_capacity(self.marked.len());
+        self.decode_into(&mut out);
+        out
     }
 
     /// Appends what the string says to `out`.
@@ -61,14 +81,8 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// Looked up rather than remembered: a flag would make every event a tenth larger.
-    #[inline]
-    fn is_escaped(self) -> bool {
-        memchr::memchr(b'\\', self.raw.as_bytes()).is_some()
-    }
-
     fn parts(self) -> Parts<'a> {
-        Parts { rest: self.raw }
+        Parts { rest: self.raw() }
     }
 
     fn chars(self) -> impl Iterator<Item = char> + 'a {
@@ -149,11 +163,10 @@ fn code_unit(bytes: &[u8]) -> Option<u32> {
 impl PartialEq<str> for Text<'_> {
     #[inline]
     fn eq(&self, other: &str) -> bool {
-        // An escape is longer than what it stands for, so most comparisons end here.
-        if self.raw.len() < other.len() {
-            return false;
+        match self.plain() {
+            Some(plain) => plain == other,
+            None => self.chars().eq(other.chars()),
         }
-        if self.is_escaped() { self.chars().eq(other.chars()) } else { self.raw == other }
     }
 }
 
@@ -165,7 +178,7 @@ impl PartialEq<&str> for Text<'_> {
 
 impl PartialEq for Text<'_> {
     fn eq(&self, other: &Self) -> bool {
-        self.raw == other.raw || self.chars().eq(other.chars())
+        self.marked == other.marked || self.chars().eq(other.chars())
     }
 }
 
@@ -211,12 +224,14 @@ mod tests {
 
     #[track_caller]
     fn check(raw: &str, meaning: &str) {
-        let text = Text::checked(raw);
+        let quoted = format!("\"{raw}");
+        let text = Text::checked(&quoted, raw.contains('\\'));
         assert_eq!(text.decode(), meaning);
         assert_eq!(text, meaning);
         assert_eq!(text.to_string(), meaning);
         let again = serde_json::to_string(meaning).unwrap();
-        assert_eq!(text, Text::checked(again.trim_matches('"')));
+        let again = again.strip_suffix('"').unwrap();
+        assert_eq!(text, Text::checked(again, again.contains('\\')));
     }
 
     #[test]
