@@ -147,6 +147,25 @@ fn resumed_and_cleared_sessions_are_kept_apart() {
 }
 
 #[test]
+fn a_fork_does_not_count_what_it_was_forked_from_again() {
+    let line = |session: &str, id: &str| {
+        format!(
+            r#"{{"type":"assistant","sessionId":"{session}","requestId":"r-{id}","message":{{"id":"{id}","content":[],"usage":{{"input_tokens":5,"output_tokens":7}}}}}}"#
+        )
+    };
+    let stream = [line("a", "m1"), line("b", "m1"), line("b", "m2"), line("a", "m1")].join("\n");
+    let output = Program::inspect(&["--json"]).stdin(&stream).run();
+    let json: serde_json::Value = serde_json::from_str(&output.stdout).unwrap();
+    let outputs: Vec<_> = json["sessions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|session| session["tokens"]["output"].as_u64().unwrap())
+        .collect();
+    assert_eq!(outputs, [7, 7]);
+}
+
+#[test]
 fn help_shows_examples_and_completions_are_printed() {
     let help = Program::new(&["inspect", "--help"]).run();
     assert!(help.stdout.contains("Examples:") && help.stdout.contains("--strict"));

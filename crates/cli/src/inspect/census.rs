@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use wire::event::Event;
+use wire::event::{Body, Event};
 use wire::meaning::Identity;
 use wire::{Dialect, Line, Noise, Reading, read};
 
@@ -26,6 +26,8 @@ pub(super) struct Census {
     pub(super) dialects: BTreeMap<Dialect, u64>,
     sessions: Vec<Session>,
     by_id: HashMap<String, usize>,
+    /// The session that each message with its request was first met in.
+    owners: HashMap<String, usize>,
     /// The session of the input at hand, by its place in `sessions`.
     current: Option<usize>,
     identity: Identity,
@@ -87,8 +89,23 @@ impl Census {
             self.unknown.add_name(&name);
             self.unknown_places.add(at.file, at.number, || name);
         }
-        let session = self.session_of(event);
-        self.sessions[session].take(event, dialect, &mut self.files);
+        let place = self.session_of(event);
+        let told_before = self.was_told_in_another_session(event, place);
+        let session = &mut self.sessions[place];
+        if !told_before {
+            session.count_tokens(event);
+        }
+        session.take(event, dialect, &mut self.files);
+    }
+
+    /// Whether the event's message was already told in another session's file: a fork begins with a
+    /// copy of what it was forked from, and that was paid for once.
+    fn was_told_in_another_session(&mut self, event: &Event<'_>, place: usize) -> bool {
+        let Body::Assistant(assistant) = &event.body else { return false };
+        let (Some(id), Some(request)) = (assistant.message.id, assistant.request_id) else {
+            return false;
+        };
+        *self.owners.entry(format!("{id} {request}")).or_insert(place) != place
     }
 
     /// The place of the event's session; a session nobody named takes the first name that comes.

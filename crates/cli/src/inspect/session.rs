@@ -102,7 +102,6 @@ impl Session {
         dialect: Dialect,
         files: &mut Vec<ChangedFile>,
     ) {
-        self.tally.observe(event);
         self.take_calls(event, files);
         note(&mut self.versions, event.envelope.file.as_ref().and_then(|file| file.version));
         match &event.body {
@@ -135,6 +134,11 @@ impl Session {
             Body::Record(Record::CostState(Some(total))) => self.cost.told(*total),
             _ => {}
         }
+    }
+
+    /// Counts what the event says of tokens.
+    pub(super) fn count_tokens(&mut self, event: &Event<'_>) {
+        self.tally.observe(event);
     }
 
     fn take_calls(&mut self, event: &Event<'_>, files: &mut Vec<ChangedFile>) {
