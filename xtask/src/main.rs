@@ -17,7 +17,6 @@ mod bench;
 mod cargo;
 mod corpus;
 mod failure;
-#[cfg(feature = "bench")]
 mod setup;
 mod test;
 
@@ -32,10 +31,12 @@ const HELP: &str = "\
 Towpath's chores
 
 Usage:
-  cargo xtask test [--only STEP]         the whole check, as CI runs it; steps: fmt, clippy, test, doc
+  cargo xtask test [--only STEP]         the whole check, as CI runs it; steps: fmt,
+                                         clippy, test, doc, book
   cargo xtask corpus {A|B|C} BYTES OUT   write an invented session: A token deltas, B tool traffic, C mixed
   cargo xtask bench [--mb N] [--rounds N] [--only JOB]
-                                         measure; jobs: kind, read, allocations, inspect, startup
+                                         measure; jobs: kind, read, allocations, inspect, startup,
+                                         stub
                                          (200 MB of each corpus and 5 rounds unless told)
 ";
 

@@ -6,7 +6,10 @@
 mod arguments;
 mod complaint;
 mod inspect;
+mod play;
+mod stub;
 mod verdict;
+mod verify;
 
 use clap::{CommandFactory as _, Parser as _};
 
@@ -16,6 +19,9 @@ use verdict::Verdict;
 fn main() -> Verdict {
     match Arguments::parse().command {
         Command::Inspect(options) => inspect::run(&options),
+        Command::Play { arguments } => play::run(arguments),
+        Command::Stub(options) => stub::run(options),
+        Command::Verify(options) => verify::run(&options),
         Command::Completions { shell } => {
             let mut command = Arguments::command();
             clap_complete::generate(shell, &mut command, "towpath", &mut std::io::stdout());

@@ -33,6 +33,11 @@ impl Cache {
         self.programs.join(name).with_extension(std::env::consts::EXE_EXTENSION)
     }
 
+    /// Where something else is kept, or will be.
+    pub(super) fn place(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
     /// The file of a corpus, which is written if it is not there.
     pub(super) fn file(&self, mix: Mix) -> Result<PathBuf, Failure> {
         let Self { folder, megabytes, .. } = self;

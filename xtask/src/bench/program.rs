@@ -82,7 +82,7 @@ fn successful(program: &mut Command) -> Result<Duration, Failure> {
 }
 
 /// Looks whether the program can do what is measured: one that does nothing would win.
-fn prints(program: &Path, arguments: &[&str], expected: &str) -> Result<(), String> {
+pub(super) fn prints(program: &Path, arguments: &[&str], expected: &str) -> Result<(), String> {
     let called = format!("`towpath {}`", arguments.join(" "));
     let output = Command::new(program)
         .args(arguments)

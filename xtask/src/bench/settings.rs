@@ -17,11 +17,13 @@ pub(super) enum Job {
     Inspect,
     /// `towpath --version`.
     Startup,
+    /// Requests to `towpath stub`.
+    Stub,
 }
 
 impl Job {
-    const ALL: [Self; 5] =
-        [Self::Kind, Self::Read, Self::Allocations, Self::Inspect, Self::Startup];
+    const ALL: [Self; 6] =
+        [Self::Kind, Self::Read, Self::Allocations, Self::Inspect, Self::Startup, Self::Stub];
 
     pub(super) const fn name(self) -> &'static str {
         match self {
@@ -30,6 +32,7 @@ impl Job {
             Self::Allocations => "allocations",
             Self::Inspect => "inspect",
             Self::Startup => "startup",
+            Self::Stub => "stub",
         }
     }
 }

@@ -57,8 +57,8 @@ impl Row {
         target: Option<Target>,
     ) -> Self {
         let score = Score::Times(baseline.div_duration_f64(ours));
-        let baseline = format!("{name} {}", milliseconds(baseline));
-        let ours = milliseconds(ours);
+        let baseline = format!("{name} {}", rounded(baseline));
+        let ours = rounded(ours);
         Self { job, corpus, outcome: Outcome::Measured { baseline, ours, score, target } }
     }
 
@@ -70,8 +70,20 @@ impl Row {
         target: Target,
     ) -> Self {
         let score = Score::Times(ours.div_duration_f64(baseline));
-        let baseline = format!("{name} {}", milliseconds(baseline));
-        let (ours, target) = (milliseconds(ours), Some(target));
+        let baseline = format!("{name} {}", rounded(baseline));
+        let (ours, target) = (rounded(ours), Some(target));
+        Self { job, corpus: "", outcome: Outcome::Measured { baseline, ours, score, target } }
+    }
+
+    /// A comparison of amounts per second, scored by how many times the baseline's goes into ours.
+    pub(super) fn rate(
+        job: &'static str,
+        (name, baseline): (&str, f64),
+        ours: f64,
+        target: Target,
+    ) -> Self {
+        let (score, target) = (Score::Times(ours / baseline), Some(target));
+        let (baseline, ours) = (format!("{name} {baseline:.0}/s"), format!("{ours:.0}/s"));
         Self { job, corpus: "", outcome: Outcome::Measured { baseline, ours, score, target } }
     }
 
@@ -150,9 +162,11 @@ impl fmt::Display for Target {
     }
 }
 
-fn milliseconds(time: Duration) -> String {
+fn rounded(time: Duration) -> String {
     let milliseconds = time.as_secs_f64() * 1000.0;
-    if milliseconds < 10.0 {
+    if milliseconds < 0.5 {
+        format!("{:.1} µs", milliseconds * 1000.0)
+    } else if milliseconds < 10.0 {
         format!("{milliseconds:.2} ms")
     } else {
         format!("{milliseconds:.0} ms")
@@ -174,19 +188,23 @@ mod tests {
             Row::speedup("kind", "C", ("Value", ms(700)), ms(100), Some(Target::AtLeast(7.0))),
             Row::speedup("read", "C", ("Value", ms(390)), ms(100), Some(Target::AtLeast(4.0))),
             Row::slowdown("startup", ("true", ms(1)), ms(2), Target::AtMost(2.0)),
+            Row::rate("stub", ("aimock", 3000.0), 36_000.4, Target::AtLeast(10.0)),
+            Row::speedup("stub, CPU", "", ("aimock", ms(1) / 4), ms(1) / 80, None),
             Row::amount("memory", "C", String::new(), (12.34, " MB"), None),
             Row::skipped("inspect", "C", "`jq` is not installed".to_owned()),
         ]);
         assert_eq!(
             table.to_string(),
             "\
-job      corpus  baseline      ours     ratio  target
-kind     A       Value 600 ms  100 ms   6.0×
-kind     C       Value 700 ms  100 ms   7.0×   ≥ 7     met
-read     C       Value 390 ms  100 ms   3.9×   ≥ 4     MISSED
-startup          true 1.00 ms  2.00 ms  2.0×   ≤ 2     met
-memory   C                     12.3 MB
-inspect  C                                             skipped: `jq` is not installed
+job        corpus  baseline         ours     ratio  target
+kind       A       Value 600 ms     100 ms   6.0×
+kind       C       Value 700 ms     100 ms   7.0×   ≥ 7     met
+read       C       Value 390 ms     100 ms   3.9×   ≥ 4     MISSED
+startup            true 1.00 ms     2.00 ms  2.0×   ≤ 2     met
+stub               aimock 3000/s    36000/s  12.0×  ≥ 10    met
+stub, CPU          aimock 250.0 µs  12.5 µs  20.0×
+memory     C                        12.3 MB
+inspect    C                                                skipped: `jq` is not installed
 "
         );
     }

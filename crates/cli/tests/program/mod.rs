@@ -33,6 +33,16 @@ impl Program {
         Self::new(&[&["inspect"], arguments].concat())
     }
 
+    pub(crate) fn current_dir(mut self, directory: &Path) -> Self {
+        self.command.current_dir(directory);
+        self
+    }
+
+    pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
     pub(crate) fn stdin(self, text: &str) -> Self {
         Self { stdin: text.to_owned(), ..self }
     }

@@ -1,0 +1,134 @@
+//! Scenario files, good and bad.
+
+use std::fmt::{Debug, Write as _};
+
+use super::{Item, LoadError, Scenario};
+
+const TOOL: &str = include_str!("tests/tool.scenario");
+const EVERYTHING: &str = include_str!("tests/everything.scenario");
+
+#[test]
+fn the_example_of_the_page_is_read() {
+    let scenario = Scenario::parse("tool", TOOL).unwrap();
+    assert_eq!(scenario.title, "A tool runs, and the model is told what came of it");
+    assert_eq!(scenario.replies.len(), 2);
+    assert_eq!(scenario.runs.len(), 1);
+    assert_eq!(scenario.runs[0].what.steps.len(), 7);
+}
+
+#[test]
+fn every_kind_of_line_is_read() {
+    let scenario = Scenario::parse("everything", EVERYTHING).unwrap();
+    let mut report = format!("{}\n{}\n", scenario.title, scenario.about);
+    writeln!(report, "versions {}", scenario.versions).unwrap();
+    let start = &scenario.start;
+    writeln!(report, "session {}, no stdin {}", start.session, start.no_stdin).unwrap();
+    list(&mut report, "env", &start.env);
+    list(&mut report, "file", &start.files);
+    list(&mut report, "home file", &start.home_files);
+    list(&mut report, "reply", &scenario.replies);
+    for run in &scenario.runs {
+        let what = &run.what;
+        writeln!(report, "run [{}] only {}, beside {}", run.versions, what.only_args, what.beside)
+            .unwrap();
+        list(&mut report, "arg", &what.args);
+        list(&mut report, "step", &what.steps);
+    }
+    insta::assert_snapshot!(report);
+}
+
+#[test]
+fn what_is_wrong_is_named_with_its_line_and_what_was_expected() {
+    let lines = [
+        "api",
+        "api tool Read",
+        "api tool Read [1]",
+        "api tool Read {\"file_path\":}",
+        "api text hello",
+        "api text \"hello",
+        "api text \"hello\" loud",
+        "api text \"hello\" always",
+        "api slow 20",
+        "api header x \"y\"",
+        "api error 500 overloaded_error",
+        "api error many overloaded_error \"x\"",
+        "api disconnect stall",
+        "api hold after 2",
+        "api hold Gate text \"x\"",
+        "> user",
+        "> user hello",
+        "> user \"x\" loudly",
+        "> shout \"x\"",
+        "> allow \"x\"",
+        "> deny",
+        "> deny \"x\" to",
+        "> line []",
+        "<",
+        "< {\"type\":\"user\"}",
+        "< user hello",
+        "< user {\"a\":1} {\"b\":2}",
+        "<! ",
+        "count result",
+        "count result many",
+        "request {}",
+        "signal HUP",
+        "exit gracefully",
+        "is notes.txt",
+        "at first",
+        "alive and well",
+        "dance",
+        "[>=2.1] > user \"x\"",
+        "[>=2.1.37 > user \"x\"",
+        "[] > user \"x\"",
+        "[>=2.1.37]",
+        "[>=2.1.37] session",
+        "versions",
+        "versions new",
+        "env =x",
+        "env A B=x",
+        "file notes.txt milk",
+        "args 'x",
+        "run --resume x",
+    ];
+    let mut report = String::new();
+    for line in lines {
+        let error = Scenario::parse("x", &format!("# Title\n\n{line}\n")).unwrap_err();
+        explain(&mut report, line, &error);
+    }
+    for text in ["", "no title\n", "# Title\n\napi text \"x\"\n", "# T\n\neof\nargs x\n"] {
+        let error = Scenario::parse("x", text).unwrap_err();
+        explain(&mut report, &text.escape_debug().to_string(), &error);
+    }
+    insta::assert_snapshot!(report);
+}
+
+fn list<T: Debug>(report: &mut String, what: &str, items: &[Item<T>]) {
+    for item in items {
+        writeln!(report, "{what} {} [{}] {:?}", item.line, item.versions, item.what).unwrap();
+    }
+}
+
+fn explain(report: &mut String, line: &str, error: &LoadError) {
+    let hint = error.hint().unwrap_or_default();
+    writeln!(report, "{line}\n    {error}\n    hint: {hint}").unwrap();
+}
+
+#[test]
+fn a_file_that_is_not_there_is_named() {
+    let error = Scenario::load("nowhere/x.scenario".as_ref()).unwrap_err();
+    assert_eq!(error.to_string(), "could not read `nowhere/x.scenario`");
+}
+
+#[test]
+fn later_runs_share_the_arguments_but_not_the_session() {
+    let text =
+        "# T\n\nsession\nargs --a\n\neof\nexit\nrun --resume $session\nexit\nrun-only -v\nexit\n";
+    let scenario = Scenario::parse("x", text).unwrap();
+    let args = |run: usize| -> Vec<&str> {
+        scenario.runs[run].what.args.iter().map(|arg| arg.what.as_str()).collect()
+    };
+    assert_eq!(args(0), ["--a"]);
+    assert_eq!(args(1), ["--a", "--resume", "$session"]);
+    assert_eq!(args(2), ["-v"]);
+    assert!(scenario.start.session);
+}
