@@ -1,6 +1,6 @@
 //! `towpath play`: a stand-in for the CLI, version 2.1.325.
 //!
-//! A [`session`](session::Session) decides: it is told what happened and says what is to be done,
+//! A session decides: it is told what happened and says what is to be done,
 //! and is tested without a process. Around it, thin: [`run`] reads stdin, asks a model, carries tool
 //! calls out in the working directory and writes stdout. What the session says goes through one
 //! loop, in order, so a line that comes before another was decided before it.

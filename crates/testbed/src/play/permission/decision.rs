@@ -230,7 +230,7 @@ mod tests {
         let given = Circumstances {
             mode,
             rules: &all,
-            cwd: Path::new("/work"),
+            cwd: Path::new("/project"),
             directories: &[],
             plan: Path::new("/home/plans/p.md"),
         };
@@ -244,7 +244,7 @@ mod tests {
     #[test]
     fn modes_decide_as_the_captures_show() {
         let touch = json!({"command": "touch a"});
-        let write = json!({"file_path": "/work/a", "content": ""});
+        let write = json!({"file_path": "/project/a", "content": ""});
         let outside = json!({"file_path": "/a", "content": ""});
         assert!(asks(&decided(Mode::Default, &[], "Bash", &touch)));
         assert!(asks(&decided(Mode::Default, &[], "Write", &write)));

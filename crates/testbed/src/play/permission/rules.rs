@@ -228,10 +228,10 @@ mod tests {
         let mut rules = Rules::default();
         rules.add(Behavior::Allow, Rule::read("Read(//etc/**)"), Source::Session);
         rules.add(Behavior::Deny, Rule::read("Edit(src/**)"), Source::Settings);
-        let (etc, cwd) = (Path::new("/etc/hosts"), Path::new("/work"));
+        let (etc, cwd) = (Path::new("/etc/hosts"), Path::new("/project"));
         assert!(rules.path(Behavior::Allow, "Read", etc, cwd).is_some());
         assert!(rules.path(Behavior::Allow, "Write", etc, cwd).is_none());
-        assert!(rules.path(Behavior::Deny, "Write", Path::new("/work/src/a.rs"), cwd).is_some());
+        assert!(rules.path(Behavior::Deny, "Write", Path::new("/project/src/a.rs"), cwd).is_some());
     }
 
     #[test]

@@ -199,7 +199,7 @@ mod tests {
     use super::{Command, Does};
 
     fn read(text: &str) -> Command {
-        Command::read(text, Path::new("/work"), &[])
+        Command::read(text, Path::new("/project"), &[])
     }
 
     #[test]
@@ -210,7 +210,7 @@ mod tests {
         assert_eq!(does("echo 'a && b; c'"), [Does::Reads]);
         assert_eq!(does("git status"), [Does::Reads]);
         assert_eq!(does("git commit -m x"), [Does::Anything]);
-        assert_eq!(does("touch p1"), [Does::Changes("touch".into(), path("/work/p1"))]);
+        assert_eq!(does("touch p1"), [Does::Changes("touch".into(), path("/project/p1"))]);
         assert_eq!(does("echo x >> /tmp/z"), [Does::Redirects(path("/tmp/z"))]);
         assert_eq!(does("ls 2>&1"), [Does::Reads]);
         assert_eq!(does("ls > /dev/null"), [Does::Reads]);
