@@ -25,8 +25,11 @@ impl Stage {
     fn new(flags: &str) -> Self {
         let arguments = Arguments::read(flags.split_whitespace().map(str::to_owned).collect());
         let arguments = arguments.unwrap();
-        let around =
-            Surroundings { cwd: "/project".into(), home: "/home".into(), ..Surroundings::default() };
+        let around = Surroundings {
+            cwd: "/project".into(),
+            home: "/home".into(),
+            ..Surroundings::default()
+        };
         let settings = Settings::load(&arguments, &around);
         let (id, ids) = ("session".to_owned(), Ids::seeded(7));
         let session = Session::new(arguments, around, settings, id, Past::default(), ids);
