@@ -16,7 +16,8 @@ pub enum Signal<'a> {
     PromptSuggestion(Option<Text<'a>>),
     /// `command_lifecycle`: where a prompt stands.
     CommandLifecycle(CommandLifecycle<'a>),
-    /// `conversation_reset`: the session goes on under this id, with nothing remembered.
+    /// `conversation_reset`: nothing is remembered from here on. The id is the conversation's own;
+    /// the session's next one comes with the next `init`.
     ConversationReset(Option<Text<'a>>),
     /// The flat dialect's `permission_request`: it has no id, so the stream cannot answer it.
     PermissionPrompt(PermissionPrompt<'a>),

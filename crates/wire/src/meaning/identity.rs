@@ -1,11 +1,12 @@
 //! Which session the stream belongs to, and when that changes.
 
-use crate::event::{Body, Event, Signal};
+use crate::event::Event;
 
 /// The CLI's id of the running session.
 ///
-/// It changes within one process: `/clear` begins a new conversation under a new id, which
-/// 2.1.325 announces with `conversation_reset` and earlier versions not at all.
+/// It changes within one process: `/clear` begins a new conversation, whose lines carry another id
+/// from their `init` on. The `conversation_reset` that 2.1.325 writes before it names an id too, but
+/// no line ever carries that one.
 #[derive(Debug, Default)]
 pub struct Identity {
     current: Option<String>,
@@ -28,16 +29,42 @@ impl Identity {
 
     /// Says if the event begins a session or changes its id.
     pub fn observe(&mut self, event: &Event<'_>) -> Option<SessionChange> {
-        let announced = match &event.body {
-            Body::Signal(Signal::ConversationReset(id)) => *id,
-            _ => None,
-        };
-        let id = announced.or(event.envelope.session_id)?;
+        let id = event.envelope.session_id?;
         if id.is_empty() || self.current.as_deref().is_some_and(|current| id == *current) {
             return None;
         }
         let after = id.decode().into_owned();
         let before = self.current.replace(after.clone());
         Some(SessionChange { before, after })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Identity, SessionChange};
+    use crate::{Reading, read};
+
+    #[test]
+    fn the_id_changes_with_the_lines_that_carry_it_and_not_before() {
+        let mut identity = Identity::default();
+        let mut observe = |line: &str| {
+            let Some(Reading::Event(event)) = read(line.as_bytes()).next().map(|it| it.reading)
+            else {
+                panic!("{line}")
+            };
+            identity.observe(&event)
+        };
+        let change = |before: Option<&str>, after: &str| {
+            Some(SessionChange { before: before.map(str::to_owned), after: after.to_owned() })
+        };
+        let init = r#"{"type":"system","subtype":"init","session_id":"a"}"#;
+        assert_eq!(observe(init), change(None, "a"));
+        assert_eq!(observe(init), None);
+        // As 2.1.325 announces `/clear`.
+        let reset = r#"{"type":"conversation_reset","new_conversation_id":"x","session_id":"a"}"#;
+        assert_eq!(observe(reset), None);
+        assert_eq!(observe(r#"{"type":"keep_alive"}"#), None);
+        let init = r#"{"type":"system","subtype":"init","session_id":"b"}"#;
+        assert_eq!(observe(init), change(Some("a"), "b"));
     }
 }
