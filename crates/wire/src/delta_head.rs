@@ -1,9 +1,9 @@
 //! The beginning that most lines of a live stream share.
 //!
-//! Nine lines in ten are deltas of one block, and the CLI writes each of them with the same seventy
-//! bytes before the piece itself, in every version that streams (1.0.128 to 2.1.325). Recognising
-//! those bytes whole is four times as fast as walking them key by key. A line that begins in any
-//! other way is no worse off: it is walked.
+//! Most lines are deltas of one block, and the CLI writes each of them with the same seventy bytes
+//! before the piece itself, in every version that streams (1.0.128 to 2.1.325). Recognising those
+//! bytes whole made reading a stream of deltas 2.7 times as fast as walking them key by key. A line
+//! that begins in any other way is no worse off: it is walked.
 
 const HEAD: &[u8] = br#"{"type":"stream_event","event":{"type":"content_block_delta","index":"#;
 const DELTA: &[u8] = br#","delta":{"type":""#;
