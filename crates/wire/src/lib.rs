@@ -40,6 +40,8 @@
 //! What followers conclude from events is in [`meaning`], so that they cannot disagree: which call
 //! a result belongs to, which file it changed, whether a turn failed, what it cost.
 //!
+//! What Towpath itself adds to a session's record, between the lines of the agent, are [`note`]s.
+//!
 //! Deliberately absent: I/O, a runtime, clocks, and any state but the line being read.
 
 mod delta_head;
@@ -51,6 +53,7 @@ mod line;
 mod lines;
 pub mod meaning;
 mod names;
+pub mod note;
 mod read;
 mod rejoin;
 pub mod say;

@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::ser::SerializeStruct as _;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
 
 /// A picture the API accepts, its type told by its bytes.
@@ -109,6 +109,20 @@ impl Serialize for Image {
     }
 }
 
+/// Read back from what it was written as, and checked again.
+impl<'de> Deserialize<'de> for Image {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        struct Source {
+            media_type: String,
+            data: String,
+        }
+        let source = Source::deserialize(deserializer)?;
+        let bytes = STANDARD.decode(source.data).map_err(serde::de::Error::custom)?;
+        Self::declared(&bytes, &source.media_type).map_err(serde::de::Error::custom)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::{Image, ImageError, MediaType};
@@ -126,6 +140,15 @@ mod tests {
             assert_eq!(Image::new(bytes).unwrap().media_type(), media_type);
             assert!(Image::declared(bytes, media_type.name()).is_ok());
         }
+    }
+
+    #[test]
+    fn a_picture_reads_back_as_it_was_written() {
+        let image = Image::new(GIF).unwrap();
+        let json = serde_json::to_string(&image).unwrap();
+        assert_eq!(serde_json::from_str::<Image>(&json).unwrap(), image);
+        let lie = json.replace("image/gif", "image/png");
+        assert!(serde_json::from_str::<Image>(&lie).is_err());
     }
 
     #[test]

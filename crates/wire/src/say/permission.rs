@@ -1,9 +1,9 @@
 //! Permission modes and rules.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// How much the agent may do without asking.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum PermissionMode {
     /// Ask before writing and before commands with effects.
@@ -18,6 +18,35 @@ pub enum PermissionMode {
     DontAsk,
     /// A classifier of the CLI decides.
     Auto,
+}
+
+impl PermissionMode {
+    /// All of them, in the order a person would step through them.
+    pub const ALL: [Self; 6] = [
+        Self::Default,
+        Self::AcceptEdits,
+        Self::Plan,
+        Self::DontAsk,
+        Self::Auto,
+        Self::BypassPermissions,
+    ];
+
+    /// As the CLI spells it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Default => "default",
+            Self::AcceptEdits => "acceptEdits",
+            Self::Plan => "plan",
+            Self::BypassPermissions => "bypassPermissions",
+            Self::DontAsk => "dontAsk",
+            Self::Auto => "auto",
+        }
+    }
+
+    /// The mode the CLI spells so.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|mode| mode.name() == name)
+    }
 }
 
 /// A change to the rules, to be sent with an allowance.
