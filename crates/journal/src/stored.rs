@@ -1,0 +1,166 @@
+//! How values are written in columns, and read back.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use rusqlite::Row;
+use rusqlite::types::Type;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::grant::Grant;
+use crate::id::Seq;
+use crate::prompt::PromptRecord;
+use crate::request::{RequestRecord, Resolution};
+use crate::session::{SessionRecord, SpoolMark};
+
+/// A word or a small structure as JSON, in a text column.
+pub(crate) fn json<T: Serialize>(value: &T) -> String {
+    serde_json::to_string(value).expect("words and strings serialise")
+}
+
+/// A path as its bytes: not every path is text.
+pub(crate) fn path_bytes(path: &Path) -> &[u8] {
+    path.as_os_str().as_encoded_bytes()
+}
+
+/// A number for an integer column. Those beyond 2⁶³ are no times, offsets or counts.
+pub(crate) fn number(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+pub(crate) const SESSION_COLUMNS: &str = "key, id, title, directory, status, options, created, \
+     active, last, spool_run, spool_offset, writes, turn, turn_over";
+
+/// A session from [`SESSION_COLUMNS`]; its agent's ids are in another table.
+pub(crate) fn session(row: &Row<'_>) -> rusqlite::Result<SessionRecord> {
+    Ok(SessionRecord {
+        id: parsed(row, 1)?,
+        title: row.get(2)?,
+        directory: path(row.get_ref(3)?.as_blob()?),
+        status: from_json(row, 4)?,
+        options: row.get(5)?,
+        created: unsigned(row, 6)?,
+        active: unsigned(row, 7)?,
+        last: Seq(unsigned(row, 8)?),
+        agent_ids: Vec::new(),
+        spool: SpoolMark { run: unsigned(row, 9)?, offset: unsigned(row, 10)? },
+        writes: unsigned(row, 11)?,
+        turn: unsigned(row, 12)?,
+        turn_over: unsigned(row, 13)?,
+    })
+}
+
+pub(crate) const PROMPT_COLUMNS: &str =
+    "id, place, text, content, delivery, state, by, turn, created, changed";
+
+/// A prompt from [`PROMPT_COLUMNS`].
+pub(crate) fn prompt(row: &Row<'_>) -> rusqlite::Result<PromptRecord> {
+    Ok(PromptRecord {
+        id: parsed(row, 0)?,
+        place: row.get(1)?,
+        text: row.get(2)?,
+        content: row.get(3)?,
+        delivery: from_json(row, 4)?,
+        state: from_json(row, 5)?,
+        by: from_json(row, 6)?,
+        turn: optional_unsigned(row, 7)?,
+        created: unsigned(row, 8)?,
+        changed: unsigned(row, 9)?,
+    })
+}
+
+pub(crate) const REQUEST_COLUMNS: &str = "request.id, wants, tool_name, tool_use_id, input, \
+     suggestions, agent, opened, expires, outcome, by, message, resolved";
+
+/// A request from [`REQUEST_COLUMNS`].
+pub(crate) fn request(row: &Row<'_>) -> rusqlite::Result<RequestRecord> {
+    let outcome: Option<String> = row.get(9)?;
+    let resolution = match outcome {
+        None => None,
+        Some(_) => Some(Resolution {
+            outcome: from_json(row, 9)?,
+            by: optional_from_json(row, 10)?,
+            message: row.get(11)?,
+            at: optional_unsigned(row, 12)?.unwrap_or_default(),
+        }),
+    };
+    Ok(RequestRecord {
+        id: row.get(0)?,
+        wants: from_json(row, 1)?,
+        tool_name: row.get(2)?,
+        tool_use_id: row.get(3)?,
+        input: row.get(4)?,
+        suggestions: row.get(5)?,
+        agent: row.get(6)?,
+        opened: unsigned(row, 7)?,
+        expires: optional_unsigned(row, 8)?,
+        resolution,
+    })
+}
+
+pub(crate) const GRANT_COLUMNS: &str = "id, session, directory, tool, pattern, until, by, created";
+
+/// A grant from [`GRANT_COLUMNS`].
+pub(crate) fn grant(row: &Row<'_>) -> rusqlite::Result<Grant> {
+    let session: Option<String> = row.get(1)?;
+    Ok(Grant {
+        id: parsed(row, 0)?,
+        session: session.map(|_| parsed(row, 1)).transpose()?,
+        directory: row.get_ref(2)?.as_blob_or_null()?.map(path),
+        tool: row.get(3)?,
+        pattern: row.get(4)?,
+        until: optional_unsigned(row, 5)?,
+        by: from_json(row, 6)?,
+        created: unsigned(row, 7)?,
+    })
+}
+
+/// A column that holds an id.
+pub(crate) fn parsed<T>(row: &Row<'_>, column: usize) -> rusqlite::Result<T>
+where
+    T: std::str::FromStr<Err: std::error::Error + Send + Sync + 'static>,
+{
+    row.get_ref(column)?.as_str()?.parse().map_err(|error| unusable(column, error))
+}
+
+pub(crate) fn unsigned(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
+    row.get::<_, i64>(column).map(|number| u64::try_from(number).unwrap_or(0))
+}
+
+fn optional_unsigned(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<u64>> {
+    let number: Option<i64> = row.get(column)?;
+    Ok(number.map(|number| u64::try_from(number).unwrap_or(0)))
+}
+
+fn from_json<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
+    let text = row.get_ref(column)?.as_str()?;
+    serde_json::from_str(text).map_err(|error| unusable(column, error))
+}
+
+fn optional_from_json<T: DeserializeOwned>(
+    row: &Row<'_>,
+    column: usize,
+) -> rusqlite::Result<Option<T>> {
+    let text: Option<String> = row.get(column)?;
+    text.map(|text| serde_json::from_str(&text).map_err(|error| unusable(column, error)))
+        .transpose()
+}
+
+fn unusable(
+    column: usize,
+    error: impl std::error::Error + Send + Sync + 'static,
+) -> rusqlite::Error {
+    rusqlite::Error::FromSqlConversionFailure(column, Type::Text, Box::new(error))
+}
+
+#[cfg(unix)]
+fn path(bytes: &[u8]) -> PathBuf {
+    use std::os::unix::ffi::OsStrExt as _;
+    OsStr::from_bytes(bytes).into()
+}
+
+#[cfg(not(unix))]
+fn path(bytes: &[u8]) -> PathBuf {
+    OsStr::new(&*String::from_utf8_lossy(bytes)).into()
+}

@@ -1,0 +1,115 @@
+//! Following a session.
+
+use std::time::Duration;
+
+use tokio::task::{JoinSet, yield_now};
+use tokio::time::timeout;
+
+use super::{Place, deltas, id, lines, new_session, numbers};
+use crate::{Error, Seq};
+
+#[tokio::test]
+async fn a_follower_gets_what_was_there_and_what_comes() {
+    let place = Place::new();
+    let journal = place.open();
+    journal.create(new_session(1)).await.unwrap();
+    journal.write(id(1), lines(["a", "b", "c"])).await.unwrap();
+    let mut follower = journal.follow(id(1), Seq(1));
+    assert_eq!(numbers(&follower.next().await.unwrap()), [2, 3]);
+    assert!(follower.ready().await.unwrap().is_empty());
+    let waiting = tokio::spawn(async move {
+        let entries = follower.next().await.unwrap();
+        (numbers(&entries), follower)
+    });
+    yield_now().await;
+    journal.write(id(1), deltas(["d"])).await.unwrap();
+    let (came, follower) = waiting.await.unwrap();
+    assert_eq!(came, [4]);
+    assert_eq!((follower.cursor(), journal.followed_sessions()), (Seq(4), 1));
+    drop(follower);
+    assert_eq!(journal.followed_sessions(), 0, "with the last follower the tail goes");
+}
+
+#[tokio::test]
+async fn twenty_laggards_under_load_and_settling_lose_nothing() {
+    const ENTRIES: u64 = 6000;
+    let place = Place::new();
+    let journal = place.open();
+    journal.create(new_session(1)).await.unwrap();
+    let mut laggards = JoinSet::new();
+    for laggard in 0..20u64 {
+        let mut follower = journal.follow(id(1), Seq(laggard));
+        laggards.spawn(async move {
+            let mut expected = laggard;
+            while expected < ENTRIES {
+                for entry in follower.next().await.unwrap() {
+                    expected += 1;
+                    assert_eq!(entry.seq.0, expected);
+                    assert!(entry.bytes.starts_with(format!("{expected} ").as_bytes()));
+                }
+                // Some keep up, some fall far behind the tail.
+                for _ in 0..laggard * 40 {
+                    yield_now().await;
+                }
+            }
+        });
+    }
+    let filler = "x".repeat(900);
+    for from in (0..ENTRIES).step_by(50) {
+        let batch = deltas((from + 1..=from + 50).map(|n| format!("{n} {filler}")));
+        let last = journal.write(id(1), batch).await.unwrap();
+        if from % 1000 == 0 {
+            journal.settle(id(1), last).await.unwrap();
+        }
+    }
+    while let Some(laggard) = laggards.join_next().await {
+        laggard.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn what_another_process_writes_comes_too() {
+    let place = Place::new();
+    // Two journals share nothing but the file, as two processes would.
+    let (ours, theirs) = (place.open(), place.open());
+    theirs.create(new_session(1)).await.unwrap();
+    let mut follower = ours.follow(id(1), Seq(0));
+    assert!(follower.ready().await.unwrap().is_empty());
+    for n in 1..=2 {
+        theirs.write(id(1), deltas(["x"])).await.unwrap();
+        let came = timeout(Duration::from_secs(20), follower.next()).await.unwrap().unwrap();
+        assert_eq!(numbers(&came), [n]);
+    }
+    theirs.delete(id(1)).await.unwrap();
+    let gone = timeout(Duration::from_secs(20), follower.next()).await.unwrap();
+    assert!(matches!(gone, Err(Error::Gone)));
+}
+
+#[tokio::test]
+async fn following_ends_with_the_session_and_with_the_journal() {
+    let place = Place::new();
+    let journal = place.open();
+    for session in 1..=2 {
+        journal.create(new_session(session)).await.unwrap();
+    }
+    let mut deleted = journal.follow(id(1), Seq(0));
+    let mut closed = journal.follow(id(2), Seq(0));
+    let mut unknown = journal.follow(id(3), Seq(0));
+    assert!(matches!(unknown.next().await, Err(Error::Gone)));
+    let both = tokio::spawn(async move { (deleted.next().await, closed.next().await) });
+    yield_now().await;
+    journal.delete(id(1)).await.unwrap();
+    journal.close().await.unwrap();
+    assert!(matches!(both.await.unwrap(), (Err(Error::Gone), Err(Error::Gone))));
+}
+
+#[tokio::test]
+async fn dropping_the_last_handle_closes_the_journal_for_followers_too() {
+    let place = Place::new();
+    let journal = place.open();
+    journal.create(new_session(1)).await.unwrap();
+    let mut follower = journal.follow(id(1), Seq(0));
+    drop(journal);
+    let gone = timeout(Duration::from_secs(20), follower.next()).await.unwrap();
+    assert!(matches!(gone, Err(Error::Gone)));
+}

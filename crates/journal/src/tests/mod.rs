@@ -1,0 +1,82 @@
+//! Tests of the journal as a whole, through its handle.
+
+mod damage;
+mod follow;
+mod full;
+mod records;
+mod settling;
+mod writing;
+
+use std::path::PathBuf;
+
+use bytes::Bytes;
+use tempfile::TempDir;
+use uuid::Uuid;
+use wire::note::Actor;
+
+use crate::{Batch, Entry, Journal, NewEntry, NewSession, Origin, Seq, SessionId};
+
+/// A folder with a journal in it.
+struct Place {
+    folder: TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        Self { folder: TempDir::new().unwrap() }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("journal.db")
+    }
+
+    fn open(&self) -> Journal {
+        let opening = Journal::open(&self.path()).unwrap();
+        assert_eq!(opening.mended, None);
+        opening.journal
+    }
+}
+
+fn id(number: u128) -> SessionId {
+    SessionId(Uuid::from_u128(number))
+}
+
+fn new_session(number: u128) -> NewSession {
+    NewSession {
+        id: id(number),
+        directory: "/home/dev/project".into(),
+        title: Some(format!("session {number}")),
+        options: r#"{"model":"opus"}"#.to_owned(),
+        at: 1000,
+    }
+}
+
+fn ann() -> Actor {
+    Actor { name: "ann".to_owned(), via: "terminal".to_owned() }
+}
+
+/// A batch of agent's lines.
+fn lines<B: Into<Bytes>>(lines: impl IntoIterator<Item = B>) -> Batch {
+    let entry =
+        |bytes: B| NewEntry { origin: Origin::Agent, bytes: bytes.into(), transient: false };
+    Batch { at: 2000, entries: lines.into_iter().map(entry).collect(), ..Batch::default() }
+}
+
+/// A batch that may be lost with the machine.
+fn deltas<B: Into<Bytes>>(from: impl IntoIterator<Item = B>) -> Batch {
+    let mut batch = lines(from);
+    batch.entries.iter_mut().for_each(|entry| entry.transient = true);
+    batch
+}
+
+fn numbers(entries: &[Entry]) -> Vec<u64> {
+    entries.iter().map(|entry| entry.seq.0).collect()
+}
+
+fn text(entry: &Entry) -> &str {
+    std::str::from_utf8(&entry.bytes).unwrap()
+}
+
+async fn all(journal: &Journal, session: SessionId) -> Vec<Entry> {
+    journal.read(session, Seq(0), usize::MAX).await.unwrap()
+}

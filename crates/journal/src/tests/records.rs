@@ -1,0 +1,176 @@
+//! Sessions, prompts, requests and grants.
+
+use uuid::Uuid;
+use wire::note::{Delivery, Outcome, PromptState, Wants};
+
+use super::{Place, ann, id, lines, new_session};
+use crate::{
+    Batch, Grant, PromptRecord, RequestRecord, Resolution, Seq, SessionChange, SpoolMark, Status,
+};
+
+fn prompt(number: u128, place: i64, state: PromptState) -> PromptRecord {
+    PromptRecord {
+        id: Uuid::from_u128(number),
+        place,
+        text: format!("prompt {number}"),
+        content: (number == 2).then(|| r#"[{"type":"image"}]"#.to_owned()),
+        delivery: Delivery::Steer,
+        state,
+        by: ann(),
+        turn: Some(4),
+        created: 10,
+        changed: 20,
+    }
+}
+
+fn request(name: &str, resolution: Option<Resolution>) -> RequestRecord {
+    RequestRecord {
+        id: name.to_owned(),
+        wants: Wants::Permission,
+        tool_name: "Bash".to_owned(),
+        tool_use_id: Some("toolu_1".to_owned()),
+        input: r#"{"command":"ls"}"#.to_owned(),
+        suggestions: None,
+        agent: Some("toolu_0".to_owned()),
+        opened: 5,
+        expires: Some(50),
+        resolution,
+    }
+}
+
+fn resolved(at: u64) -> Resolution {
+    let message = Some("no".to_owned());
+    Resolution { outcome: Outcome::Denied, by: Some(ann()), message, at }
+}
+
+#[tokio::test]
+async fn a_session_is_what_was_last_said_of_it() {
+    let place = Place::new();
+    let journal = place.open();
+    journal.create(new_session(1)).await.unwrap();
+    let said = |change| Batch { at: 3000, change, ..Batch::default() };
+    let change = SessionChange {
+        title: Some("a name".to_owned()),
+        status: Some(Status::Waiting),
+        agent_id: Some("c-1".to_owned()),
+        spool: Some(SpoolMark { run: 2, offset: 77 }),
+        ..SessionChange::default()
+    };
+    journal.write(id(1), said(change)).await.unwrap();
+    let again = SessionChange {
+        agent_id: Some("c-2".to_owned()),
+        writes: Some(9),
+        turn: Some(3),
+        options: Some("{}".to_owned()),
+        ..SessionChange::default()
+    };
+    journal.write(id(1), said(again.clone())).await.unwrap();
+    journal.write(id(1), said(again)).await.unwrap();
+
+    let record = journal.session(id(1)).await.unwrap().unwrap();
+    assert_eq!(record.title.as_deref(), Some("a name"));
+    assert_eq!(record.agent_ids, ["c-1", "c-2"]);
+    assert_eq!((record.status, record.spool.offset), (Status::Waiting, 77));
+    assert_eq!((record.writes, record.turn, record.last), (9, 3, Seq(0)));
+    assert_eq!((record.created, record.active, &*record.options), (1000, 3000, "{}"));
+    assert_eq!(record.directory.to_str(), Some("/home/dev/project"));
+}
+
+#[tokio::test]
+async fn sessions_are_listed_by_their_last_activity_and_found_by_any_id() {
+    let place = Place::new();
+    let journal = place.open();
+    for session in [0xa1 << 120, 0xa2 << 120, 0xb3 << 120] {
+        journal.create(new_session(session)).await.unwrap();
+    }
+    let mut batch = lines(["x"]);
+    batch.change.agent_id = Some("F00D-1".to_owned());
+    journal.write(id(0xa2 << 120), batch).await.unwrap();
+    let listed = journal.sessions().await.unwrap();
+    let order: Vec<_> = listed.iter().map(|session| session.id).collect();
+    assert_eq!(order, [id(0xa2 << 120), id(0xb3 << 120), id(0xa1 << 120)]);
+    for (prefix, found) in
+        [("a", 2), ("A1", 1), ("b3000000-0", 1), ("F00D", 1), ("c", 0), ("%", 0), ("", 3)]
+    {
+        assert_eq!(journal.find(prefix).await.unwrap().len(), found, "{prefix}");
+    }
+}
+
+#[tokio::test]
+async fn prompts_keep_their_queue_and_change_in_place() {
+    let place = Place::new();
+    let journal = place.open();
+    journal.create(new_session(1)).await.unwrap();
+    let prompts = [
+        prompt(1, 30, PromptState::Queued),
+        prompt(2, 10, PromptState::Queued),
+        prompt(3, 20, PromptState::Written),
+    ];
+    let batch = Batch { prompts: prompts.to_vec(), ..Batch::default() };
+    journal.write(id(1), batch).await.unwrap();
+    let done = prompt(3, 20, PromptState::Done);
+    let batch = Batch { prompts: vec![done.clone()], ..Batch::default() };
+    journal.write(id(1), batch).await.unwrap();
+
+    let [last, first, _] = prompts;
+    let all = journal.prompts(id(1)).await.unwrap();
+    assert_eq!(all, [first.clone(), done.clone(), last.clone()]);
+    assert_eq!(journal.open_prompts(id(1)).await.unwrap(), [first, last]);
+    assert_eq!(journal.prompt(id(1), done.id).await.unwrap(), Some(done));
+    assert_eq!(journal.prompt(id(1), Uuid::from_u128(9)).await.unwrap(), None);
+    assert!(journal.prompts(id(2)).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn requests_are_open_until_resolved_and_then_in_the_ledger() {
+    let place = Place::new();
+    let journal = place.open();
+    for session in 1..=2 {
+        journal.create(new_session(session)).await.unwrap();
+        let requests = vec![request("r1", None), request("r2", None), request("r3", None)];
+        journal.write(id(session), Batch { requests, ..Batch::default() }).await.unwrap();
+    }
+    let requests = vec![request("r1", Some(resolved(60))), request("r3", Some(resolved(61)))];
+    journal.write(id(1), Batch { requests, ..Batch::default() }).await.unwrap();
+
+    let open = journal.open_requests(Some(id(1))).await.unwrap();
+    assert_eq!(open, [(id(1), request("r2", None))]);
+    assert_eq!(journal.open_requests(None).await.unwrap().len(), 4);
+    let ledger = journal.ledger(None, 9).await.unwrap();
+    assert_eq!(
+        ledger,
+        [(id(1), request("r3", Some(resolved(61)))), (id(1), request("r1", Some(resolved(60))))]
+    );
+    assert_eq!(journal.ledger(None, 1).await.unwrap().len(), 1);
+    assert!(journal.ledger(Some(id(2)), 9).await.unwrap().is_empty());
+    let one = journal.request(id(1), "r1").await.unwrap();
+    assert_eq!(one, Some(request("r1", Some(resolved(60)))));
+    assert_eq!(journal.request(id(1), "r9").await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn grants_hold_until_they_are_over_revoked_or_their_session_is_gone() {
+    let place = Place::new();
+    let journal = place.open();
+    journal.create(new_session(1)).await.unwrap();
+    let grant = |number, session, until| Grant {
+        id: Uuid::from_u128(number),
+        session,
+        directory: Some("/w".into()),
+        tool: "Bash".to_owned(),
+        pattern: Some("ls *".to_owned()),
+        until,
+        by: ann(),
+        created: number.try_into().unwrap(),
+    };
+    let grants = [grant(1, None, None), grant(2, Some(id(1)), Some(100)), grant(3, None, Some(50))];
+    for grant in &grants {
+        journal.add_grant(grant.clone()).await.unwrap();
+    }
+    assert_eq!(journal.grants(49).await.unwrap(), grants);
+    assert_eq!(journal.grants(50).await.unwrap(), grants[..2]);
+    journal.revoke_grant(grants[0].id, 60).await.unwrap();
+    assert_eq!(journal.grants(60).await.unwrap(), grants[1..2]);
+    journal.delete(id(1)).await.unwrap();
+    assert!(journal.grants(60).await.unwrap().is_empty());
+}
