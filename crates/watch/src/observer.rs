@@ -1,0 +1,224 @@
+//! From events to news: which files are about to change, which did, which never will.
+//!
+//! A change is announced at its `tool_use` and settled at its `tool_result`, for before that the
+//! file is not written (and from 2.1.197 on a tool may run while its message still streams).
+//! Pairing is `wire`'s; this adds what a pipe needs to know beyond it.
+
+use std::collections::{HashMap, HashSet};
+
+use serde_json::value::RawValue;
+use wire::Event;
+use wire::event::{Block, Body, ToolUse, User};
+use wire::json::{Raw, Text};
+use wire::meaning::{CallNews, Calls, Identity, file_changed_by};
+
+use crate::news::{CallId, Change, News, SessionId};
+use crate::skim::Interest;
+
+/// The tool whose calls may change any file.
+const SHELL: &str = "Bash";
+
+/// How much of what somebody said is kept.
+const WORDS: usize = 4 << 10;
+
+/// What those who act want to know beside the changes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Wants {
+    /// What tools were given and gave back.
+    pub bodies: bool,
+    /// What the person and the agent said.
+    pub words: bool,
+    /// When commands of the shell are over.
+    pub shell: bool,
+}
+
+/// Watches events for changes.
+#[derive(Debug, Default)]
+pub struct Observer {
+    wants: Wants,
+    calls: Calls,
+    identity: Identity,
+    /// Where the agent works, and what it may do, as it said last.
+    place: Option<(String, Option<String>)>,
+    /// Calls whose result matters.
+    open: HashMap<String, Open>,
+    /// Calls that are over: a session file may hold a call and its result twice.
+    over: HashSet<String>,
+}
+
+#[derive(Debug)]
+enum Open {
+    Change { change: Change, input: Option<Box<RawValue>> },
+    Shell { session: Option<SessionId> },
+}
+
+impl Observer {
+    /// One that has seen nothing.
+    pub fn new(wants: Wants) -> Self {
+        Self { wants, ..Self::default() }
+    }
+
+    /// Which lines must be read.
+    pub(crate) fn interest(&self) -> Interest {
+        let Wants { words, bodies, .. } = self.wants;
+        Interest { results: !self.open.is_empty(), words, whole: words || bodies, all: false }
+    }
+
+    /// Tells what the event says.
+    pub fn observe(&mut self, event: &Event<'_>, mut tell: impl FnMut(News)) {
+        if let Some(session) = self.identity.observe(event) {
+            tell(News::Session(SessionId(session.after)));
+        }
+        match &event.body {
+            Body::Init(init) => {
+                // It comes with every turn, and nearly always says the same.
+                let place =
+                    init.cwd.map(|cwd| (cwd.into(), init.permission_mode.map(String::from)));
+                if let Some((cwd, permission_mode)) =
+                    place.filter(|it| self.place.as_ref() != Some(it))
+                {
+                    self.place = Some((cwd.clone(), permission_mode.clone()));
+                    tell(News::Place { cwd, permission_mode });
+                }
+            }
+            Body::TurnEnded(_) => tell(News::TurnEnded),
+            Body::Assistant(_) => {
+                self.say(event, News::Words, &mut tell);
+                self.observe_calls(event, &mut tell);
+            }
+            Body::User(user) => {
+                if !user.synthetic && !user.is_tool_result() {
+                    self.say(event, News::Prompt, &mut tell);
+                }
+                self.observe_results(event, user, &mut tell);
+            }
+            _ => {}
+        }
+    }
+
+    /// Ends the stream.
+    pub fn finish(&mut self, mut tell: impl FnMut(News)) {
+        let unanswered = self.calls.unanswered();
+        let mut open = std::mem::take(&mut self.open);
+        let unfinished = unanswered
+            .into_iter()
+            .filter_map(|call| match open.remove(&call.id)? {
+                Open::Change { change, .. } => Some(change),
+                Open::Shell { .. } => None,
+            })
+            .collect();
+        tell(News::Over { unfinished });
+    }
+
+    fn observe_calls(&mut self, event: &Event<'_>, tell: &mut impl FnMut(News)) {
+        let Some(message) = event.message() else { return };
+        let session = self.identity.current().map(|id| SessionId(id.to_owned()));
+        let matters = |call: &ToolUse<'_>| {
+            file_changed_by(call).is_some() || (self.wants.shell && call.name == *SHELL)
+        };
+        let inputs: Vec<ToolUse<'_>> = message
+            .content
+            .blocks()
+            .filter_map(|block| match block {
+                Block::ToolUse(call) if matters(&call) => Some(call),
+                _ => None,
+            })
+            .collect();
+        // Results of other calls are not read, so those calls must not be waited for.
+        if inputs.is_empty() {
+            return;
+        }
+        let Self { calls, open, over, wants, .. } = self;
+        calls.observe(event, |news| {
+            let CallNews::Begun(call) = news else { return };
+            if over.contains(&call.id) {
+                return;
+            }
+            let same = |it: &&ToolUse<'_>| it.id.is_some_and(|id| id == *call.id);
+            let Some(found) = inputs.iter().find(same) else { return };
+            let begun = match &call.change {
+                Some(file) => {
+                    let change = Change {
+                        call: CallId(call.id.clone()),
+                        tool: call.tool.clone(),
+                        path: file.path.clone(),
+                        session: session.clone(),
+                    };
+                    let input = found.input.filter(|_| wants.bodies).and_then(body);
+                    tell(News::Announced { change: change.clone(), input: input.clone() });
+                    Open::Change { change, input }
+                }
+                None => Open::Shell { session: session.clone() },
+            };
+            open.insert(call.id.clone(), begun);
+        });
+    }
+
+    fn observe_results(&mut self, event: &Event<'_>, user: &User<'_>, tell: &mut impl FnMut(News)) {
+        if self.open.is_empty() {
+            return;
+        }
+        let Self { calls, open, over, wants, .. } = self;
+        calls.observe(event, |news| {
+            let CallNews::Ended { call, failed } = news else { return };
+            match open.remove(&call.id) {
+                Some(Open::Change { change, input }) => {
+                    let response = wants.bodies.then(|| response(user, &call.id)).flatten();
+                    tell(News::Settled { change, failed, input, response });
+                    over.insert(call.id);
+                }
+                Some(Open::Shell { session }) => {
+                    tell(News::ShellEnded { session });
+                    over.insert(call.id);
+                }
+                None => {}
+            }
+        });
+    }
+
+    fn say(&self, event: &Event<'_>, news: fn(String) -> News, tell: &mut impl FnMut(News)) {
+        // What a sub-agent says, or is asked, is not what the turn was about.
+        if !self.wants.words || event.of_sub_agent() {
+            return;
+        }
+        let Some(message) = event.message() else { return };
+        let mut said = String::new();
+        for block in message.content.blocks() {
+            if let Block::Text(text) = block {
+                append(&mut said, text);
+            }
+        }
+        if !said.trim().is_empty() {
+            tell(news(said));
+        }
+    }
+}
+
+/// Puts a text behind another, up to the length that is kept.
+fn append(said: &mut String, text: Text<'_>) {
+    if !said.is_empty() {
+        said.push('\n');
+    }
+    text.decode_into(said);
+    said.truncate(said.floor_char_boundary(WORDS));
+}
+
+/// What the tool gave back: the structured result where there is one, else what the model is told.
+fn response(user: &User<'_>, call: &str) -> Option<Box<RawValue>> {
+    let of_block = || {
+        user.message.content.blocks().find_map(|block| match block {
+            Block::ToolResult(result) if result.tool_use_id.is_some_and(|id| id == *call) => {
+                result.content
+            }
+            _ => None,
+        })
+    };
+    user.tool_use_result.or_else(of_block).and_then(body)
+}
+
+fn body(raw: Raw<'_>) -> Option<Box<RawValue>> {
+    RawValue::from_string(raw.as_str().to_owned()).ok()
+}
+
+#[cfg(test)]
+mod tests;

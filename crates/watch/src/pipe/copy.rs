@@ -1,0 +1,37 @@
+//! Reads and writes: the way across that always works.
+
+use std::os::fd::BorrowedFd;
+
+use rustix::event::PollFlags;
+use rustix::io::Errno;
+
+use super::{Ended, Passed, read, wait, write_failed};
+
+/// The way.
+pub(super) struct Copying;
+
+impl Copying {
+    #[expect(clippy::unused_self, reason = "the other way has a state")]
+    pub(super) fn pass(
+        &mut self,
+        input: BorrowedFd<'_>,
+        output: BorrowedFd<'_>,
+        room: &mut [u8],
+    ) -> Passed {
+        let count = match read(input, room) {
+            Ok(0) => return Err(Ended::Input),
+            Ok(count) => count,
+            Err(error) => return Err(Ended::Reading(error.into())),
+        };
+        let mut left = &room[..count];
+        while !left.is_empty() {
+            match rustix::io::write(output, left) {
+                Ok(written) => left = &left[written..],
+                Err(Errno::AGAIN) => wait(output, PollFlags::OUT),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(write_failed(error)),
+            }
+        }
+        Ok(count)
+    }
+}

@@ -1,0 +1,140 @@
+//! What is said while it runs: a line each, for whoever reads stderr.
+
+use std::fmt;
+use std::path::PathBuf;
+
+/// How much somebody wants to hear.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Loudness {
+    /// Only what went wrong.
+    Quiet,
+    /// What was done, too.
+    #[default]
+    Normal,
+    /// Everything.
+    Verbose,
+}
+
+/// Something worth a line.
+#[derive(Clone, Debug)]
+pub enum Remark {
+    /// The directory that is watched.
+    Watching(PathBuf),
+    /// A file is going to be changed.
+    Announced {
+        /// The tool.
+        tool: String,
+        /// The path as the model wrote it.
+        path: String,
+    },
+    /// A file arrived at a target.
+    Pushed {
+        /// The file.
+        path: PathBuf,
+        /// Where it arrived.
+        target: String,
+        /// What there is to say of it.
+        note: Option<String>,
+    },
+    /// A large file is on its way.
+    Progress {
+        /// The file.
+        path: PathBuf,
+        /// Where it goes.
+        target: String,
+        /// Bytes so far.
+        done: u64,
+        /// Bytes in all.
+        total: u64,
+    },
+    /// It did not work, and is tried again.
+    Retrying {
+        /// The file.
+        path: PathBuf,
+        /// Where it goes.
+        target: String,
+        /// Why it did not work.
+        reason: String,
+    },
+    /// Nothing is done with a change.
+    Skipped {
+        /// The path.
+        path: String,
+        /// Why.
+        reason: String,
+    },
+    /// It did not work, and is not tried again.
+    Failed {
+        /// The path.
+        path: String,
+        /// Where it should have gone.
+        target: String,
+        /// Why it did not work.
+        reason: String,
+    },
+    /// A call never had a result.
+    Unfinished {
+        /// The tool.
+        tool: String,
+        /// The path as the model wrote it.
+        path: String,
+    },
+    /// A commit was made.
+    Committed {
+        /// Its id.
+        commit: String,
+        /// Its first line.
+        subject: String,
+        /// How many files it holds.
+        files: usize,
+    },
+    /// Something else went wrong.
+    Trouble(String),
+}
+
+impl Remark {
+    /// Who hears it.
+    pub fn loudness(&self) -> Loudness {
+        match self {
+            Self::Failed { .. } | Self::Trouble(_) => Loudness::Quiet,
+            Self::Pushed { .. }
+            | Self::Progress { .. }
+            | Self::Skipped { .. }
+            | Self::Unfinished { .. }
+            | Self::Committed { .. } => Loudness::Normal,
+            Self::Watching(_) | Self::Announced { .. } | Self::Retrying { .. } => Loudness::Verbose,
+        }
+    }
+}
+
+impl fmt::Display for Remark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Watching(root) => write!(f, "watching {}", root.display()),
+            Self::Announced { tool, path } => write!(f, "{tool} is going to change {path}"),
+            Self::Pushed { path, target, note } => {
+                write!(f, "{} → {target}", path.display())?;
+                note.as_ref().map_or(Ok(()), |note| write!(f, " ({note})"))
+            }
+            Self::Progress { path, target, done, total } => {
+                let percent = done * 100 / (*total).max(1);
+                write!(f, "{} → {target}: {percent} % of {} MB", path.display(), total / 1_000_000)
+            }
+            Self::Retrying { path, target, reason } => {
+                write!(f, "{} → {target}: {reason}; trying again", path.display())
+            }
+            Self::Skipped { path, reason } => write!(f, "skipped {path}: {reason}"),
+            Self::Failed { path, target, reason } => {
+                write!(f, "failed {path} → {target}: {reason}")
+            }
+            Self::Unfinished { tool, path } => {
+                write!(f, "{tool} of {path} never came to a result")
+            }
+            Self::Committed { commit, subject, files } => {
+                let plural = if *files == 1 { "" } else { "s" };
+                write!(f, "committed {commit} {subject} ({files} file{plural})")
+            }
+            Self::Trouble(what) => f.write_str(what),
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! What came of every change, for the end and for `--report`.
+
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::news::Change;
+
+/// What came of all of them.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Report {
+    /// Every change, once for each place it was to go to.
+    pub changes: Vec<Entry>,
+    /// How many turns ended.
+    pub turns: u64,
+    /// How many bytes were passed on.
+    pub bytes: u64,
+    /// Commits that were made, oldest first.
+    pub commits: Vec<String>,
+    /// Lines that were too long to be read, even abridged; a change in one of them was missed.
+    pub unread: u64,
+    /// Hooks that failed, or were not run because too many waited.
+    pub failed_hooks: u64,
+}
+
+/// What came of one change at one target.
+#[derive(Clone, Debug, Serialize)]
+pub struct Entry {
+    /// Below the project, or as the model wrote it where it is not there.
+    pub path: String,
+    /// The tool.
+    pub tool: String,
+    /// The session.
+    pub session: Option<String>,
+    /// What came of it.
+    pub status: Status,
+    /// Where it was to go; nothing where it was to go nowhere.
+    pub target: Option<String>,
+    /// Why, where there is a why.
+    pub reason: Option<String>,
+}
+
+/// What came of a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// It arrived.
+    Pushed,
+    /// There was nothing to do.
+    Skipped,
+    /// It did not arrive, and never will.
+    Failed,
+    /// The call never had a result.
+    Unfinished,
+}
+
+/// Which entry of a report something is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct EntryNumber(usize);
+
+impl Report {
+    /// Whether everything that should have arrived did.
+    pub fn is_good(&self) -> bool {
+        self.count(Status::Failed) == 0
+    }
+
+    /// How many entries have a status.
+    pub fn count(&self, status: Status) -> usize {
+        self.changes.iter().filter(|entry| entry.status == status).count()
+    }
+
+    /// Notes a change of which something is already known.
+    pub(crate) fn add(
+        &mut self,
+        path: String,
+        change: &Change,
+        target: Option<String>,
+        status: Status,
+        reason: Option<String>,
+    ) -> EntryNumber {
+        let session = change.session.as_ref().map(ToString::to_string);
+        let tool = change.tool.clone();
+        self.changes.push(Entry { path, tool, session, status, target, reason });
+        EntryNumber(self.changes.len() - 1)
+    }
+
+    /// Notes a change that is on its way: until it is known to have arrived, it has not.
+    pub(crate) fn send(&mut self, path: &Path, change: &Change, target: &str) -> EntryNumber {
+        let path = path.to_string_lossy().into_owned();
+        let reason = Some("no time was left for it".to_owned());
+        self.add(path, change, Some(target.to_owned()), Status::Failed, reason)
+    }
+
+    pub(crate) fn settle(&mut self, entry: EntryNumber, status: Status, reason: Option<String>) {
+        if let Some(entry) = self.changes.get_mut(entry.0) {
+            (entry.status, entry.reason) = (status, reason);
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! What commands of the shell changed: the project before and after.
+//!
+//! A file is known by its size, its times, its mode and its place on the disk, which is cheap to
+//! look at and changes whenever it is written. What `.gitignore` names is not looked at. Whoever
+//! else writes in the project at the same time is taken for the shell.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use ignore::WalkBuilder;
+
+use crate::place::{Placed, Project};
+use crate::source::Version;
+
+/// The files of a project at some time.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Index {
+    files: HashMap<Placed, Version>,
+}
+
+/// What became of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Finding {
+    Written(Placed),
+    Deleted(Placed),
+    Renamed { from: Placed, to: Placed },
+}
+
+impl Index {
+    /// Looks at every file, but not below `without`.
+    pub(crate) fn of(project: &Project, without: &[PathBuf]) -> Self {
+        let without = without.to_vec();
+        let walk = WalkBuilder::new(project.root())
+            .hidden(false)
+            .require_git(false)
+            .filter_entry(move |entry| {
+                entry.file_name() != ".git" && !without.iter().any(|it| it == entry.path())
+            })
+            .build();
+        let files = walk
+            .flatten()
+            .filter(|entry| entry.file_type().is_some_and(|sort| sort.is_file()))
+            .filter_map(|entry| {
+                let relative = entry.path().strip_prefix(project.root()).ok()?.to_owned();
+                // One that is gone by now will be missed as well as noticed.
+                Some((Placed { relative }, Version::of(&entry.metadata().ok()?)))
+            });
+        Self { files: files.collect() }
+    }
+
+    /// Takes note of a file that is known to have changed, so that it is not found again.
+    pub(crate) fn note(&mut self, project: &Project, file: &Placed) {
+        match std::fs::symlink_metadata(project.absolute(file)) {
+            Ok(metadata) if metadata.is_file() => {
+                self.files.insert(file.clone(), Version::of(&metadata));
+            }
+            _ => {
+                self.files.remove(file);
+            }
+        }
+    }
+
+    /// Takes a file for what it was before, so that it is found again.
+    pub(crate) fn keep(&mut self, before: &Self, file: &Placed) {
+        match before.files.get(file) {
+            Some(version) => {
+                self.files.insert(file.clone(), *version);
+            }
+            None => {
+                self.files.remove(file);
+            }
+        }
+    }
+
+    /// What became of the files since, in the order of their names.
+    pub(crate) fn until(&self, later: &Self) -> Vec<Finding> {
+        let mut deleted: HashMap<u64, &Placed> = HashMap::new();
+        let mut findings = Vec::new();
+        for (file, version) in &self.files {
+            if !later.files.contains_key(file) {
+                deleted.insert(version.inode(), file);
+            }
+        }
+        for (file, version) in &later.files {
+            match self.files.get(file) {
+                Some(before) if before == version => {}
+                Some(_) => findings.push(Finding::Written(file.clone())),
+                None => findings.push(match deleted.remove(&version.inode()) {
+                    // The place on the disk moved to another name; a file that was made anew in the
+                    // same place is not told from that, and comes to the same.
+                    Some(from) => Finding::Renamed { from: from.clone(), to: file.clone() },
+                    None => Finding::Written(file.clone()),
+                }),
+            }
+        }
+        findings.extend(deleted.into_values().map(|file| Finding::Deleted(file.clone())));
+        findings.sort_by(|a, b| a.path().cmp(b.path()));
+        findings
+    }
+}
+
+impl Finding {
+    fn path(&self) -> &Path {
+        match self {
+            Self::Written(file) | Self::Deleted(file) | Self::Renamed { to: file, .. } => {
+                &file.relative
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::{Finding, Index};
+    use crate::place::{Placed, Project};
+
+    #[test]
+    fn what_was_made_written_renamed_and_deleted_is_found_and_what_is_ignored_is_not() {
+        let home = tempfile::tempdir().unwrap();
+        let root = home.path();
+        let write = |path: &str, text: &str| fs::write(root.join(path), text).unwrap();
+        fs::create_dir_all(root.join("src")).unwrap();
+        fs::create_dir_all(root.join(".git")).unwrap();
+        fs::create_dir_all(root.join("copy")).unwrap();
+        write(".gitignore", "*.log\n");
+        for file in ["same", "src/edited", "old name", "gone", "noted"] {
+            write(file, "before");
+        }
+        let project = Project::at(root).unwrap();
+        let without = [project.root().join("copy")];
+        let mut before = Index::of(&project, &without);
+        write("src/edited", "after, longer");
+        write("src/new", "");
+        write(".hidden", "");
+        write("x.log", "");
+        write(".git/index", "");
+        write("copy/same", "");
+        write("noted", "by another tool");
+        fs::rename(root.join("old name"), root.join("src/new name")).unwrap();
+        fs::remove_file(root.join("gone")).unwrap();
+        let file = |path: &str| Placed { relative: path.into() };
+        before.note(&project, &file("noted"));
+        let after = Index::of(&project, &without);
+        assert_eq!(
+            before.until(&after),
+            [
+                Finding::Written(file(".hidden")),
+                Finding::Deleted(file("gone")),
+                Finding::Written(file("src/edited")),
+                Finding::Written(file("src/new")),
+                Finding::Renamed { from: file("old name"), to: file("src/new name") },
+            ]
+        );
+        assert_eq!(after.until(&after), []);
+    }
+}

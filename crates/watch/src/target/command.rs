@@ -1,0 +1,47 @@
+//! A command that is run for each file.
+
+use std::time::Duration;
+
+use super::Trouble;
+use crate::outbox::Parcel;
+use crate::place::Project;
+use crate::process::Program;
+
+/// The command.
+#[derive(Debug)]
+pub struct CommandTarget {
+    line: String,
+    limit: Duration,
+}
+
+impl CommandTarget {
+    /// A line for the shell. It finds the path below the project as `$1` and more in the variables
+    /// `TOWPATH_FILE`, `TOWPATH_CHANGE`, `TOWPATH_TOOL` and `TOWPATH_SESSION`; none of them is part
+    /// of the line, so no name of a file can be taken for a command.
+    pub fn new(line: String, limit: Duration) -> Self {
+        Self { line, limit }
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.line
+    }
+
+    pub(super) async fn run(
+        &self,
+        project: &Project,
+        parcel: &Parcel,
+        change: &str,
+    ) -> Result<(), Trouble> {
+        let session = parcel.session.as_ref().map(ToString::to_string).unwrap_or_default();
+        Program::shell(&self.line, &[parcel.file.relative.as_os_str()])
+            .directory(project.root())
+            .env("TOWPATH_FILE", project.absolute(&parcel.file))
+            .env("TOWPATH_CHANGE", change)
+            .env("TOWPATH_TOOL", &parcel.tool)
+            .env("TOWPATH_SESSION", session)
+            .succeed(self.limit)
+            .await
+            .map(drop)
+            .map_err(|error| Trouble::Passing(error.to_string()))
+    }
+}

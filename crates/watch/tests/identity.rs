@@ -1,0 +1,352 @@
+//! What comes out is what went in, byte for byte, whatever the bytes and whatever fails beside them.
+
+use std::fs::{self, File};
+use std::io::{Read as _, Write as _};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use towpath_watch::{
+    CommandTarget, CommitSettings, DirectoryTarget, Ended, HookSettings, HttpTarget, Outcome,
+    Patience, Settings, Stream, Target, Way,
+};
+
+/// How many mutated captures are passed.
+const MUTATIONS: u32 = 10_000;
+
+/// Nothing works: there cannot be such a directory.
+fn failing(project: &Path) -> Settings {
+    let directory = DirectoryTarget::new(Path::new("/dev/null/nowhere")).expect("a path");
+    Settings {
+        project: Some(project.to_owned()),
+        current_directory: project.to_owned(),
+        targets: vec![Target::Directory(directory)],
+        patience: Patience { attempts: 1, pause: Duration::ZERO, ..Patience::default() },
+        ..settings(project)
+    }
+}
+
+/// The same, and a server, commands, hooks and commits that fail as well.
+fn failing_with_programs(project: &Path) -> Settings {
+    let limit = Duration::from_secs(20);
+    let mut settings = failing(project);
+    let command = CommandTarget::new("exit 1".to_owned(), limit);
+    settings.targets.push(Target::Command(command));
+    let server =
+        HttpTarget::new("http://127.0.0.1:1/", Some("token".to_owned())).expect("an address");
+    settings.targets.push(Target::Http(server));
+    settings.scan = true;
+    settings.commit = Some(CommitSettings::default());
+    settings.hooks = HookSettings {
+        pre: Some("exit 1".to_owned()),
+        stop: Some("/nowhere/program".to_owned()),
+        ..HookSettings::default()
+    };
+    settings
+}
+
+fn settings(project: &Path) -> Settings {
+    Settings {
+        project: None,
+        current_directory: project.to_owned(),
+        selection: towpath_watch::Selection::default(),
+        rejoin: false,
+        scan: false,
+        targets: Vec::new(),
+        every: towpath_watch::Every::Change,
+        patience: Patience::default(),
+        commit: None,
+        hooks: HookSettings::default(),
+    }
+}
+
+/// A project that has the files that captures speak of, as far as they are relative.
+fn project() -> tempfile::TempDir {
+    let project = tempfile::tempdir().expect("a directory");
+    fs::write(project.path().join("a.txt"), "content").expect("a file");
+    project
+}
+
+/// What comes out when the bytes go in, in writes of `size`.
+fn pass(bytes: &[u8], size: usize, way: Way, settings: Settings) -> (Vec<u8>, Outcome) {
+    let (input, feeding) = rustix::pipe::pipe().expect("a pipe");
+    let (draining, output) = rustix::pipe::pipe().expect("a pipe");
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            let mut feeding = File::from(feeding);
+            for piece in bytes.chunks(size.max(1)) {
+                feeding.write_all(piece).expect("somebody reads");
+            }
+        });
+        let drained = scope.spawn(move || {
+            let mut out = Vec::new();
+            File::from(draining).read_to_end(&mut out).expect("bytes");
+            out
+        });
+        let outcome = run(input, output, way, settings);
+        (drained.join().expect("the reader ends"), outcome)
+    })
+}
+
+fn run(input: OwnedFd, output: OwnedFd, way: Way, settings: Settings) -> Outcome {
+    let stream = Stream { input, output, way };
+    towpath_watch::run(stream, settings, |_| {}, std::future::pending)
+        .expect("a thread and a runtime")
+}
+
+#[track_caller]
+fn check(bytes: &[u8], size: usize, way: Way, settings: Settings) -> Outcome {
+    let (out, outcome) = pass(bytes, size, way, settings);
+    assert!(out == bytes, "{} bytes in, {} out", bytes.len(), out.len());
+    assert!(matches!(outcome.ended, Some(Ended::Input)), "{outcome:?}");
+    assert_eq!(outcome.report.bytes, bytes.len() as u64);
+    outcome
+}
+
+fn captures() -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("../../captures")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).expect("a folder").flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|it| it == "jsonl") {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    assert!(found.len() > 100, "{} captures", found.len());
+    found
+}
+
+#[test]
+fn every_capture_comes_out_as_it_went_in_while_everything_fails() {
+    let project = project();
+    let mut failed = 0;
+    for (n, capture) in captures().iter().enumerate() {
+        let bytes = fs::read(capture).unwrap();
+        let way = if n % 2 == 0 { Way::Best } else { Way::Copy };
+        // Starting programs takes long, so not every capture does.
+        let settings = if n % 10 == 0 {
+            failing_with_programs(project.path())
+        } else {
+            failing(project.path())
+        };
+        failed += check(&bytes, 5000, way, settings).report.changes.len();
+    }
+    assert!(failed > 0, "some captures hold changes");
+}
+
+/// A change to a capture, as a recording may be damaged.
+#[derive(Clone, Debug)]
+enum Mutation {
+    Set(usize, u8),
+    Insert(usize, Vec<u8>),
+    Cut(usize, usize),
+    Repeat(usize, usize),
+    Crlf,
+}
+
+impl Mutation {
+    fn apply(&self, bytes: &mut Vec<u8>) {
+        let length = bytes.len().max(1);
+        match self {
+            Self::Set(at, byte) => {
+                if let Some(place) = bytes.get_mut(at % length) {
+                    *place = *byte;
+                }
+            }
+            Self::Insert(at, piece) => {
+                let at = at % length;
+                bytes.splice(at..at, piece.iter().copied());
+            }
+            Self::Cut(at, count) => {
+                let at = at % length;
+                bytes.drain(at..bytes.len().min(at + count));
+            }
+            Self::Repeat(at, count) => {
+                let at = at % length;
+                let piece = bytes[at..bytes.len().min(at + count)].to_vec();
+                bytes.splice(at..at, piece);
+            }
+            Self::Crlf => {
+                *bytes = bytes
+                    .iter()
+                    .flat_map(|&byte| {
+                        let carriage = (byte == b'\n').then_some(b'\r');
+                        carriage.into_iter().chain([byte])
+                    })
+                    .collect();
+            }
+        }
+    }
+}
+
+fn mutation() -> impl Strategy<Value = Mutation> {
+    let piece = prop_oneof![
+        proptest::collection::vec(any::<u8>(), 1..40),
+        Just(b"\n".to_vec()),
+        Just(b"\"tool_use\"".to_vec()),
+        Just(
+            br#"{"type":"tool_use","id":"x","toolName":"Write","toolInput":{"file_path":"a.txt"}}"#
+                .to_vec()
+        ),
+        Just(br#"{"type":"tool_result","toolUseId":"x"}"#.to_vec()),
+        Just(br"\u0074".to_vec()),
+    ];
+    prop_oneof![
+        (any::<usize>(), any::<u8>()).prop_map(|(at, byte)| Mutation::Set(at, byte)),
+        (any::<usize>(), piece).prop_map(|(at, piece)| Mutation::Insert(at, piece)),
+        (any::<usize>(), 1_usize..2000).prop_map(|(at, count)| Mutation::Cut(at, count)),
+        (any::<usize>(), 1_usize..9000).prop_map(|(at, count)| Mutation::Repeat(at, count)),
+        Just(Mutation::Crlf),
+    ]
+}
+
+#[test]
+fn ten_thousand_damaged_captures_come_out_as_they_went_in() {
+    let project = project();
+    let captures: Vec<Vec<u8>> = captures().iter().map(|path| fs::read(path).unwrap()).collect();
+    let strategy = (
+        0..captures.len(),
+        proptest::collection::vec(mutation(), 1..6),
+        1_usize..100_000,
+        any::<bool>(),
+    );
+    let config = Config { cases: MUTATIONS, failure_persistence: None, ..Config::default() };
+    let outcome = TestRunner::new(config).run(&strategy, |(which, mutations, size, tee)| {
+        let mut bytes = captures[which].clone();
+        for mutation in &mutations {
+            mutation.apply(&mut bytes);
+        }
+        let way = if tee { Way::Best } else { Way::Copy };
+        let (out, outcome) = pass(&bytes, size, way, failing(project.path()));
+        prop_assert!(out == bytes);
+        prop_assert!(outcome.watched == towpath_watch::Watched::All);
+        Ok(())
+    });
+    outcome.unwrap();
+}
+
+#[test]
+fn random_bytes_come_out_as_they_went_in() {
+    let project = project();
+    // A generator with a fixed seed: what fails must fail again.
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut bytes = Vec::with_capacity(20 << 20);
+    while bytes.len() < 20 << 20 {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        bytes.extend_from_slice(&state.to_le_bytes());
+    }
+    for way in [Way::Best, Way::Copy] {
+        check(&bytes, 1 << 20, way, failing(project.path()));
+    }
+    check(b"", 1, Way::Best, failing(project.path()));
+    check(b"\n", 1, Way::Best, failing(project.path()));
+    check(b"{\"type\":\"system\"", 3, Way::Copy, failing(project.path()));
+}
+
+#[test]
+fn a_write_of_a_hundred_megabytes_is_found_and_passed_on() {
+    let project = project();
+    let call = |id: &str, input: &str| {
+        format!(
+            r#"{{"type":"assistant","message":{{"content":[{{"type":"tool_use","id":"{id}","name":"Write","input":{input}}}]}}}}"#
+        )
+    };
+    let result = |id: &str| {
+        format!(
+            r#"{{"type":"user","message":{{"content":[{{"type":"tool_result","tool_use_id":"{id}","content":"ok"}}]}}}}"#
+        )
+    };
+    let content = "0123456789abcde\\n".repeat(100 << 16);
+    assert!(content.len() > 100 << 20);
+    let stream = [
+        call("one", &format!(r#"{{"content":"{content}","file_path":"a.txt"}}"#)),
+        result("one"),
+        call("two", r#"{"file_path":"gone.txt"}"#),
+        result("two"),
+    ]
+    .join("\r\n");
+    for way in [Way::Best, Way::Copy] {
+        let mut settings = settings(project.path());
+        let copy = tempfile::tempdir().unwrap();
+        settings.project = Some(project.path().to_owned());
+        settings.targets = vec![Target::Directory(DirectoryTarget::new(copy.path()).unwrap())];
+        let outcome = check(stream.as_bytes(), 1 << 20, way, settings);
+        let found: Vec<_> =
+            outcome.report.changes.iter().map(|it| (&*it.path, it.status)).collect();
+        let pushed = towpath_watch::Status::Pushed;
+        assert_eq!(found, [("a.txt", pushed), ("gone.txt", pushed)]);
+        assert_eq!(fs::read_to_string(copy.path().join("a.txt")).unwrap(), "content");
+    }
+}
+
+#[test]
+fn ends_that_are_no_pipes_are_served_as_well() {
+    let project = project();
+    let folder = tempfile::tempdir().unwrap();
+    let capture = fs::read(&captures()[0]).unwrap();
+    let (from, to) = (folder.path().join("in"), folder.path().join("out"));
+    fs::write(&from, &capture).unwrap();
+    let input = File::open(&from).unwrap().into();
+    let output = File::create(&to).unwrap().into();
+    let outcome = run(input, output, Way::Best, failing(project.path()));
+    assert!(matches!(outcome.ended, Some(Ended::Input)));
+    assert!(fs::read(&to).unwrap() == capture);
+}
+
+#[test]
+fn ends_that_do_not_block_are_waited_for() {
+    let project = project();
+    let bytes = fs::read(&captures()[0]).unwrap().repeat(20);
+    for way in [Way::Best, Way::Copy] {
+        let (input, feeding) = rustix::pipe::pipe().unwrap();
+        let (draining, output) = rustix::pipe::pipe().unwrap();
+        for end in [&input, &output] {
+            rustix::fs::fcntl_setfl(end, rustix::fs::OFlags::NONBLOCK).unwrap();
+        }
+        let out = thread::scope(|scope| {
+            scope.spawn(|| File::from(feeding).write_all(&bytes).unwrap());
+            let drained = scope.spawn(move || {
+                let mut out = Vec::new();
+                File::from(draining).read_to_end(&mut out).unwrap();
+                out
+            });
+            run(input, output, way, failing(project.path()));
+            drained.join().unwrap()
+        });
+        assert!(out == bytes);
+    }
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_ends_it_quietly() {
+    let project = project();
+    for way in [Way::Best, Way::Copy] {
+        let (input, feeding) = rustix::pipe::pipe().unwrap();
+        let (draining, output) = rustix::pipe::pipe().unwrap();
+        let outcome = thread::scope(|scope| {
+            let feeder = scope.spawn(move || {
+                let mut feeding = File::from(feeding);
+                // Goes on until nobody reads any more.
+                while feeding.write_all(&[b'x'; 4096]).is_ok() {}
+            });
+            scope.spawn(move || {
+                let mut draining = File::from(draining);
+                draining.read_exact(&mut vec![0; 100_000]).unwrap();
+            });
+            let outcome = run(input, output, way, failing(project.path()));
+            feeder.join().unwrap();
+            outcome
+        });
+        assert!(matches!(outcome.ended, Some(Ended::Reader)), "{outcome:?}");
+    }
+}
