@@ -1,0 +1,101 @@
+//! The pages: the files of `web/`, built in, and the style of what `view` renders.
+
+use std::path::{Component, Path};
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderValue, Method, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use base64::Engine as _;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use bytes::Bytes;
+use sha2::{Digest as _, Sha256};
+
+use crate::api::{PREFIX, Problem};
+use crate::gateway::Gateway;
+
+/// The files of `web/` by name.
+const FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/pages.rs"));
+
+/// Shown where the binary was built without `web/`.
+const NO_PAGES: &str = "<!doctype html><meta charset=utf-8><title>Towpath</title>\
+    <p>This server was built without its pages. Its API is at <code>/api/v1</code>.\n";
+
+/// Answers whatever is no route of the API.
+pub(crate) async fn page(State(gateway): State<Gateway>, request: Request) -> Response {
+    let path = request.uri().path();
+    if path.starts_with(PREFIX) || path.starts_with("/api/") {
+        return Problem::not_found("route").into_response();
+    }
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        return not_this_method().await.into_response();
+    }
+    let name = path.trim_start_matches('/');
+    let found = match name {
+        "view.css" => Some(Bytes::from(view::html::STYLE.to_owned() + &view::html::colour_rules())),
+        _ => file(&gateway, if name.is_empty() { "index.html" } else { name }).await,
+    };
+    // Addresses within the page, such as `/sessions/…`, are the page's own business.
+    let (name, found) = match found {
+        Some(found) => (name, Some(found)),
+        None if name.contains('.') => (name, None),
+        None => ("index.html", file(&gateway, "index.html").await),
+    };
+    let Some(body) = found else {
+        if name.is_empty() || name == "index.html" {
+            return ([(header::CONTENT_TYPE, "text/html; charset=utf-8")], NO_PAGES)
+                .into_response();
+        }
+        return Problem::not_found("page").into_response();
+    };
+    let tag = tag(&body);
+    let known = request.headers().get(header::IF_NONE_MATCH).is_some_and(|it| *it == tag);
+    let head = [
+        (header::CONTENT_TYPE, HeaderValue::from_static(media_type(name))),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
+        (header::ETAG, tag),
+    ];
+    if known {
+        return (StatusCode::NOT_MODIFIED, head).into_response();
+    }
+    (head, body).into_response()
+}
+
+/// Answers a method that a route does not have.
+pub(crate) async fn not_this_method() -> Problem {
+    let status = StatusCode::METHOD_NOT_ALLOWED;
+    Problem::new(status, "method", "not with this method", "the route has others")
+}
+
+async fn file(gateway: &Gateway, name: &str) -> Option<Bytes> {
+    if let Some(directory) = &gateway.config.pages {
+        // From a directory only what lies in it, by plain names.
+        let plain = Path::new(name).components().all(|it| matches!(it, Component::Normal(_)));
+        let plain = plain && !name.split('/').any(|part| part.starts_with('.'));
+        let path = plain.then(|| directory.join(name))?;
+        return tokio::fs::read(path).await.ok().map(Bytes::from);
+    }
+
+    let found = FILES.iter().find(|(known, _)| *known == name).map(|it| it.1);
+    found.map(Bytes::from_static)
+}
+
+fn tag(body: &[u8]) -> HeaderValue {
+    let text = BASE64_URL_SAFE_NO_PAD.encode(Sha256::digest(body));
+    HeaderValue::from_str(&format!("\"{text}\""))
+        .unwrap_or_else(|_| HeaderValue::from_static("\"\""))
+}
+
+fn media_type(name: &str) -> &'static str {
+    match name.rsplit_once('.').map_or("html", |(_, ending)| ending) {
+        "css" => "text/css; charset=utf-8",
+        "js" | "mjs" => "text/javascript; charset=utf-8",
+        "json" => "application/json",
+        "webmanifest" => "application/manifest+json",
+        "svg" => "image/svg+xml",
+        "png" => "image/png",
+        "ico" => "image/x-icon",
+        "woff2" => "font/woff2",
+        "html" | "" => "text/html; charset=utf-8",
+        _ => "application/octet-stream",
+    }
+}

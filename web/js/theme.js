@@ -1,0 +1,5 @@
+// The theme, before the first paint: a classic script, so that a dark page does not flash white.
+(() => {
+  const theme = localStorage.getItem("towpath.theme");
+  if (theme === "light" || theme === "dark") document.documentElement.dataset.theme = theme;
+})();

@@ -1,0 +1,149 @@
+/**
+ * The conversation on the page: items in the order of their places, those of a sub-agent inside
+ * the call that began it, turn by turn.
+ *
+ * @module
+ */
+
+import { compare } from "./conversation.js";
+import { h } from "./elements.js";
+import { Entry } from "./entry.js";
+import { preferences } from "./preferences.js";
+import { foldRuns } from "./runs.js";
+import { nodes } from "./trusted.js";
+
+/** @typedef {import("./conversation.js").Conversation} Conversation */
+/** @typedef {import("./conversation.js").Changes} Changes */
+
+export class Transcript {
+  /**
+   * @param {string} session
+   * @param {HTMLElement} log
+   * @param {ConstructorParameters<typeof Entry>[2]} page
+   */
+  constructor(session, log, page) {
+    this.session = session;
+    this.log = log;
+    this.page = page;
+    /** @type {Map<string, Entry>} */ this.entries = new Map();
+    /** @type {Map<number, HTMLElement>} */ this.turns = new Map();
+    this.expanded = new Set();
+  }
+
+  /** Shows a conversation from the beginning. Elements of items that did not change stay.
+   * @param {Conversation} conversation */
+  show(conversation) {
+    this.conversation = conversation;
+    for (const id of [...this.entries.keys()]) if (!conversation.items.has(id)) this.#remove(id);
+    for (const item of sorted(conversation.items.values())) {
+      const known = this.entries.get(item.id);
+      if (!known || known.item.rev !== item.rev || known.item !== item) this.#put(item);
+    }
+    for (const number of [...this.turns.keys()]) if (!conversation.turns.has(number) && !this.turns.get(number)?.querySelector(".entry")) this.#removeTurn(number);
+    for (const number of conversation.turns.keys()) this.#end(number);
+    foldRuns(this.log, this.expanded);
+  }
+
+  /** @param {Changes} changes */
+  update(changes) {
+    const { conversation } = this;
+    if (!conversation) return;
+    for (const id of changes.gone) this.#remove(id);
+    const items = [...changes.items].map((id) => conversation.items.get(id)).filter((item) => item !== undefined);
+    for (const item of sorted(items)) this.#put(item);
+    for (const [id, more] of changes.grown) this.entries.get(id)?.grow(more);
+    for (const number of changes.turns) this.#end(number);
+    if (changes.items.size || changes.gone.size) foldRuns(this.log, this.expanded);
+  }
+
+  /** @param {number} now */
+  tick(now) {
+    for (const entry of this.entries.values()) entry.tick(now);
+  }
+
+  clear() {
+    this.entries.clear();
+    this.turns.clear();
+    this.conversation = undefined;
+    this.log.querySelectorAll("section.turn").forEach((turn) => turn.remove());
+  }
+
+  /** @param {import("./gateway.js").Item} item */
+  #put(item) {
+    let entry = this.entries.get(item.id);
+    const moved = !entry || compare(entry.item.place, item.place) !== 0 || entry.item.turn !== item.turn || entry.item.parent !== item.parent;
+    if (entry) entry.show(item);
+    else {
+      entry = new Entry(this.session, item, this.page);
+      this.entries.set(item.id, entry);
+    }
+    entry.element.hidden = item.html === "" || Boolean(item.housekeeping && !preferences.everything);
+    if (!moved) return;
+    const parent = item.parent && item.parent !== item.id ? this.entries.get(item.parent) : undefined;
+    const container = parent && !entry.element.contains(parent.element) ? parent.childPlace() : this.#turn(item.turn);
+    this.#insert(container, entry);
+    // A sub-agent's items that came before the call they belong to move into it.
+    for (const other of this.entries.values()) {
+      if (other.item.parent === item.id && other !== entry && other.element.parentElement !== entry.children) this.#insert(entry.childPlace(), other);
+    }
+  }
+
+  /** @param {HTMLElement} container @param {Entry} entry */
+  #insert(container, entry) {
+    let next = /** @type {Element | null} */ (container.querySelector(":scope > .end"));
+    let before = next ? next.previousElementSibling : container.lastElementChild;
+    for (; before; before = before.previousElementSibling) {
+      const other = before instanceof HTMLElement && before !== entry.element && this.entries.get(before.dataset.id ?? "");
+      if (other && compare(other.item.place, entry.item.place) <= 0) break;
+      if (before !== entry.element) next = before;
+    }
+    container.insertBefore(entry.element, next);
+  }
+
+  /** @param {string} id */
+  #remove(id) {
+    const entry = this.entries.get(id);
+    if (!entry) return;
+    this.entries.delete(id);
+    // What was inside is not lost with it.
+    for (const child of [...entry.children.children]) {
+      const other = child instanceof HTMLElement && this.entries.get(child.dataset.id ?? "");
+      if (other) this.#insert(this.#turn(other.item.turn), other);
+    }
+    entry.element.remove();
+  }
+
+  /** @param {number} number */
+  #turn(number) {
+    const known = this.turns.get(number);
+    if (known) return known;
+    const section = h("section", { class: "turn", "data-turn": number, "aria-label": number ? `Turn ${number}` : "Before the first turn" });
+    this.turns.set(number, section);
+    const later = [...this.turns.entries()].filter(([other]) => other > number).sort(([a], [b]) => a - b)[0];
+    this.log.insertBefore(section, later ? later[1] : null);
+    return section;
+  }
+
+  /** @param {number} number */
+  #removeTurn(number) {
+    this.turns.get(number)?.remove();
+    this.turns.delete(number);
+  }
+
+  /** @param {number} number */
+  #end(number) {
+    const turn = this.conversation?.turns.get(number);
+    if (!turn && !this.turns.get(number)?.querySelector(".entry")) {
+      this.#removeTurn(number);
+      return;
+    }
+    const section = this.#turn(number);
+    section.querySelector(":scope > .end")?.remove();
+    if (turn?.html) section.append(nodes(turn.html));
+  }
+}
+
+/** @param {Iterable<import("./gateway.js").Item>} items */
+function sorted(items) {
+  return [...items].sort((a, b) => compare(a.place, b.place));
+}
