@@ -7,6 +7,13 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
+use crate::doctor::DoctorOptions;
+use crate::run::RunOptions;
+use crate::serve::ServeOptions;
+use crate::sessions::SessionsOptions;
+use crate::view::ViewOptions;
+use crate::watch::WatchOptions;
+
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
     .usage(AnsiColor::Green.on_default().bold())
@@ -23,6 +30,7 @@ pub(crate) struct Arguments {
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
+    Doctor(DoctorOptions),
     Inspect(InspectOptions),
     /// Play `claude`: its arguments, its lines, its tools, without a model or a network
     ///
@@ -41,8 +49,13 @@ Examples:
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARG")]
         arguments: Vec<String>,
     },
+    Run(Box<RunOptions>),
+    Serve(Box<ServeOptions>),
+    Sessions(SessionsOptions),
     Stub(StubOptions),
     Verify(VerifyOptions),
+    View(ViewOptions),
+    Watch(Box<WatchOptions>),
     /// Print a completion script for a shell
     #[command(after_help = "\
 Examples:

@@ -4,12 +4,21 @@
 //! exit codes are 0 for done, 1 for "the answer is no", 2 for "could not try".
 
 mod arguments;
+mod clock;
 mod complaint;
+mod doctor;
 mod inspect;
 mod play;
+mod run;
+mod serve;
+mod sessions;
+mod settings;
+mod shim;
 mod stub;
 mod verdict;
 mod verify;
+mod view;
+mod watch;
 
 use clap::{CommandFactory as _, Parser as _};
 
@@ -17,11 +26,20 @@ use arguments::{Arguments, Command};
 use verdict::Verdict;
 
 fn main() -> Verdict {
+    if shim::is_wanted() {
+        shim::run();
+    }
     match Arguments::parse().command {
+        Command::Doctor(options) => doctor::run(&options),
         Command::Inspect(options) => inspect::run(&options),
         Command::Play { arguments } => play::run(arguments),
+        Command::Run(options) => run::run(&options),
+        Command::Serve(options) => serve::run(&options),
+        Command::Sessions(options) => sessions::run(&options),
         Command::Stub(options) => stub::run(options),
         Command::Verify(options) => verify::run(&options),
+        Command::View(options) => view::run(&options),
+        Command::Watch(options) => watch::run(&options),
         Command::Completions { shell } => {
             let mut command = Arguments::command();
             clap_complete::generate(shell, &mut command, "towpath", &mut std::io::stdout());

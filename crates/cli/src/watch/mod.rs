@@ -1,0 +1,163 @@
+//! `towpath watch`: the pipe that acts on every file the agent changes.
+
+mod arguments;
+mod setup;
+
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+
+use ::watch::{Ended, Loudness, Outcome, Remark, Report, Status, Stream, Watched, Way};
+use anstream::eprintln;
+use anstyle::{AnsiColor, Style};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::complaint::complain;
+use crate::verdict::Verdict;
+
+pub(crate) use arguments::WatchOptions;
+
+const GOOD: Style = AnsiColor::Green.on_default();
+const BAD: Style = AnsiColor::Red.on_default().bold();
+
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error(transparent)]
+    Setup(#[from] setup::Unusable),
+    #[error(transparent)]
+    Watch(#[from] ::watch::Error),
+    #[error("stdin and stdout cannot be used")]
+    Ends(#[source] io::Error),
+    #[error("could not read the stream")]
+    Read(#[source] io::Error),
+    #[error("could not pass the stream on")]
+    Write(#[source] io::Error),
+    #[error("could not write the report `{}`", .0.display())]
+    Report(PathBuf, #[source] io::Error),
+}
+
+/// Runs the command.
+pub(crate) fn run(options: &WatchOptions) -> Verdict {
+    let loudness = match (options.quiet, options.verbose) {
+        (true, _) => Loudness::Quiet,
+        (_, true) => Loudness::Verbose,
+        _ => Loudness::Normal,
+    };
+    match watch(options, loudness) {
+        Ok(report) if report.is_good() => Verdict::Done,
+        Ok(_) => Verdict::No,
+        Err(failure) => {
+            let hint = match &failure {
+                Failure::Setup(unusable) => unusable.hint(),
+                _ => None,
+            };
+            complain(&failure, hint);
+            Verdict::CouldNotTry
+        }
+    }
+}
+
+fn watch(options: &WatchOptions, loudness: Loudness) -> Result<Report, Failure> {
+    let settings = setup::settings(options)?;
+    // Whether the report can be written is found out before there is something to report.
+    let report_file = options.report.as_ref().map(|path| {
+        std::fs::File::create(path).map_err(|error| Failure::Report(path.clone(), error))
+    });
+    let report_file = report_file.transpose()?;
+    let tell = |remark: &Remark| {
+        if remark.loudness() <= loudness {
+            say(remark);
+        }
+    };
+    let way = if options.copy { Way::Copy } else { Way::Best };
+    let stream = own_ends(way).map_err(Failure::Ends)?;
+    let Outcome { ended, watched, report } = ::watch::run(stream, settings, tell, asked_to_stop)?;
+    if watched == Watched::Partly {
+        eprintln!(
+            "{BAD}watch{BAD:#}: a mistake in towpath ended the watching before the stream did"
+        );
+    }
+    if report.unread > 0 {
+        let lines = report.unread;
+        eprintln!("{BAD}watch{BAD:#}: {lines} lines were too long to look for changes in");
+    }
+    if loudness > Loudness::Quiet {
+        summarise(&report);
+    }
+    if let (Some(path), Some(mut file)) = (&options.report, report_file) {
+        let written = serde_json::to_writer(&mut file, &report).map_err(io::Error::from);
+        let written = written.and_then(|()| file.write_all(b"\n"));
+        written.map_err(|error| Failure::Report(path.clone(), error))?;
+    }
+    match ended {
+        None | Some(Ended::Input | Ended::Reader) => Ok(report),
+        Some(Ended::Reading(error)) => Err(Failure::Read(error)),
+        Some(Ended::Writing(error)) => Err(Failure::Write(error)),
+    }
+}
+
+/// Makes stdin and stdout ours to close: nobody should wait at them while the last files are on
+/// their way.
+fn own_ends(way: Way) -> io::Result<Stream> {
+    let input = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
+    let output = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), 3)?;
+    let nothing = std::fs::File::options().read(true).write(true).open("/dev/null")?;
+    rustix::stdio::dup2_stdin(&nothing)?;
+    rustix::stdio::dup2_stdout(&nothing)?;
+    Ok(Stream { input, output, way })
+}
+
+/// Comes back when somebody wants us to stop. Whoever asks twice gets what the system does by
+/// default.
+async fn asked_to_stop() {
+    let signals = [SignalKind::interrupt(), SignalKind::terminate()].map(signal);
+    let [Ok(mut interrupt), Ok(mut terminate)] = signals else {
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+        std::process::exit(130);
+    });
+}
+
+fn say(remark: &Remark) {
+    let style = match remark {
+        Remark::Failed { .. } | Remark::Trouble(_) => BAD,
+        Remark::Pushed { .. } | Remark::Committed { .. } => GOOD,
+        _ => Style::new(),
+    };
+    eprintln!("{style}watch{style:#}: {remark}");
+}
+
+fn summarise(report: &Report) {
+    let counts = [
+        (Status::Pushed, "pushed"),
+        (Status::Skipped, "skipped"),
+        (Status::Failed, "failed"),
+        (Status::Unfinished, "unfinished"),
+    ];
+    let mut parts: Vec<String> = counts
+        .iter()
+        .map(|(status, word)| (report.count(*status), word))
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, word)| format!("{count} {word}"))
+        .collect();
+    if parts.is_empty() {
+        parts.push("nothing changed".to_owned());
+    }
+    if !report.commits.is_empty() {
+        parts.push(counted(report.commits.len() as u64, "commit"));
+    }
+    parts.push(counted(report.turns, "turn"));
+    eprintln!("watch: {}", parts.join(", "));
+}
+
+fn counted(count: u64, word: &str) -> String {
+    format!("{count} {word}{}", if count == 1 { "" } else { "s" })
+}

@@ -1,0 +1,99 @@
+//! The OpenAPI document against the server, by `schemathesis`: whatever fits the document, and what
+//! nearly does, is sent, and no answer may be a failure of the server or one the document lacks.
+//!
+//! It is installed under `target/` on first use. Without Python or a way to install, the test says
+//! that it was skipped; where `CI` is `true` that is a failure.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::stage::Stage;
+
+const SCHEMATHESIS: &str = "schemathesis==4.32.5";
+
+/// Streams do not end, and a session that is deleted leaves nothing to try.
+const LEFT_OUT: &str = "/(events|follow|sign-out)$";
+
+#[tokio::test]
+async fn every_answer_is_one_the_document_has() {
+    let program = match schemathesis() {
+        Ok(program) => program,
+        Err(why) => {
+            assert!(std::env::var_os("CI").is_none_or(|it| it != "true"), "{why}");
+            println!("skipped: {why}");
+            return;
+        }
+    };
+    let stage = Stage::new("api text \"hi\"").await;
+    let serving = stage.serve().await;
+    let session = serving.session(&stage).await;
+    serving.prompt(&session, "say hi").await;
+    let mut follower = serving.follow(&format!("/sessions/{session}/follow")).await;
+    follower.until(|page| page.snapshots > 0 && page.is_idle() && page.says("hi")).await;
+    // Ids that exist are told in a file, so that more than 404 is tried.
+    let token = &serving.token;
+    let settings = format!(
+        "[parameters]\n\"path.id\" = \"{session}\"\n\n[auth.openapi.token]\nbearer = \"{token}\"\n"
+    );
+    let file = stage.path("schemathesis.toml");
+    std::fs::write(&file, settings).expect("a file");
+    let mut command = tokio::process::Command::new(program);
+    command
+        .arg("--config-file")
+        .arg(file)
+        .arg("run")
+        .arg(format!("{}/api/v1/openapi.json", serving.url));
+    command.args(["-H", &format!("Authorization: Bearer {}", serving.token)]);
+    command.args(["--checks", "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"]);
+    command.args(["--exclude-path-regex", LEFT_OUT, "--exclude-method", "DELETE"]);
+    command.args([
+        "--max-examples",
+        "20",
+        "--seed",
+        "7",
+        "--phases",
+        "examples,coverage,fuzzing",
+        "--request-timeout",
+        "30",
+    ]);
+    command.current_dir(stage.path("tmp"));
+    for variable in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy"] {
+        command.env_remove(variable);
+    }
+    let output = command.output().await.expect("it runs");
+    let text = String::from_utf8_lossy(&output.stdout);
+    println!("{text}");
+    // Answers that only say no prove nothing.
+    let got_in = !text.contains("Rate limited") && !text.contains("Authentication failed");
+    assert!(
+        output.status.success() && got_in,
+        "{text}\n{}\n{}",
+        String::from_utf8_lossy(&output.stderr),
+        stage.log()
+    );
+}
+
+/// The program, installed if need be.
+fn schemathesis() -> Result<PathBuf, String> {
+    let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("schemathesis");
+    let program = place.join("bin/schemathesis");
+    let stamp = place.join("installed");
+    if std::fs::read_to_string(&stamp).is_ok_and(|it| it == SCHEMATHESIS) {
+        return Ok(program);
+    }
+    let run = |command: &mut Command| match command.output() {
+        Ok(output) if output.status.success() => Ok(()),
+        Ok(output) => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
+        Err(error) => Err(error.to_string()),
+    };
+    run(Command::new("python3").args(["-m", "venv"]).arg(&place))?;
+    let pip = place.join("bin/pip");
+    run(Command::new(pip).args([
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        SCHEMATHESIS,
+    ]))?;
+    std::fs::write(stamp, SCHEMATHESIS).map_err(|error| error.to_string())?;
+    Ok(program)
+}

@@ -1,0 +1,174 @@
+//! `towpath view` as a person runs it: exit code, stdout and stderr of the built binary.
+
+#![expect(clippy::disallowed_methods, reason = "tests start the program they test")]
+
+#[expect(dead_code, reason = "other commands need more of it")]
+mod program;
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Command, Stdio};
+
+use program::{Output, Program, capture};
+
+const STREAM: &str = r##"{"type":"system","subtype":"init","cwd":"/p","session_id":"s1","model":"claude-opus-5-5","claude_code_version":"2.1.325","tools":[]}
+{"type":"assistant","session_id":"s1","message":{"id":"m1","content":[{"type":"thinking","thinking":"one\ntwo\nthree\nfour\nfive"}],"usage":{"input_tokens":3,"output_tokens":1}}}
+{"type":"assistant","session_id":"s1","message":{"id":"m1","content":[{"type":"text","text":"# Title\n\nSome **strong** words.\n\n- a\n- b\n"}],"usage":{"input_tokens":3,"output_tokens":1}}}
+{"type":"assistant","session_id":"s1","message":{"id":"m2","content":[{"type":"tool_use","id":"t1","name":"Bash","input":{"command":"make test"}}],"usage":{"input_tokens":4,"output_tokens":2}}}
+{"type":"user","session_id":"s1","message":{"content":[{"type":"tool_result","tool_use_id":"t1","content":"\u001b[31mno\u001b[0m rule","is_error":true}]}}
+{"type":"next_years"}
+not an event
+{"duration_ms":1200,"type":"result","subtype":"success","is_error":false,"session_id":"s1","total_cost_usd":0.0123,"result":"x"}
+"##;
+
+fn view(arguments: &[&str]) -> Program {
+    Program::new(&[&["view"], arguments].concat())
+}
+
+#[test]
+fn a_stream_is_told_line_by_line() {
+    insta::assert_snapshot!(view(&["--width", "60"]).stdin(STREAM).run());
+}
+
+#[test]
+fn everything_is_told_to_who_asks_for_it() {
+    insta::assert_snapshot!(view(&["--width", "60", "--full"]).stdin(STREAM).run());
+}
+
+#[test]
+fn a_transcript_is_read_from_its_file() {
+    let path = capture("2.1.260/transcript/tools-misc.jsonl");
+    insta::assert_snapshot!(view(&["--width", "80", path.to_str().unwrap()]).run());
+}
+
+#[test]
+fn colours_come_only_where_they_are_wanted() {
+    let plain = view(&[]).stdin(STREAM).run();
+    assert!(!plain.stdout.contains('\u{1b}'), "{}", plain.stdout);
+    let forced = view(&[]).env("CLICOLOR_FORCE", "1").stdin(STREAM).run();
+    assert!(forced.stdout.contains("\u{1b}[31m"), "{}", forced.stdout);
+    let refused = view(&[]).env("CLICOLOR_FORCE", "1").env("NO_COLOR", "1").stdin(STREAM).run();
+    assert!(!refused.stdout.contains('\u{1b}'), "{}", refused.stdout);
+}
+
+#[test]
+fn odd_input_is_shown_as_it_is() {
+    for odd in [
+        "",
+        "\n\n\n",
+        "plain words\n",
+        "{",
+        "{\"type\":\"assistant\",\"message\":5}\n",
+        "{\"type\":\"assistant\",\"message\":{\"content\":[{\"type\":\"hologram\"}]}}\n",
+        "\u{feff}[{\"type\":\"keep_alive\"}]",
+        "\0\u{1b}]0;owned\u{7}x\n",
+        "{\"type\":\"user\",\"message\":{\"content\":[{\"type\":\"tool_result\",\"tool_use_id\":\"never\",\"content\":\"x\"}]}}",
+    ] {
+        let Output { code, stdout, stderr } = view(&["--full"]).stdin(odd).run();
+        assert_eq!((code, stderr.as_str()), (0, ""), "{odd:?}");
+        assert!(!stdout.contains(['\u{1b}', '\0', '\u{7}']), "{odd:?} gave {stdout:?}");
+        let page = view(&["--html", "-"]).stdin(odd).run();
+        assert_eq!(page.code, 0, "{odd:?}");
+        assert!(page.stdout.ends_with("</html>\n"), "{odd:?}");
+    }
+    assert!(view(&[]).stdin("plain words\n").run().stdout.contains("plain words"));
+    assert!(view(&[]).stdin("{\"type\":\"next_years\"}\n").run().stdout.contains("next_years"));
+}
+
+#[test]
+fn what_cannot_be_read_is_said_with_a_hint() {
+    insta::assert_snapshot!(view(&["/no/such/file.jsonl"]).run());
+    let folder = tempfile::tempdir().unwrap();
+    let output = view(&[folder.path().to_str().unwrap()]).run();
+    assert_eq!(output.code, 2);
+    assert!(output.stderr.contains("name one of the files in it"), "{}", output.stderr);
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_error() {
+    let long = STREAM.repeat(2000);
+    let output = view(&[]).stdin(&long).close_stdout_early().run();
+    assert_eq!((output.code, output.stderr.as_str()), (0, ""));
+}
+
+#[test]
+fn a_page_is_written_whole_and_holds_the_conversation() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("talk.html");
+    let output = view(&["--html", path.to_str().unwrap()]).stdin(STREAM).run();
+    assert_eq!((output.code, output.stdout.as_str(), output.stderr.as_str()), (0, "", ""));
+    let page = std::fs::read_to_string(&path).unwrap();
+    for part in [
+        "<!doctype html>",
+        "<strong>strong</strong>",
+        "make test",
+        "<span class=\"f1\">no</span>",
+        "claude-opus-5-5",
+        "$0.01",
+        "next_years",
+        "not an event",
+        "<svg",
+        "</html>",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
+    let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().collect();
+    assert_eq!(left.len(), 1, "no other file is left behind");
+    let nowhere = folder.path().join("no/such/folder/talk.html");
+    let output = view(&["--html", nowhere.to_str().unwrap()]).stdin(STREAM).run();
+    assert_eq!(output.code, 2, "{output}");
+}
+
+/// The words of an answer must be on the screen before the answer is complete.
+#[test]
+fn a_paragraph_is_shown_while_the_answer_goes_on() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_towpath"))
+        .arg("view")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let delta = |text: &str| {
+        format!(
+            r#"{{"type":"stream_event","event":{{"type":"content_block_delta","index":0,"delta":{{"type":"text_delta","text":"{text}"}}}},"session_id":"s1"}}"#
+        )
+    };
+    writeln!(stdin, r#"{{"type":"stream_event","event":{{"type":"message_start","message":{{"id":"m1","role":"assistant","content":[]}}}},"session_id":"s1"}}"#).unwrap();
+    writeln!(stdin, r#"{{"type":"stream_event","event":{{"type":"content_block_start","index":0,"content_block":{{"type":"text","text":""}}}},"session_id":"s1"}}"#).unwrap();
+    writeln!(stdin, "{}", delta("The first paragraph.\\n\\nThe sec")).unwrap();
+    stdin.flush().unwrap();
+    assert_eq!(lines.next().unwrap().unwrap(), "The first paragraph.");
+    writeln!(stdin, "{}", delta("ond one.")).unwrap();
+    drop(stdin);
+    let rest: Vec<_> = lines.map(Result::unwrap).collect();
+    assert_eq!(rest, ["", "The second one."]);
+    assert!(child.wait().unwrap().success());
+}
+
+/// Somebody writes the file while it is read.
+#[test]
+fn a_file_is_followed_as_it_grows() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.jsonl");
+    let mut file = std::fs::File::create(&path).unwrap();
+    let said = |text: &str, id: &str| {
+        format!(
+            r#"{{"type":"assistant","message":{{"id":"{id}","content":[{{"type":"text","text":"{text}"}}]}}}}"#
+        )
+    };
+    writeln!(file, "{}", said("one", "m1")).unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_towpath"))
+        .args(["view", "--follow"])
+        .arg(&path)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert_eq!(lines.next().unwrap().unwrap(), "one");
+    writeln!(file, "{}", said("two", "m2")).unwrap();
+    assert_eq!(lines.next().unwrap().unwrap(), "");
+    assert_eq!(lines.next().unwrap().unwrap(), "two");
+    child.kill().unwrap();
+    child.wait().unwrap();
+}

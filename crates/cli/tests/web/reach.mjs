@@ -1,0 +1,163 @@
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { assert, composer, DESK, idle, PHONE, say, steps, until } from "./stand.mjs";
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+/** Serious faults that axe finds: on a desk in light, on a phone in dark. */
+async function faults(page) {
+  const colorScheme = page.viewportSize().width > 800 ? "light" : "dark";
+  await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
+  // The page's own policy forbids scripts that are not its own, so this one comes from outside it.
+  const session = await page.context().newCDPSession(page);
+  const { frameTree } = await session.send("Page.getFrameTree");
+  const { executionContextId } = await session.send("Page.createIsolatedWorld", { frameId: frameTree.frame.id });
+  const run = (expression) => session.send("Runtime.evaluate", { contextId: executionContextId, expression, awaitPromise: true, returnByValue: true });
+  await run(`${AXE}; undefined`);
+  const { result, exceptionDetails } = await run("axe.run(document, { resultTypes: ['violations'] }).then((it) => it.violations.filter((one) => ['serious', 'critical'].includes(one.impact)).map((one) => one.id + ': ' + one.nodes.slice(0, 4).map((node) => node.html.slice(0, 160) + ' ' + (node.any[0]?.message ?? '')).join(' | ')))");
+  assert.ok(!exceptionDetails, JSON.stringify(exceptionDetails));
+  await session.detach();
+  return result.value.map((it) => `${colorScheme} ${it}`);
+}
+
+const clean = async (page, where) => assert.deepEqual(await faults(page), [], where);
+
+await steps({ options: { demo: true }, steps: {
+  "the first load is small": async (server, screen) => {
+    const context = await screen.browser.newContext({ ...DESK, serviceWorkers: "block" });
+    const page = await context.newPage();
+    await page.goto(`${server.address}/#token=${encodeURIComponent(server.token)}`);
+    await page.waitForSelector(".composer");
+    await page.waitForLoadState("networkidle");
+    const bytes = await page.evaluate(() => [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")].filter((it) => !it.name.includes("/api/")).reduce((sum, it) => sum + it.decodedBodySize, 0));
+    console.log(`  first load: ${Math.round(bytes / 1000)} KB`);
+    assert.ok(bytes <= 150_000, `${bytes} bytes`);
+    await context.close();
+  },
+  "the door": async (server, screen) => {
+    const context = await screen.browser.newContext(DESK);
+    const page = await context.newPage();
+    await page.goto(server.address);
+    await page.waitForSelector(".door");
+    await clean(page, "door");
+    await page.getByLabel("Token").fill("wrong");
+    await page.keyboard.press("Enter");
+    await until("it is refused", async () => (await page.textContent(".complaint")) !== "");
+    await page.getByLabel("Token").fill(server.token);
+    await page.keyboard.press("Enter");
+    await page.waitForSelector(".rail");
+    await context.close();
+  },
+  "a tour that shows every card": async (server, screen) => {
+    for (const kind of [DESK, PHONE]) {
+      const page = await screen.page(kind);
+      const session = await server.session();
+      await screen.show(page, session);
+      await clean(page, "a new session");
+      await page.getByRole("button", { name: "Give me a tour" }).click();
+      const met = new Set();
+      for (;;) {
+        await page.waitForFunction(() => document.querySelector("section.request") || document.querySelector(".status .doing")?.textContent?.startsWith("Ready"));
+        const card = page.locator("section.request");
+        const wants = await card.getAttribute("data-wants", { timeout: 500 }).catch(() => null);
+        if (!wants) {
+          if ((await page.textContent(".log")).includes("That was all of it")) break;
+          continue;
+        }
+        const id = await card.getAttribute("data-request");
+        if (!met.has(wants)) await clean(page, wants);
+        met.add(wants);
+        if (wants === "permission") await card.getByRole("button", { name: /Allow once/ }).click();
+        else if (wants === "plan_approval") await card.getByRole("button", { name: /accept edits/ }).click();
+        else {
+          await card.locator(".choice").first().click();
+          await card.locator(".choice").nth(1).click();
+          await card.getByRole("button", { name: "Answer" }).click();
+        }
+        await page.waitForFunction((id) => document.querySelector("section.request")?.dataset.request !== id, id);
+      }
+      assert.deepEqual([...met].sort(), ["answers", "permission", "plan_approval"]);
+      await idle(page);
+      await clean(page, "the end of the tour");
+      assert.ok((await page.locator(".item.call.agent .children .entry").count()) > 1, "a sub-agent's work is inside its call");
+      if (kind === DESK) {
+        await page.getByRole("button", { name: "Side by side" }).first().click();
+        assert.equal(await page.locator(".diff.split .side").count(), 2);
+      }
+      const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      assert.ok(wide <= 0, `${wide} px stick out`);
+      await page.context().close();
+    }
+  },
+  "dialogs, by key": async (server, screen) => {
+    const page = await screen.page(DESK);
+    await page.waitForSelector(".composer");
+    await composer(page).press("Escape");
+    await page.keyboard.press("?");
+    await page.getByRole("dialog", { name: "Keys" }).waitFor();
+    await clean(page, "keys");
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("Control+k");
+    await page.getByRole("dialog", { name: "Go to a session" }).waitFor();
+    await clean(page, "switcher");
+    await page.keyboard.type("give me");
+    await page.keyboard.press("Enter");
+    await page.waitForFunction(() => document.querySelector(".bar h1")?.textContent === "Give me a tour" && document.querySelector(".log table"));
+    await page.getByRole("button", { name: "Settings" }).click();
+    await page.getByLabel("Theme").selectOption("dark");
+    assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), "dark");
+    await clean(page, "settings");
+    await page.keyboard.press("Escape");
+    await page.getByRole("button", { name: "New session" }).first().click();
+    await page.getByRole("dialog", { name: "New session" }).waitFor();
+    await clean(page, "new session");
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("f");
+    await page.getByLabel("Find in this conversation", { exact: true }).fill("deck");
+    await page.waitForFunction(() => /of/.test(document.querySelector(".find output")?.textContent ?? ""));
+  },
+  "the page opens without the server, and says so": async (server, screen) => {
+    const page = await screen.page(DESK);
+    await page.waitForSelector(".composer");
+    await until("the shell is kept", () => page.evaluate(async () => Boolean(await caches.match("/js/door.js")) && Boolean(await caches.match("/js/session.js")) && Boolean(await caches.match("/"))));
+    await page.context().setOffline(true);
+    await page.reload();
+    await until("it is said", async () => /cannot be reached/.test((await page.textContent(".complaint").catch(() => "")) ?? ""));
+    await page.context().setOffline(false);
+    await page.waitForSelector(".composer");
+    assert.ok(!(await page.evaluate(async () => (await (await caches.open("towpath-shell")).keys()).some((it) => it.url.includes("/api/")))), "nothing of a session is kept");
+  },
+  "usage": async (server, screen) => {
+    const page = await screen.page(DESK);
+    await page.goto(`${server.address}/#/usage`);
+    await page.waitForSelector(".usage svg rect");
+    await clean(page, "usage");
+  },
+  "a phone's drawer": async (server, screen) => {
+    const page = await screen.page(PHONE);
+    await page.waitForSelector(".composer");
+    assert.equal(await page.locator(".rail").isVisible(), false);
+    await page.getByRole("button", { name: "Sessions" }).tap();
+    await page.locator(".rail .row").first().waitFor();
+    await clean(page, "drawer");
+    const size = await composer(page).evaluate((it) => parseFloat(getComputedStyle(it).fontSize));
+    assert.ok(size >= 16, "a phone does not zoom in on it");
+  },
+  "a reader who scrolled up stays where they are": async (server, screen) => {
+    const page = await screen.page(DESK);
+    const session = await server.session();
+    await screen.show(page, session);
+    await say(page, "show me markdown");
+    await page.waitForFunction(() => document.querySelector(".status .doing")?.textContent?.startsWith("Ready") && document.querySelector(".log blockquote"));
+    await say(page, "something long");
+    await page.waitForFunction(() => document.documentElement.scrollHeight > innerHeight + 300);
+    await page.evaluate(() => scrollTo(0, 0));
+    await page.waitForSelector(".new-pill:not([hidden])");
+    const top = await page.evaluate(() => document.querySelector(".entry").getBoundingClientRect().top);
+    await idle(page);
+    assert.equal(await page.evaluate(() => document.querySelector(".entry").getBoundingClientRect().top), top);
+    await page.locator(".new-pill").click();
+    await page.waitForFunction(() => document.documentElement.scrollHeight - innerHeight - scrollY < 60);
+    await page.waitForSelector(".new-pill", { state: "hidden" });
+  },
+} });
