@@ -33,6 +33,18 @@ const TESTS: &[Need] = &[
         packages: &["iproute2"],
         wanted_for: "running agents without a network",
     },
+    Need {
+        program: "git",
+        arguments: &["--version"],
+        packages: &["git"],
+        wanted_for: "commits of what agents change",
+    },
+    Need {
+        program: "chromium",
+        arguments: &["--version"],
+        packages: &["chromium"],
+        wanted_for: "the web UI in a real browser",
+    },
 ];
 
 /// Sees to it that the tests find what they need.

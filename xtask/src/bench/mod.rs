@@ -19,6 +19,12 @@ mod contestant;
 #[cfg(feature = "bench")]
 mod cpu;
 #[cfg(feature = "bench")]
+mod fold;
+#[cfg(feature = "bench")]
+mod framing;
+#[cfg(feature = "bench")]
+mod journal;
+#[cfg(feature = "bench")]
 mod load;
 #[cfg(feature = "bench")]
 mod program;
@@ -28,11 +34,15 @@ mod reading;
 mod reply;
 #[cfg(feature = "bench")]
 mod server;
+#[cfg(feature = "bench")]
+mod sessions;
 mod settings;
 #[cfg(feature = "bench")]
 mod stub;
 #[cfg(any(feature = "bench", test))]
 mod table;
+#[cfg(feature = "bench")]
+mod watch;
 
 use settings::Settings;
 
@@ -76,9 +86,13 @@ pub(crate) fn run(options: &[&str]) -> Result<(), Failure> {
             Job::Kind => reading::kinds(&cache, settings.rounds)?,
             Job::Read => reading::typed(&cache, settings.rounds)?,
             Job::Allocations => allocations::per_text_delta(&cache)?,
+            Job::Fold => fold::sessions(&cache, settings.rounds)?,
             Job::Inspect => program::inspect(&cache, settings.rounds)?,
             Job::Startup => program::startup(&cache)?,
             Job::Stub => stub::requests(&cache, settings.rounds)?,
+            Job::Journal => journal::rows(&cache, settings.rounds)?,
+            Job::Sessions => sessions::rows(&cache)?,
+            Job::Watch => watch::watch(&cache, settings.rounds)?,
         };
         table.extend(rows);
     }

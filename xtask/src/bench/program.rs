@@ -99,7 +99,7 @@ pub(super) fn prints(program: &Path, arguments: &[&str], expected: &str) -> Resu
 ///
 /// Asked from outside while it runs, for what the kernel tells afterwards includes the memory of
 /// the process that started it.
-fn peak_memory(program: &mut Command) -> io::Result<f64> {
+pub(super) fn peak_memory(program: &mut Command) -> io::Result<f64> {
     let mut child = program.spawn()?;
     let mut most = 0;
     while child.try_wait()?.is_none() {
@@ -110,7 +110,7 @@ fn peak_memory(program: &mut Command) -> io::Result<f64> {
 }
 
 /// `VmHWM`, in kilobytes; nothing once the process is ending.
-fn high_water_mark(child: &Child) -> io::Result<Option<u32>> {
+pub(super) fn high_water_mark(child: &Child) -> io::Result<Option<u32>> {
     let status = File::open(format!("/proc/{}/status", child.id()))?;
     for line in BufReader::new(status).lines() {
         if let Some(mark) = line?.strip_prefix("VmHWM:") {

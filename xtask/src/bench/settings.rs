@@ -13,26 +13,48 @@ pub(super) enum Job {
     Read,
     /// Allocations on reading a text delta.
     Allocations,
+    /// Folding sessions into what a person sees.
+    Fold,
     /// `towpath inspect` of a file.
     Inspect,
     /// `towpath --version`.
     Startup,
     /// Requests to `towpath stub`.
     Stub,
+    /// Writing to, replaying and settling the journal.
+    Journal,
+    /// Driving agents.
+    Sessions,
+    /// `towpath watch` between two pipes.
+    Watch,
 }
 
 impl Job {
-    const ALL: [Self; 6] =
-        [Self::Kind, Self::Read, Self::Allocations, Self::Inspect, Self::Startup, Self::Stub];
+    const ALL: [Self; 10] = [
+        Self::Kind,
+        Self::Read,
+        Self::Allocations,
+        Self::Fold,
+        Self::Inspect,
+        Self::Startup,
+        Self::Stub,
+        Self::Journal,
+        Self::Sessions,
+        Self::Watch,
+    ];
 
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Kind => "kind",
             Self::Read => "read",
             Self::Allocations => "allocations",
+            Self::Fold => "fold",
             Self::Inspect => "inspect",
             Self::Startup => "startup",
             Self::Stub => "stub",
+            Self::Journal => "journal",
+            Self::Sessions => "sessions",
+            Self::Watch => "watch",
         }
     }
 }

@@ -65,6 +65,17 @@ impl Row {
     /// A comparison of CPU times, scored by how many times the baseline's goes into ours.
     pub(super) fn slowdown(
         job: &'static str,
+        baseline: (&str, Duration),
+        ours: Duration,
+        target: Target,
+    ) -> Self {
+        Self::slowdown_on(job, "", baseline, ours, target)
+    }
+
+    /// The same with a corpus.
+    pub(super) fn slowdown_on(
+        job: &'static str,
+        corpus: &'static str,
         (name, baseline): (&str, Duration),
         ours: Duration,
         target: Target,
@@ -72,7 +83,7 @@ impl Row {
         let score = Score::Times(ours.div_duration_f64(baseline));
         let baseline = format!("{name} {}", rounded(baseline));
         let (ours, target) = (rounded(ours), Some(target));
-        Self { job, corpus: "", outcome: Outcome::Measured { baseline, ours, score, target } }
+        Self { job, corpus, outcome: Outcome::Measured { baseline, ours, score, target } }
     }
 
     /// A comparison of amounts per second, scored by how many times the baseline's goes into ours.
