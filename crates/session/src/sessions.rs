@@ -17,6 +17,7 @@ use uuid::Uuid;
 use crate::handle::Session;
 use crate::home::Home;
 use crate::options::Options;
+use crate::owner::process::end_all;
 use crate::owner::{Owner, OwnerError, now};
 use crate::shim::{Held, Ownership};
 
@@ -182,13 +183,25 @@ impl Sessions {
         self.map().values().cloned().collect()
     }
 
-    /// Deletes a session for good: its agent is ended first.
+    /// Deletes a session for good: its agent is ended first. None is started for it, whatever waits.
     pub async fn delete(&self, id: SessionId) -> Result<(), OpenError> {
-        let session = self.open(id).await?;
-        session.abandon().await;
-        self.inner.journal.delete(id).await?;
+        let _one_at_a_time = self.inner.opening.lock().await;
         let live = self.inner.home.live_directory(id);
+        let mut undriven = None;
+        if let Some(session) = self.driven(id) {
+            session.abandon().await;
+        } else {
+            if self.inner.journal.session(id).await?.is_none() {
+                return Err(OpenError::NoSuchSession(id));
+            }
+            undriven = Some(Ownership::take(&live)?);
+            let ended = end_all(&live).await;
+            ended.map_err(|error| OpenError::TakeOver(Box::new(error)))?;
+        }
+        self.inner.journal.delete(id).await?;
         let _ = tokio::fs::remove_dir_all(live).await;
+        // Nobody may take it up before it is gone.
+        drop(undriven);
         Ok(())
     }
 

@@ -292,8 +292,10 @@ async fn a_picture_reaches_the_model(agent: Vec<OsString>) {
 /// An agent that says why it will not begin, and ends: the words are kept, and it is not started for
 /// ever.
 pub(crate) async fn an_agent_that_ends_at_once() {
-    let script = "#!/bin/sh\necho 'no such luck' >&2\nexit 3\n";
     let directory = tempfile::tempdir().expect("a directory");
+    let starts = directory.path().join("starts");
+    let script =
+        format!("#!/bin/sh\nprintf x >> '{}'\necho 'no such luck' >&2\nexit 3\n", starts.display());
     let program = directory.path().join("agent");
     std::fs::write(&program, script).expect("a script");
     let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
@@ -310,4 +312,11 @@ pub(crate) async fn an_agent_that_ends_at_once() {
     let record = talk.towpath.sessions.journal().session(talk.session.id()).await;
     assert_eq!(record.expect("a journal").expect("a session").status, journal::Status::Failed);
     talk.session.leave().await;
+    // Deleting it does not try again, though a prompt waits.
+    let starts = || std::fs::read_to_string(directory.path().join("starts")).expect("starts").len();
+    let before = starts();
+    talk.towpath.sessions.delete(talk.session.id()).await.expect("a deletion");
+    assert_eq!(starts(), before, "no agent is started to be deleted");
+    let gone = talk.towpath.sessions.journal().session(talk.session.id()).await;
+    assert_eq!(gone.expect("a journal"), None);
 }

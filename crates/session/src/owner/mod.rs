@@ -8,7 +8,7 @@
 
 mod arrival;
 mod draft;
-mod process;
+pub(crate) mod process;
 
 use std::collections::HashMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -28,6 +28,9 @@ use draft::{After, Draft};
 
 /// How long to wait before a full disk is tried again.
 const FULL_DISK_PAUSE: Duration = Duration::from_secs(1);
+
+/// How long to wait before a journal that another process holds is tried again.
+const BUSY_PAUSE: Duration = Duration::from_millis(100);
 
 /// How long an agent that is killed may take to be gone.
 const FORCE_PATIENCE: Duration = Duration::from_secs(10);
@@ -307,7 +310,9 @@ impl Owner {
         let last = loop {
             match self.journal.write(self.id, batch.clone()).await {
                 Ok(last) => break last,
-                Err(journal::Error::Full | journal::Error::Busy) => self.wait_for_room().await,
+                Err(journal::Error::Full) => self.wait_for_room().await,
+                // Another process holds the file, and will let go of it.
+                Err(journal::Error::Busy) => tokio::time::sleep(BUSY_PAUSE).await,
                 Err(error) => return Err(error.into()),
             }
         };

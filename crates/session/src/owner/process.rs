@@ -176,7 +176,7 @@ pub(super) async fn attach(
     from: u64,
 ) -> Result<Option<(Greeting, Link)>, AttachError> {
     let deadline = Instant::now() + STARTING_PATIENCE;
-    let (greeting, mut link) = loop {
+    let (greeting, link) = loop {
         match Link::attach(directory, from).await {
             Ok(attached) => break attached,
             // One that is only starting cannot be called yet.
@@ -191,16 +191,36 @@ pub(super) async fn attach(
         return Ok(Some((greeting, link)));
     }
     warn!(stray = ?greeting.run, %run, "a shim of another run lives here; it is ended");
-    let _ = link.order(Order::Signal(Signal::Kill)).await;
-    let ended = async { while !matches!(link.next().await, Some(News::Exited { .. }) | None) {} };
-    let _ = tokio::time::timeout(STRAY_PATIENCE, ended).await;
-    link.close().await;
+    end(link).await;
     if let Some(stray) = greeting.run {
         let directory = directory.to_owned();
         // What it leaves is of no use to anybody; if it cannot be removed, so be it.
         let _ = tokio::task::spawn_blocking(move || shim::forget(&directory, stray)).await;
     }
     Ok(None)
+}
+
+/// Ends whatever lives in the live directory of a session that nobody drives: its shim with its agent,
+/// or what a dead shim left.
+pub(crate) async fn end_all(directory: &Path) -> Result<(), AttachError> {
+    match Link::attach(directory, 0).await {
+        Ok((_, link)) => end(link).await,
+        Err(AttachError::Nobody) => {
+            let directory = directory.to_owned();
+            // What could not be swept is said by whoever looks next.
+            let _ = tokio::task::spawn_blocking(move || shim::sweep(&directory)).await;
+        }
+        Err(error) => return Err(error),
+    }
+    Ok(())
+}
+
+/// Ends a shim's agent by force, and waits until it is gone.
+async fn end(mut link: Link) {
+    let _ = link.order(Order::Signal(Signal::Kill)).await;
+    let ended = async { while !matches!(link.next().await, Some(News::Exited { .. }) | None) {} };
+    let _ = tokio::time::timeout(STRAY_PATIENCE, ended).await;
+    link.close().await;
 }
 
 /// How an agent went, from its exit and its last complaints.
