@@ -32,9 +32,6 @@ const FULL_DISK_PAUSE: Duration = Duration::from_secs(1);
 /// How long to wait before a journal that another process holds is tried again.
 const BUSY_PAUSE: Duration = Duration::from_millis(100);
 
-/// How long an agent that is killed may take to be gone.
-const FORCE_PATIENCE: Duration = Duration::from_secs(10);
-
 /// How much of what an agent complains of is kept to explain its end.
 const STDERR_KEPT: usize = 4 << 10;
 
@@ -395,16 +392,11 @@ impl Owner {
         }));
     }
 
-    /// Ends the agent and waits until it is gone.
+    /// Ends the agent by force, and waits until it is gone.
     async fn end_by_force(&mut self) {
-        self.order(Order::Signal(Signal::Kill)).await;
-        if self.orders.is_some() {
-            let gone = async {
-                while !matches!(next_news(&mut self.link).await, Some(News::Exited { .. }) | None) {
-                }
-            };
-            // If it will not go, it goes with its shim's patience; nobody waits for it.
-            let _ = tokio::time::timeout(FORCE_PATIENCE, gone).await;
+        self.orders = None;
+        if let Some(link) = self.link.take() {
+            process::end(link).await;
         }
         self.leave().await;
     }

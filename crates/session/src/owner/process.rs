@@ -20,8 +20,8 @@ use crate::shim::{
 const STARTING_PATIENCE: Duration = Duration::from_secs(10);
 const STARTING_PAUSE: Duration = Duration::from_millis(20);
 
-/// How long a stray shim may take to end.
-const STRAY_PATIENCE: Duration = Duration::from_secs(10);
+/// How long what is ended by force may take to be gone.
+const FORCE_PATIENCE: Duration = Duration::from_secs(10);
 
 /// How much of a dead agent's output is read at once.
 const CHUNK: usize = 256 << 10;
@@ -216,10 +216,10 @@ pub(crate) async fn end_all(directory: &Path) -> Result<(), AttachError> {
 }
 
 /// Ends a shim's agent by force, and waits until it is gone.
-async fn end(mut link: Link) {
+pub(super) async fn end(mut link: Link) {
     let _ = link.order(Order::Signal(Signal::Kill)).await;
     let ended = async { while !matches!(link.next().await, Some(News::Exited { .. }) | None) {} };
-    let _ = tokio::time::timeout(STRAY_PATIENCE, ended).await;
+    let _ = tokio::time::timeout(FORCE_PATIENCE, ended).await;
     link.close().await;
 }
 
