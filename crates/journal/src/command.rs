@@ -8,6 +8,7 @@ use crate::connection::Durability;
 use crate::error::Error;
 use crate::grant::Grant;
 use crate::id::{Seq, SessionId};
+use crate::memory::Memory;
 use crate::page::Page;
 use crate::session::NewSession;
 
@@ -37,6 +38,7 @@ pub(crate) enum Change {
     Settle(SettledPage),
     AddGrant(Grant),
     RevokeGrant(Uuid, u64),
+    Keep(String, Vec<Memory>),
     Delete(SessionId),
 }
 
@@ -65,6 +67,7 @@ impl Change {
             | Self::Write(..)
             | Self::AddGrant(_)
             | Self::RevokeGrant(..)
+            | Self::Keep(..)
             | Self::Delete(_) => Durability::Lasting,
         }
     }
@@ -75,6 +78,10 @@ impl Change {
             Self::Write(_, batch) => batch.size(),
             Self::Settle(settled) => {
                 settled.page.as_ref().map_or(0, |(_, page)| page.bytes.len()) + 256
+            }
+            Self::Keep(_, memories) => {
+                let value = |memory: &Memory| memory.value.as_ref().map_or(0, Vec::len) + 256;
+                memories.iter().map(value).sum()
             }
             Self::Create(_) | Self::AddGrant(_) | Self::RevokeGrant(..) | Self::Delete(_) => 256,
         }

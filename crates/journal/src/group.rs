@@ -15,6 +15,7 @@ use crate::entry::Entry;
 use crate::error::Error;
 use crate::grant::Grant;
 use crate::id::{Key, Seq, SessionId};
+use crate::memory::Memory;
 use crate::prompt::PromptRecord;
 use crate::query::{self, Standing};
 use crate::request::RequestRecord;
@@ -67,6 +68,7 @@ impl<'c> Group<'c> {
                     .execute(params![id.to_string(), number(*at)])?;
                 Ok(Seq(0))
             }
+            Change::Keep(drawer, memories) => self.keep(drawer, memories),
             Change::Delete(session) => self.delete(*session),
         }
     }
@@ -317,6 +319,25 @@ impl<'c> Group<'c> {
                 json(&grant.by),
                 number(grant.created),
             ])?;
+        Ok(Seq(0))
+    }
+
+    fn keep(&mut self, drawer: &str, memories: &[Memory]) -> Result<Seq, Error> {
+        for Memory { name, value } in memories {
+            match value {
+                Some(value) => self
+                    .connection
+                    .prepare_cached(
+                        "INSERT INTO kept (drawer, name, value) VALUES (?1, ?2, ?3)
+                         ON CONFLICT (drawer, name) DO UPDATE SET value = excluded.value",
+                    )?
+                    .execute(params![drawer, name, value])?,
+                None => self
+                    .connection
+                    .prepare_cached("DELETE FROM kept WHERE drawer = ?1 AND name = ?2")?
+                    .execute([drawer, name])?,
+            };
+        }
         Ok(Seq(0))
     }
 

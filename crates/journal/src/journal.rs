@@ -16,6 +16,7 @@ use crate::follower::{Follower, Shared};
 use crate::grant::Grant;
 use crate::health::Health;
 use crate::id::{Seq, SessionId};
+use crate::memory::Memory;
 use crate::mend::{self, Mended};
 use crate::prompt::PromptRecord;
 use crate::query::{self, Portion, Prompts};
@@ -185,6 +186,17 @@ impl Journal {
     /// Ends a grant. Nothing happens where there is none or it is revoked already.
     pub async fn revoke_grant(&self, id: Uuid, at: u64) -> Result<(), Error> {
         self.change(Change::RevokeGrant(id, at)).await.map(drop)
+    }
+
+    /// Puts things into a drawer, all or nothing; on the disk when it is answered.
+    pub async fn keep(&self, drawer: &str, memories: Vec<Memory>) -> Result<(), Error> {
+        self.change(Change::Keep(drawer.to_owned(), memories)).await.map(drop)
+    }
+
+    /// All that is in a drawer, by name.
+    pub async fn kept(&self, drawer: &str) -> Result<Vec<(String, Vec<u8>)>, Error> {
+        let drawer = drawer.to_owned();
+        self.shared.readers.read(move |connection| query::kept(connection, &drawer)).await
     }
 
     /// Drops what only served streaming, up to an entry, and packs the rest. For after a turn.

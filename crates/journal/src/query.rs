@@ -328,6 +328,11 @@ pub(crate) fn grants(connection: &Connection, now: u64) -> Result<Vec<Grant>, Er
     collect(connection, &sql, [number(now)], stored::grant)
 }
 
+pub(crate) fn kept(connection: &Connection, drawer: &str) -> Result<Vec<(String, Vec<u8>)>, Error> {
+    let sql = "SELECT name, value FROM kept WHERE drawer = ?1 ORDER BY name";
+    collect(connection, sql, [drawer], |row| Ok((row.get(0)?, row.get(1)?)))
+}
+
 fn collect<T>(
     connection: &Connection,
     sql: &str,

@@ -30,6 +30,7 @@ const TABLES: &[(&str, &str)] = &[
     ("outbound", "rowid"),
     ("request", "rowid"),
     ("granted", "rowid"),
+    ("kept", "rowid"),
     ("remains", "session"),
 ];
 
@@ -150,7 +151,7 @@ impl Salvaged {
                 Ok(_) => match table {
                     "session" => self.sessions += 1,
                     "entry" | "page" => self.entries += entries,
-                    "prompt" | "request" | "granted" => self.records += 1,
+                    "prompt" | "request" | "granted" | "kept" => self.records += 1,
                     _ => {}
                 },
                 Err(Error::Full) => return Err(Error::Full),

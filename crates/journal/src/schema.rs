@@ -97,6 +97,13 @@ const STEPS: &[&str] = &["
         created INTEGER NOT NULL,
         revoked INTEGER
     ) STRICT;
+    -- What followers remember, each in a drawer of its own.
+    CREATE TABLE kept (
+        drawer TEXT NOT NULL,
+        name TEXT NOT NULL,
+        value BLOB NOT NULL
+    ) STRICT;
+    CREATE UNIQUE INDEX kept_in_drawer ON kept (drawer, name);
     -- Sessions that are deleted but whose entries are not yet.
     CREATE TABLE remains (session INTEGER PRIMARY KEY) STRICT;
 "];

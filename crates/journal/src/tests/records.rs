@@ -1,11 +1,12 @@
-//! Sessions, prompts, requests and grants.
+//! Sessions, prompts, requests, grants and drawers.
 
 use uuid::Uuid;
 use wire::note::{Delivery, Outcome, PromptState, Wants};
 
 use super::{Place, ann, id, lines, new_session};
 use crate::{
-    Batch, Grant, PromptRecord, RequestRecord, Resolution, Seq, SessionChange, SpoolMark, Status,
+    Batch, Grant, Memory, PromptRecord, RequestRecord, Resolution, Seq, SessionChange, SpoolMark,
+    Status,
 };
 
 fn prompt(number: u128, place: i64, state: PromptState) -> PromptRecord {
@@ -173,4 +174,22 @@ async fn grants_hold_until_they_are_over_revoked_or_their_session_is_gone() {
     assert_eq!(journal.grants(60).await.unwrap(), grants[1..2]);
     journal.delete(id(1)).await.unwrap();
     assert!(journal.grants(60).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_drawer_holds_the_newest_of_each_name_across_lives() {
+    let place = Place::new();
+    let memory = |name: &str, value: Option<&str>| Memory {
+        name: name.to_owned(),
+        value: value.map(|value| value.as_bytes().to_vec()),
+    };
+    let journal = place.open();
+    journal.keep("one", vec![memory("a", Some("1")), memory("b", Some("2"))]).await.unwrap();
+    journal.keep("two", vec![memory("a", Some("other"))]).await.unwrap();
+    journal.keep("one", vec![memory("a", Some("3")), memory("b", None)]).await.unwrap();
+    journal.close().await.unwrap();
+    let journal = place.open();
+    assert_eq!(journal.kept("one").await.unwrap(), [("a".to_owned(), b"3".to_vec())]);
+    assert_eq!(journal.kept("two").await.unwrap(), [("a".to_owned(), b"other".to_vec())]);
+    assert!(journal.kept("three").await.unwrap().is_empty());
 }

