@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use wire::note::Setting;
+use wire::note::{Setting, WatchWish};
 use wire::say::PermissionMode;
 
 /// What a person wants of an agent.
@@ -57,6 +57,9 @@ pub struct Options {
     /// Whether a turn that was cut is taken up again unasked.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub continue_after_cut: bool,
+    /// What is done with the files it changes; no process is told of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub watch: Option<Box<WatchWish>>,
 }
 
 /// The conversation a process is started for, by the CLI's id.
@@ -134,6 +137,7 @@ impl Options {
             Setting::Model(model) => self.model.clone_from(model),
             Setting::PermissionMode(mode) => self.permission_mode = PermissionMode::named(mode),
             Setting::Effort(effort) => self.effort = Some(effort.clone()),
+            Setting::Watch(wish) => self.watch.clone_from(wish),
         }
     }
 }

@@ -8,8 +8,12 @@
 //! A note is a line of JSON like the agent's own, with the type `towpath`, which no agent uses.
 //! Fields are only ever added: a note of a later Towpath is [`Note::read`] as nothing and shown raw.
 
+mod wish;
+
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
+
+pub use wish::{CommitWish, HookWish, Pace, WatchTarget, WatchWish};
 
 /// Something Towpath has to say about a session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -286,6 +290,8 @@ pub enum Setting {
     PermissionMode(String),
     /// How hard the model thinks: `low`, `medium`, `high`, ….
     Effort(String),
+    /// What is done with the files the agent changes, by Towpath and not by the agent.
+    Watch(Option<Box<WatchWish>>),
 }
 
 /// What a rewind puts back.

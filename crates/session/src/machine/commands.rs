@@ -203,6 +203,11 @@ impl Machine {
                 let settings = JsonObject::parse(&settings).unwrap_or_else(|_| JsonObject::empty());
                 Request::ApplyFlagSettings { settings }
             }
+            Setting::Watch(_) => {
+                // It is none of the agent's business, whatever the agent is at.
+                self.setting_changed(setting, by);
+                return self.reply(ticket, Ok(Done::Well));
+            }
         };
         if self.agent.is_starting() {
             self.hold_until_ready(ticket, Command::Set { setting, by });

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use uuid::Uuid;
+use wire::json::Raw;
 use wire::note::{Actor, Note, Rewind, Setting};
 use wire::say::{Request, Saying};
 
@@ -101,8 +102,14 @@ impl Machine {
                 }
                 Err(error) => self.reply_if_asked(ticket, Err(Refusal::ByAgent(error))),
             },
-            Purpose::Rewind { ticket, prompt, what, then, by } => match (answer, then) {
-                (Err(error), _) => self.reply(ticket, Err(Refusal::ByAgent(error))),
+            Purpose::Rewind { ticket, prompt, what, then, by } => match (went_back(answer), then) {
+                (Err(error), then) => {
+                    if what == Rewind::Both && then.is_none() {
+                        // The files came first, and are put back.
+                        self.note(Note::Rewound { prompt, what: Rewind::Files, by });
+                    }
+                    self.reply(ticket, Err(Refusal::ByAgent(error)));
+                }
                 (Ok(_), Some(next)) => {
                     self.ask_agent(&next, Purpose::Rewind { ticket, prompt, what, then: None, by });
                 }
@@ -164,4 +171,17 @@ impl Machine {
             self.reply(ticket, reply);
         }
     }
+}
+
+/// A rewind that the agent could not make comes as a success that says so.
+fn went_back(answer: Result<Option<String>, String>) -> Result<Option<String>, String> {
+    let payload = answer?;
+    if let Some(said) = payload.as_deref().and_then(Raw::parse) {
+        let says_no = |key| said.get(key).and_then(Raw::boolean) == Some(false);
+        if says_no("canRewind") || says_no("rewound") {
+            let why = said.get("error").and_then(Raw::text).map(String::from);
+            return Err(why.unwrap_or_else(|| "it cannot go back there".to_owned()));
+        }
+    }
+    Ok(payload)
 }
