@@ -2,7 +2,7 @@
 
 use wire::note::{Cause, TurnEnding};
 
-use crate::turn::TurnEnd;
+use crate::turn::{Turn, TurnEnd};
 use crate::usage::Tokens;
 
 /// A time span: `0.4 s`, `12 s`, `3 min 20 s`, `1 h 05 min`.
@@ -53,6 +53,16 @@ pub fn several(number: usize, one: &str, many: &str) -> String {
 pub fn tokens(tokens: Tokens) -> String {
     let read = tokens.input.saturating_add(tokens.cache_read).saturating_add(tokens.cache_write);
     format!("{} tokens in, {} out", count(read), count(tokens.output))
+}
+
+/// What a turn took, and what became of it since, part by part.
+pub(crate) fn account(turn: &Turn, end: &TurnEnd) -> Vec<String> {
+    let mut parts = Vec::new();
+    parts.extend(turn.forgotten.then(|| "no longer remembered".to_owned()));
+    parts.extend(end.duration_ms.filter(|&it| it >= 50).map(duration));
+    parts.extend((turn.tokens.total() > 0).then(|| tokens(turn.tokens)));
+    parts.extend(turn.cost.map(dollars));
+    parts
 }
 
 /// How a turn ended, where that is worth a word.

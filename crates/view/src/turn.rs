@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use wire::note::TurnEnding;
 
-use crate::item::{ItemId, Revision};
+use crate::item::{ItemId, Revision, is_false};
 use crate::usage::Tokens;
 
 /// A turn.
@@ -32,6 +32,9 @@ pub struct Turn {
     /// What it cost in dollars, where the agent says so. There is no price list here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
+    /// Somebody went back to before it: the agent no longer knows of it.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub forgotten: bool,
     /// Files it changed, in the order of their first change.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<FileTouched>,

@@ -5,7 +5,7 @@ use wire::note::{Cause, Note, Rewind, Setting, TurnEnding};
 use super::asking::Answer;
 use super::phase::Process;
 use super::{Fold, Heard};
-use crate::item::{AgentNews, Body, Level, Notice};
+use crate::item::{AgentNews, Body, ItemId, Level, Notice};
 use crate::turn::TurnEnd;
 
 impl Fold {
@@ -61,7 +61,10 @@ impl Fold {
             }
             Note::AgentGone { cause } => return self.agent_gone(cause),
             Note::SettingChanged { setting, by } => self.setting_changed(setting, &by.name),
-            Note::Rewound { what, by, .. } => {
+            Note::Rewound { prompt, what, by } => {
+                if *what != Rewind::Files {
+                    self.forget_from(&ItemId::prompt(&prompt.to_string()));
+                }
                 let what = match what {
                     Rewind::Files => "the files",
                     Rewind::Conversation => "the conversation",
@@ -136,6 +139,8 @@ impl Fold {
                 head.effort = Some(effort.clone());
                 format!("{by} set the effort to {effort}")
             }
+            Setting::Watch(Some(_)) => format!("{by} has changed files acted on from here on"),
+            Setting::Watch(None) => format!("{by} has changed files left alone from here on"),
         });
         self.tell(Level::Info, text);
     }

@@ -162,6 +162,7 @@ impl Fold {
             end: None,
             tokens: crate::usage::Tokens::default(),
             cost: None,
+            forgotten: false,
             files: Vec::new(),
         };
         let record = Record {
@@ -185,6 +186,20 @@ impl Fold {
             change(record);
             record.turn.rev = rev;
             record.last = record.last.max(rev.0);
+        }
+    }
+
+    /// The agent went back to before a prompt: of the turns since, it knows nothing.
+    pub(super) fn forget_from(&mut self, prompt: &ItemId) {
+        let rev = self.rev();
+        let asked = |record: &Record| record.turn.prompts.contains(prompt);
+        let first = self.turns.all.values().find(|record| asked(record));
+        let Some(first) = first.map(|record| record.turn.number) else { return };
+        for record in self.turns.all.range_mut(first..).map(|(_, record)| record) {
+            if !record.turn.forgotten {
+                record.turn.forgotten = true;
+                record.turn.rev = rev;
+            }
         }
     }
 

@@ -108,11 +108,7 @@ pub fn turn_end(turn: &Turn, look: Look<'_>, out: &mut String) {
         escape(&failure, &mut out);
         out + "</strong>"
     }));
-    parts.extend(end.duration_ms.filter(|&it| it >= 50).map(phrase::duration));
-    if turn.tokens.total() > 0 {
-        parts.push(phrase::tokens(turn.tokens));
-    }
-    parts.extend(turn.cost.map(phrase::dollars));
+    parts.extend(phrase::account(turn, end));
     if !turn.files.is_empty() {
         let mut files = String::from("<details class=\"files\"><summary>");
         files.push_str(&phrase::several(turn.files.len(), "file changed", "files changed"));

@@ -218,12 +218,7 @@ pub fn turn_end(turn: &Turn) -> Text {
         text.push_marked(Mark::Bold, &failure);
         text.push(" ");
     }
-    let mut parts = Vec::new();
-    parts.extend(end.duration_ms.filter(|&it| it >= 50).map(phrase::duration));
-    if turn.tokens.total() > 0 {
-        parts.push(phrase::tokens(turn.tokens));
-    }
-    parts.extend(turn.cost.map(phrase::dollars));
+    let mut parts = phrase::account(turn, end);
     if !turn.files.is_empty() {
         parts.push(phrase::several(turn.files.len(), "file changed", "files changed"));
     }

@@ -171,12 +171,7 @@ pub fn turn_end(turn: &Turn, look: Look<'_>) -> Vec<Line> {
         Some(failure) => Line::of(Style::PLAIN.in_colour(1).bold(), &format!("✘ {failure}")),
         None => Line::of(Style::PLAIN.in_colour(2), "✔"),
     };
-    let mut parts = Vec::new();
-    parts.extend(end.duration_ms.filter(|&it| it >= 50).map(phrase::duration));
-    if turn.tokens.total() > 0 {
-        parts.push(phrase::tokens(turn.tokens));
-    }
-    parts.extend(turn.cost.map(phrase::dollars));
+    let mut parts = phrase::account(turn, end);
     if !turn.files.is_empty() {
         parts.push(phrase::several(turn.files.len(), "file changed", "files changed"));
     }

@@ -8,7 +8,8 @@ use towpath_view::{
 };
 use uuid::Uuid;
 use wire::note::{
-    Actor, Cause, Delivery, Note, Outcome, PromptState, QueueFate, Setting, TurnEnding, Wants,
+    Actor, Cause, Delivery, Note, Outcome, PromptState, QueueFate, Rewind, Setting, TurnEnding,
+    Wants,
 };
 
 /// A journal as it is written, with the document after each entry.
@@ -235,6 +236,28 @@ fn a_prompt_that_the_turn_did_not_answer_moves_to_the_one_that_does() {
     let document = journal.document();
     assert_eq!(document.turns[0].prompts.len(), 1);
     assert_eq!(document.turns[1].prompts, [ItemId::prompt(&id(2).to_string())]);
+}
+
+#[test]
+fn turns_that_somebody_went_back_before_are_called_forgotten() {
+    let mut journal = Journal::running(id(1));
+    journal.note(&over(1));
+    for turn in 2..4 {
+        let prompt = id(turn.into());
+        journal.queued(prompt, "more", Delivery::Queue);
+        journal.note(&Note::TurnBegan { turn, prompts: vec![prompt] }).note(&over(turn));
+    }
+    let forgotten = |journal: &Journal| -> Vec<bool> {
+        journal.document().turns.iter().map(|turn| turn.forgotten).collect()
+    };
+    let went_back = |what| Note::Rewound { prompt: id(2), what, by: ann() };
+    journal.note(&went_back(Rewind::Files));
+    assert_eq!(forgotten(&journal)[..3], [false; 3]);
+    journal.note(&went_back(Rewind::Conversation));
+    assert_eq!(forgotten(&journal)[..3], [false, true, true]);
+    journal.queued(id(9), "again", Delivery::Queue);
+    journal.note(&Note::TurnBegan { turn: 4, prompts: vec![id(9)] });
+    assert_eq!(forgotten(&journal).last(), Some(&false));
 }
 
 #[test]
