@@ -14,6 +14,7 @@ use crate::courier::Delivery;
 use crate::feed::Feed;
 use crate::git::{self, Job, Occasion};
 use crate::hooks::{Call, Circumstances, Moment, ToolCall};
+use crate::milestone::Milestones;
 use crate::news::{CallId, Change, News};
 use crate::outbox::Parcel;
 use crate::place::{Placed, Project};
@@ -21,13 +22,13 @@ use crate::remark::Remark;
 use crate::report::{EntryNumber, Report, Status};
 use crate::scan::Finding;
 use crate::settings::{Every, Settings};
-use crate::work::{Ended, Mouths, Work};
+use crate::work::{Done, Ended, Mouths, Work};
 
 /// How long the end of the stream is awaited once somebody wants us to stop: whoever ends a
 /// pipeline ends the agent as well, and its last lines are on their way.
 const LAST_LINES: std::time::Duration = std::time::Duration::from_secs(2);
 
-/// How many remarks and deliveries may wait; whoever has one more waits.
+/// How many remarks and things done may wait; whoever has one more waits.
 const WAITING: usize = 64;
 
 /// What shell commands are called in the report.
@@ -44,17 +45,20 @@ pub struct Actions {
     missing: Option<PathBuf>,
     /// Files that calls are about to change. What is found of them by scanning is theirs: a sub-agent
     /// in the background may be at it when a turn ends.
-    announced: HashMap<CallId, Placed>,
+    announced: HashMap<CallId, (Placed, Change)>,
     /// There was a command of the shell, and something it started may still run.
     shell_used: bool,
     /// Files of the turn, for what goes by turns.
     of_turn: Vec<(Placed, Change)>,
+    milestones: Milestones,
+    /// What is heard was acted on by somebody before.
+    recalling: bool,
 }
 
 /// The other ends of what tasks tell.
 struct Ears {
     remarks: mpsc::Receiver<Remark>,
-    deliveries: mpsc::Receiver<Delivery>,
+    done: mpsc::Receiver<Done>,
     tasks: JoinSet<Ended>,
 }
 
@@ -71,7 +75,14 @@ impl Actions {
             announced: HashMap::new(),
             shell_used: false,
             of_turn: Vec::new(),
+            milestones: Milestones::default(),
+            recalling: false,
         }
+    }
+
+    /// Somebody acted before on what is heard up to [`News::Recalled`].
+    pub fn recalling(settings: Settings) -> Self {
+        Self { recalling: true, ..Self::new(settings) }
     }
 
     /// Acts on the news until they are over, or somebody wants to stop.
@@ -82,9 +93,9 @@ impl Actions {
         stop: impl Future<Output = ()>,
     ) -> Report {
         let (remark, remarks) = mpsc::channel(WAITING);
-        let (delivery, deliveries) = mpsc::channel(WAITING);
-        let mouths = Mouths { remarks: remark, deliveries: delivery };
-        let mut ears = Ears { remarks, deliveries, tasks: JoinSet::new() };
+        let (finished, done) = mpsc::channel(WAITING);
+        let mouths = Mouths { remarks: remark, done: finished };
+        let mut ears = Ears { remarks, done, tasks: JoinSet::new() };
         if self.settings.project.is_some() {
             self.settle_in(&mouths, &mut ears.tasks, &mut tell).await;
         }
@@ -100,7 +111,7 @@ impl Actions {
             tokio::select! {
                 biased;
                 Some(remark) = ears.remarks.recv() => tell(&remark),
-                Some(delivery) = ears.deliveries.recv() => self.settle(delivery),
+                Some(done) = ears.done.recv() => self.settle(done, &mut tell),
                 news = feed.next() => {
                     let over = matches!(news, News::Over { .. });
                     self.hear(news, &mouths, &mut ears.tasks, &mut tell).await;
@@ -109,10 +120,15 @@ impl Actions {
                     }
                 }
                 () = &mut stop, if last_lines.is_none() => {
+                    tell(&Remark::Stopping);
                     last_lines = Some(Instant::now() + LAST_LINES);
                 }
                 () = no_more_lines => {
                     self.end_turn(&mut tell);
+                    let open = std::mem::take(&mut self.announced).into_values();
+                    let mut open: Vec<Change> = open.map(|(_, change)| change).collect();
+                    open.sort_by(|one, other| one.path.cmp(&other.path));
+                    self.give_up(open, &mut tell);
                     break;
                 }
             }
@@ -135,7 +151,7 @@ impl Actions {
             tokio::select! {
                 biased;
                 Some(remark) = ears.remarks.recv() => tell(&remark),
-                Some(delivery) = ears.deliveries.recv() => self.settle(delivery),
+                Some(done) = ears.done.recv() => self.settle(done, &mut tell),
                 ended = ears.tasks.join_next() => match ended {
                     None => break,
                     Some(Ok(ended)) => self.note_end(ended),
@@ -152,8 +168,8 @@ impl Actions {
             }
         }
         ears.tasks.abort_all();
-        while let Ok(delivery) = ears.deliveries.try_recv() {
-            self.settle(delivery);
+        while let Ok(done) = ears.done.try_recv() {
+            self.settle(done, &mut tell);
         }
         while let Ok(remark) = ears.remarks.try_recv() {
             tell(&remark);
@@ -169,9 +185,25 @@ impl Actions {
         }
     }
 
-    fn settle(&mut self, delivery: Delivery) {
-        for entry in delivery.entries {
-            self.report.settle(entry, delivery.status, delivery.reason.clone());
+    fn settle(&mut self, done: Done, tell: &mut impl FnMut(&Remark)) {
+        match done {
+            Done::HookRun => self.milestones.hook_over(),
+            Done::Delivered(Delivery { entries, status, reason }) => {
+                for entry in entries {
+                    self.report.settle(entry, status, reason.clone());
+                    self.milestones.settled(entry);
+                }
+            }
+        }
+        self.pass(tell);
+    }
+
+    /// Says how far all is done, if that is further than before.
+    fn pass(&mut self, tell: &mut impl FnMut(&Remark)) {
+        if let Some((place, behind)) = self.milestones.pass() {
+            // A record that is followed for weeks would make a report as long.
+            self.report.forget(behind);
+            tell(&Remark::Passed(place));
         }
     }
 
@@ -195,12 +227,24 @@ impl Actions {
             }
             News::Prompt(text) => self.occasion.prompt = Some(text),
             News::Words(text) => self.occasion.words = Some(text),
+            News::Announced { change, .. } if self.recalling => {
+                if let Ok(file) = self.place(&change) {
+                    self.announced.insert(change.call.clone(), (file, change));
+                }
+            }
+            News::Settled { change, failed, .. } if self.recalling => {
+                let file = self.announced.remove(&change.call);
+                let waits = !failed && self.settings.waits_for_turn();
+                self.of_turn.extend(file.filter(|_| waits));
+            }
+            News::ShellEnded { .. } if self.recalling => self.shell_used = true,
+            News::TurnEnded if self.recalling => {}
             News::Announced { change, input } => {
                 self.settle_in(mouths, tasks, tell).await;
                 let (tool, path) = (change.tool.clone(), change.path.clone());
                 tell(&Remark::Announced { tool, path });
                 if let Ok(file) = self.place(&change) {
-                    self.announced.insert(change.call.clone(), file);
+                    self.announced.insert(change.call.clone(), (file, change.clone()));
                     let tool = ToolCall { change, input, response: None };
                     self.call_hook(Moment::Pre, Some(tool), tell);
                 }
@@ -240,15 +284,26 @@ impl Actions {
                 self.end_turn(tell);
                 self.call_hook(Moment::Stop, None, tell);
             }
+            News::Unfinished(changes) => self.give_up(changes, tell),
+            News::Recalled => self.recalling = false,
+            News::Milestone(place) => {
+                self.milestones.reach(place, self.report.next());
+                self.pass(tell);
+            }
             News::Over { unfinished } => {
                 self.end_turn(tell);
-                for change in unfinished {
-                    let (tool, path) = (change.tool.clone(), change.path.clone());
-                    tell(&Remark::Unfinished { tool, path: path.clone() });
-                    let reason = Some("its result never came".to_owned());
-                    self.report.add(path, &change, None, Status::Unfinished, reason);
-                }
+                self.give_up(unfinished, tell);
             }
+        }
+    }
+
+    fn give_up(&mut self, unfinished: Vec<Change>, tell: &mut impl FnMut(&Remark)) {
+        for change in unfinished {
+            self.announced.remove(&change.call);
+            let (tool, path) = (change.tool.clone(), change.path.clone());
+            tell(&Remark::Unfinished { tool, path: path.clone() });
+            let reason = Some("its result never came".to_owned());
+            self.report.add(path, &change, None, Status::Unfinished, reason);
         }
     }
 
@@ -295,7 +350,7 @@ impl Actions {
         if commits == Some(Every::Change) {
             self.commit(&[(file.clone(), change.clone())], tell);
         }
-        if self.settings.every == Every::Turn || commits == Some(Every::Turn) {
+        if self.settings.waits_for_turn() {
             self.of_turn.push((file, change.clone()));
         }
     }
@@ -319,6 +374,7 @@ impl Actions {
         let Some(work) = &self.work else { return };
         for (name, outbox) in &work.outboxes {
             let entry = self.report.send(&file.relative, change, name);
+            self.milestones.sent(entry);
             outbox.post(Parcel {
                 file: file.clone(),
                 tool: change.tool.clone(),
@@ -336,7 +392,9 @@ impl Actions {
             occasion.session = change.session.clone().or(occasion.session);
         }
         let entry = |(file, change): &(Placed, Change)| -> (Placed, EntryNumber) {
-            (file.clone(), self.report.send(&file.relative, change, git::NAME))
+            let entry = self.report.send(&file.relative, change, git::NAME);
+            self.milestones.sent(entry);
+            (file.clone(), entry)
         };
         let files = files.iter().map(entry).collect();
         if let Err(error) = jobs.try_send(Job { files, occasion }) {
@@ -344,6 +402,7 @@ impl Actions {
             tell(&Remark::Trouble(reason.clone()));
             for (_, entry) in error.into_inner().files {
                 self.report.settle(entry, Status::Failed, Some(reason.clone()));
+                self.milestones.settled(entry);
             }
         }
     }
@@ -360,7 +419,9 @@ impl Actions {
         if circumstances.cwd.as_os_str().is_empty() {
             work.project.root().clone_into(&mut circumstances.cwd);
         }
-        if calls.try_send(Call { moment, circumstances, tool }).is_err() {
+        if calls.try_send(Call { moment, circumstances, tool }).is_ok() {
+            self.milestones.hook_called();
+        } else {
             self.report.failed_hooks += 1;
             tell(&Remark::Trouble("too many hooks were waiting, so one was not run".to_owned()));
         }
@@ -371,7 +432,7 @@ impl Actions {
         let Some(work) = &mut self.work else { return };
         let Some(before) = work.index.take() else { return };
         let mut after = work.look().await;
-        for file in self.announced.values() {
+        for (file, _) in self.announced.values() {
             after.keep(&before, file);
         }
         let findings = before.until(&after);

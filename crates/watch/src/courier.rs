@@ -15,6 +15,7 @@ use crate::remark::Remark;
 use crate::report::{EntryNumber, Status};
 use crate::settings::Patience;
 use crate::target::{Arrival, Target, Trouble};
+use crate::work::Done;
 
 /// What came of some changes at one target.
 #[derive(Debug)]
@@ -31,7 +32,7 @@ pub(crate) struct Courier {
     pub(crate) outbox: Arc<Outbox>,
     pub(crate) patience: Patience,
     /// Full is waited for: whoever settles reports never waits for a courier.
-    pub(crate) deliveries: mpsc::Sender<Delivery>,
+    pub(crate) done: mpsc::Sender<Done>,
     pub(crate) remarks: mpsc::Sender<Remark>,
 }
 
@@ -39,7 +40,7 @@ impl Courier {
     pub(crate) async fn run(mut self) {
         while let Some(parcel) = self.outbox.next().await {
             let delivery = self.deliver(parcel).await;
-            if self.deliveries.send(delivery).await.is_err() {
+            if self.done.send(Done::Delivered(delivery)).await.is_err() {
                 return;
             }
         }

@@ -66,7 +66,7 @@ impl Feed {
         }
     }
 
-    fn take(&self) -> Option<News> {
+    pub(crate) fn take(&self) -> Option<News> {
         let mut waiting = self.lock();
         let news = waiting.news.pop_front()?;
         waiting.ballast -= news.ballast();

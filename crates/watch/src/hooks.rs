@@ -13,6 +13,7 @@ use tokio::sync::mpsc;
 use crate::news::{Change, SessionId};
 use crate::process::{Program, ProgramError};
 use crate::remark::Remark;
+use crate::work::Done;
 
 /// How many may wait to be told. One more is not told, which is spoken of.
 pub(crate) const WAITING: usize = 256;
@@ -109,6 +110,7 @@ struct Told<'a> {
 pub(crate) struct Hooks {
     pub(crate) settings: HookSettings,
     pub(crate) calls: mpsc::Receiver<Call>,
+    pub(crate) done: mpsc::Sender<Done>,
     pub(crate) remarks: mpsc::Sender<Remark>,
 }
 
@@ -130,6 +132,7 @@ impl Hooks {
                     let _ = self.remarks.send(Remark::Trouble(what)).await;
                 }
             }
+            let _ = self.done.send(Done::HookRun).await;
         }
         failed
     }

@@ -9,7 +9,8 @@
 //!
 //! What fails on the right never reaches the left. A change is announced at its `tool_use` and
 //! acted on at its successful `tool_result`; whoever has the events already, and no bytes, uses an
-//! [`Observer`], a [`Feed`] and [`Actions`] without the pipe.
+//! [`Observer`], a [`Feed`] and [`Actions`] without the pipe; for a record that stays, and somebody who
+//! may be gone in the middle of it, there is a [`Listener`].
 //!
 //! Deliberately absent: printing, the environment, exit codes. What is worth saying is a [`Remark`],
 //! what came of everything a [`Report`].
@@ -19,6 +20,8 @@ mod courier;
 mod feed;
 mod git;
 mod hooks;
+mod listener;
+mod milestone;
 mod news;
 mod observer;
 mod outbox;
@@ -46,6 +49,7 @@ pub use actions::Actions;
 pub use feed::Feed;
 pub use git::{CommitPlace, CommitSettings, DEFAULT_MESSAGE, DEFAULT_TRAILERS};
 pub use hooks::HookSettings;
+pub use listener::Listener;
 pub use news::{CallId, Change, News, SessionId};
 pub use observer::{Observer, Wants};
 pub use passage::Watched;

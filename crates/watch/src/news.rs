@@ -66,6 +66,12 @@ pub enum News {
     Words(String),
     /// The turn is over.
     TurnEnded,
+    /// These calls will never have a result.
+    Unfinished(Vec<Change>),
+    /// All that was told so far was acted on by somebody before; what follows is new.
+    Recalled,
+    /// A place that is [passed](crate::Remark::Passed) once all that was told so far is done with.
+    Milestone(u64),
     /// The stream is over, and these calls never had a result.
     Over {
         /// The calls, in the order they were made.

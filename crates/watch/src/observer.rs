@@ -98,16 +98,37 @@ impl Observer {
 
     /// Ends the stream.
     pub fn finish(&mut self, mut tell: impl FnMut(News)) {
-        let unanswered = self.calls.unanswered();
+        let unfinished = self.give_up();
+        tell(News::Over { unfinished });
+    }
+
+    /// Waits no longer for results; the changes whose results never came, in the order they were
+    /// announced.
+    pub(crate) fn give_up(&mut self) -> Vec<Change> {
+        let calls = std::mem::take(&mut self.calls);
         let mut open = std::mem::take(&mut self.open);
-        let unfinished = unanswered
-            .into_iter()
-            .filter_map(|call| match open.remove(&call.id)? {
+        let unfinished =
+            calls.unanswered().into_iter().filter_map(|call| match open.remove(&call.id)? {
                 Open::Change { change, .. } => Some(change),
                 Open::Shell { .. } => None,
-            })
-            .collect();
-        tell(News::Over { unfinished });
+            });
+        unfinished.collect()
+    }
+
+    /// Whether the result of a call is awaited.
+    pub(crate) fn awaits(&self, call: &str) -> bool {
+        self.open.contains_key(call)
+    }
+
+    /// The calls whose results are awaited.
+    pub(crate) fn awaited(&self) -> impl Iterator<Item = &str> {
+        self.open.keys().map(String::as_str)
+    }
+
+    /// Forgets which calls are over. For a record in which no line comes twice; else what is over
+    /// would be as much as was ever done.
+    pub(crate) fn forget(&mut self) {
+        self.over.clear();
     }
 
     fn observe_calls(&mut self, event: &Event<'_>, tell: &mut impl FnMut(News)) {

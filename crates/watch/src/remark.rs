@@ -88,6 +88,10 @@ pub enum Remark {
         /// How many files it holds.
         files: usize,
     },
+    /// Somebody wants us to stop.
+    Stopping,
+    /// Everything up to a milestone is done with.
+    Passed(u64),
     /// Something else went wrong.
     Trouble(String),
 }
@@ -101,8 +105,12 @@ impl Remark {
             | Self::Progress { .. }
             | Self::Skipped { .. }
             | Self::Unfinished { .. }
-            | Self::Committed { .. } => Loudness::Normal,
-            Self::Watching(_) | Self::Announced { .. } | Self::Retrying { .. } => Loudness::Verbose,
+            | Self::Committed { .. }
+            | Self::Stopping => Loudness::Normal,
+            Self::Watching(_)
+            | Self::Announced { .. }
+            | Self::Retrying { .. }
+            | Self::Passed(_) => Loudness::Verbose,
         }
     }
 }
@@ -134,6 +142,8 @@ impl fmt::Display for Remark {
                 let plural = if *files == 1 { "" } else { "s" };
                 write!(f, "committed {commit} {subject} ({files} file{plural})")
             }
+            Self::Stopping => f.write_str("stopping once what is under way is done"),
+            Self::Passed(place) => write!(f, "done up to {place}"),
             Self::Trouble(what) => f.write_str(what),
         }
     }

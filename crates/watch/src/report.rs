@@ -21,6 +21,9 @@ pub struct Report {
     pub unread: u64,
     /// Hooks that failed, or were not run because too many waited.
     pub failed_hooks: u64,
+    /// How many entries are no longer here, because nobody will ask for them.
+    #[serde(skip)]
+    forgotten: usize,
 }
 
 /// What came of one change at one target.
@@ -55,8 +58,15 @@ pub enum Status {
 }
 
 /// Which entry of a report something is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct EntryNumber(usize);
+
+#[cfg(test)]
+impl EntryNumber {
+    pub(crate) fn new(number: usize) -> Self {
+        Self(number)
+    }
+}
 
 impl Report {
     /// Whether everything that should have arrived did.
@@ -81,7 +91,19 @@ impl Report {
         let session = change.session.as_ref().map(ToString::to_string);
         let tool = change.tool.clone();
         self.changes.push(Entry { path, tool, session, status, target, reason });
-        EntryNumber(self.changes.len() - 1)
+        EntryNumber(self.forgotten + self.changes.len() - 1)
+    }
+
+    /// The number that the next entry will have.
+    pub(crate) fn next(&self) -> EntryNumber {
+        EntryNumber(self.forgotten + self.changes.len())
+    }
+
+    /// Forgets the entries before one.
+    pub(crate) fn forget(&mut self, before: EntryNumber) {
+        let some = before.0.saturating_sub(self.forgotten).min(self.changes.len());
+        self.changes.drain(..some);
+        self.forgotten += some;
     }
 
     /// Notes a change that is on its way: until it is known to have arrived, it has not.
@@ -92,7 +114,8 @@ impl Report {
     }
 
     pub(crate) fn settle(&mut self, entry: EntryNumber, status: Status, reason: Option<String>) {
-        if let Some(entry) = self.changes.get_mut(entry.0) {
+        let place = entry.0.checked_sub(self.forgotten);
+        if let Some(entry) = place.and_then(|place| self.changes.get_mut(place)) {
             (entry.status, entry.reason) = (status, reason);
         }
     }

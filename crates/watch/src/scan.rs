@@ -5,7 +5,9 @@
 //! else writes in the project at the same time is taken for the shell.
 
 use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ignore::WalkBuilder;
 
@@ -46,6 +48,21 @@ impl Index {
                 Some((Placed { relative }, Version::of(&entry.metadata().ok()?)))
             });
         Self { files: files.collect() }
+    }
+
+    /// Forgets files that changed at a time or later, so that they are found. What was deleted since
+    /// is not.
+    pub(crate) fn leave_out_since(&mut self, project: &Project, since: SystemTime) {
+        self.files.retain(|file, _| {
+            let metadata = std::fs::symlink_metadata(project.absolute(file));
+            let changed = metadata.ok().and_then(|it| {
+                // The time of the last change also tells of a file that was moved here, or given
+                // older times; copies and archives do that.
+                let seconds = u64::try_from(it.ctime()).ok()?;
+                UNIX_EPOCH.checked_add(Duration::from_secs(seconds))
+            });
+            changed.is_some_and(|changed| changed + Duration::from_secs(1) <= since)
+        });
     }
 
     /// Takes note of a file that is known to have changed, so that it is not found again.

@@ -1,7 +1,7 @@
 //! What is to be done with changes.
 
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use crate::git::CommitSettings;
 use crate::hooks::HookSettings;
@@ -22,6 +22,8 @@ pub struct Settings {
     pub rejoin: bool,
     /// Whether to look for what commands of the shell changed.
     pub scan: bool,
+    /// Since when the shell may have changed something that nobody has looked for yet.
+    pub since: Option<SystemTime>,
     /// Where changed files go.
     pub targets: Vec<Target>,
     /// When they go.
@@ -80,6 +82,12 @@ impl Patience {
 }
 
 impl Settings {
+    /// Whether something is done with files at the end of a turn only.
+    pub fn waits_for_turn(&self) -> bool {
+        let commits = self.commit.as_ref().map(|commit| commit.every);
+        self.every == Every::Turn || commits == Some(Every::Turn)
+    }
+
     /// What must be known of the stream to do all this.
     pub fn wants(&self) -> Wants {
         Wants { bodies: self.hooks.any_for_tools(), words: self.commit.is_some(), shell: self.scan }

@@ -33,10 +33,18 @@ pub(crate) enum Ended {
     Commits(Vec<String>),
 }
 
+/// What tasks have done.
+pub(crate) enum Done {
+    /// Some changes came to something.
+    Delivered(Delivery),
+    /// Hooks were run for a call, whatever came of them.
+    HookRun,
+}
+
 /// The ends that tasks are given.
 pub(crate) struct Mouths {
     pub(crate) remarks: mpsc::Sender<Remark>,
-    pub(crate) deliveries: mpsc::Sender<Delivery>,
+    pub(crate) done: mpsc::Sender<Done>,
 }
 
 impl Work {
@@ -53,7 +61,15 @@ impl Work {
             .filter_map(|target| target.directory())
             .map(crate::place::resolved)
             .collect();
-        let index = if settings.scan { Some(look(&project, &unscanned).await) } else { None };
+        let index = match (settings.scan, settings.since) {
+            (false, _) => None,
+            (true, None) => Some(look(&project, &unscanned).await),
+            (true, Some(since)) => {
+                let mut index = look(&project, &unscanned).await;
+                index.leave_out_since(&project, since);
+                Some(index)
+            }
+        };
         let mut outboxes = Vec::new();
         for target in std::mem::take(&mut settings.targets) {
             let outbox = Arc::new(Outbox::default());
@@ -63,7 +79,7 @@ impl Work {
                 project: project.clone(),
                 outbox,
                 patience: settings.patience,
-                deliveries: mouths.deliveries.clone(),
+                done: mouths.done.clone(),
                 remarks: mouths.remarks.clone(),
             };
             tasks.spawn(async {
@@ -77,7 +93,7 @@ impl Work {
                 settings,
                 project: project.clone(),
                 jobs,
-                deliveries: mouths.deliveries.clone(),
+                done: mouths.done.clone(),
                 remarks: mouths.remarks.clone(),
             };
             tasks.spawn(async { Ended::Commits(committer.run().await) });
@@ -86,7 +102,8 @@ impl Work {
         let calls = settings.hooks.any().then(|| {
             let (sender, calls) = mpsc::channel(hooks::WAITING);
             let settings = settings.hooks.clone();
-            let hooks = Hooks { settings, calls, remarks: mouths.remarks.clone() };
+            let (done, remarks) = (mouths.done.clone(), mouths.remarks.clone());
+            let hooks = Hooks { settings, calls, done, remarks };
             tasks.spawn(async { Ended::Hooks { failed: hooks.run().await } });
             sender
         });

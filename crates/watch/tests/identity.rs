@@ -55,6 +55,7 @@ fn settings(project: &Path) -> Settings {
         selection: towpath_watch::Selection::default(),
         rejoin: false,
         scan: false,
+        since: None,
         targets: Vec::new(),
         every: towpath_watch::Every::Change,
         patience: Patience::default(),

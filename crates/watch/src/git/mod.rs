@@ -20,6 +20,7 @@ use crate::process::ProgramError;
 use crate::remark::Remark;
 use crate::report::{EntryNumber, Status};
 use crate::settings::Every;
+use crate::work::Done;
 
 pub(crate) use message::Occasion;
 pub use message::{DEFAULT_MESSAGE, DEFAULT_TRAILERS};
@@ -97,7 +98,7 @@ pub(crate) struct Committer {
     pub(crate) settings: CommitSettings,
     pub(crate) project: Project,
     pub(crate) jobs: mpsc::Receiver<Job>,
-    pub(crate) deliveries: mpsc::Sender<Delivery>,
+    pub(crate) done: mpsc::Sender<Done>,
     pub(crate) remarks: mpsc::Sender<Remark>,
 }
 
@@ -166,7 +167,8 @@ impl Committer {
     async fn report(&self, job: Job, outcome: Result<Committed, Error>) {
         let say = async |remark| drop(self.remarks.send(remark).await);
         let settle = async |entries: Vec<EntryNumber>, status, reason: Option<String>| {
-            let _ = self.deliveries.send(Delivery { entries, status, reason }).await;
+            let delivery = Delivery { entries, status, reason };
+            let _ = self.done.send(Done::Delivered(delivery)).await;
         };
         let Committed { commit, ignored } = match outcome {
             Ok(committed) => committed,
@@ -193,8 +195,8 @@ impl Committer {
         let count = taken.len();
         let entries = taken.into_iter().map(|(_, entry)| entry).collect();
         if let Some((commit, subject)) = commit {
-            settle(entries, Status::Pushed, None).await;
             say(Remark::Committed { commit, subject, files: count }).await;
+            settle(entries, Status::Pushed, None).await;
         } else {
             let reason = "it is as it was committed".to_owned();
             settle(entries, Status::Skipped, Some(reason)).await;

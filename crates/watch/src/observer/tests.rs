@@ -24,6 +24,9 @@ fn news(wants: Wants, lines: &[&str]) -> Vec<String> {
             News::Prompt(text) => format!("asked {text}"),
             News::Words(text) => format!("said {text}"),
             News::TurnEnded => "turn ended".to_owned(),
+            News::Unfinished(_) | News::Recalled | News::Milestone(_) => {
+                unreachable!("no observer says so")
+            }
             News::Over { unfinished } => {
                 let paths: Vec<_> = unfinished.into_iter().map(|it| it.path).collect();
                 format!("over {}", paths.join(" "))

@@ -11,7 +11,7 @@ use tokio::fs;
 use tokio::io::AsyncWriteExt as _;
 
 use super::{Trouble, written_meanwhile};
-use crate::place::Placed;
+use crate::place::{Placed, resolved};
 use crate::source::Source;
 
 /// The directory.
@@ -19,13 +19,22 @@ use crate::source::Source;
 pub struct DirectoryTarget {
     root: PathBuf,
     name: String,
+    /// Whether files are not brought through links that lead out of it.
+    confined: bool,
 }
 
 impl DirectoryTarget {
     /// The directory at `root`, which is made when the first file comes.
     pub fn new(root: &Path) -> io::Result<Self> {
         let name = root.display().to_string();
-        Ok(Self { root: std::path::absolute(root)?, name })
+        Ok(Self { root: std::path::absolute(root)?, name, confined: false })
+    }
+
+    /// The directory at a path without links, of which nothing leads out: what is brought there stays
+    /// there, whoever puts a link in it.
+    pub fn confined(root: PathBuf) -> Self {
+        let name = root.display().to_string();
+        Self { root, name, confined: true }
     }
 
     pub(super) fn name(&self) -> &str {
@@ -44,6 +53,7 @@ impl DirectoryTarget {
     ) -> Result<(), Trouble> {
         let place = self.root.join(&file.relative);
         let folder = place.parent().unwrap_or(&self.root);
+        self.check_stays(folder)?;
         self.make_folder(folder).await?;
         let partial = tempfile::Builder::new().prefix(".towpath-").tempfile_in(folder)?;
         let (partial, path) = partial.into_parts();
@@ -72,6 +82,7 @@ impl DirectoryTarget {
 
     pub(crate) async fn delete(&self, file: &Placed) -> Result<(), Trouble> {
         let place = self.root.join(&file.relative);
+        self.check_stays(place.parent().unwrap_or(&self.root))?;
         match fs::remove_file(&place).await {
             Ok(()) => {}
             Err(error) if is_absence(&error) => return Ok(()),
@@ -84,6 +95,13 @@ impl DirectoryTarget {
                 break;
             }
             folder = path.parent();
+        }
+        Ok(())
+    }
+
+    fn check_stays(&self, folder: &Path) -> Result<(), Trouble> {
+        if self.confined && !resolved(folder).starts_with(&self.root) {
+            return Err(Trouble::Lasting("a link leads out of the target".to_owned()));
         }
         Ok(())
     }
@@ -111,6 +129,7 @@ fn is_absence(error: &io::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::os::unix::fs::symlink;
 
     use super::DirectoryTarget;
     use crate::place::Placed;
@@ -151,11 +170,44 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn nothing_leaves_a_confined_directory_through_a_link() {
+        let place = tempfile::tempdir().unwrap();
+        let place = place.path().canonicalize().unwrap();
+        fs::create_dir_all(place.join("copy")).unwrap();
+        fs::create_dir_all(place.join("outside")).unwrap();
+        fs::write(place.join("outside/kept"), "x").unwrap();
+        fs::write(place.join("file"), "new").unwrap();
+        symlink(place.join("outside"), place.join("copy/out")).unwrap();
+        symlink(place.join("outside/not-yet"), place.join("copy/dangling")).unwrap();
+        symlink(place.join("outside/kept"), place.join("copy/kept")).unwrap();
+        let target = DirectoryTarget::confined(place.join("copy"));
+        let write = async |path: &str| {
+            let found = Found::at(&place.join("file"), None).await.unwrap();
+            let Found::File(source) = found else { panic!("no file") };
+            target.write(&Placed { relative: path.into() }, *source, async || true).await
+        };
+        for path in ["out/new", "out/deep/new", "dangling/new"] {
+            assert!(write(path).await.is_err(), "{path}");
+        }
+        let gone = Placed { relative: "out/kept".into() };
+        assert!(target.delete(&gone).await.is_err());
+        // A link in a file's place is replaced, not followed.
+        write("kept").await.unwrap();
+        assert_eq!(fs::read_to_string(place.join("outside/kept")).unwrap(), "x");
+        assert_eq!(fs::read_dir(place.join("outside")).unwrap().count(), 1);
+        // Neither through the target itself, if it is swapped for a link.
+        fs::rename(place.join("copy"), place.join("moved")).unwrap();
+        symlink(place.join("outside"), place.join("copy")).unwrap();
+        assert!(write("new").await.is_err());
+        assert_eq!(fs::read_dir(place.join("outside")).unwrap().count(), 1);
+    }
+
+    #[tokio::test]
     async fn links_and_directories_are_noticed_not_followed() {
         let project = tempfile::tempdir().unwrap();
         let path = |name: &str| project.path().join(name);
         fs::write(path("file"), "x").unwrap();
-        std::os::unix::fs::symlink(path("file"), path("link")).unwrap();
+        symlink(path("file"), path("link")).unwrap();
         fs::create_dir(path("folder")).unwrap();
         for (name, why) in [("link", "is a link"), ("folder", "is a directory")] {
             let found = Found::at(&path(name), None).await.unwrap();
