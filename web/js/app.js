@@ -174,7 +174,7 @@ export class App {
 
   async settings() {
     const { openSettings } = await import("./settings.js");
-    openSettings(this.me);
+    openSettings(this.me, (id) => this.sessions.get(id)?.title ?? undefined);
   }
 
   async help() {

@@ -26,7 +26,7 @@ const GRACE = 350;
 export class Asks {
   /**
    * @param {HTMLElement} place
-   * @param {{ answer: (request: Request, answer: Answer) => Promise<void>, leave: () => void, mayTakeFocus: () => boolean }} page
+   * @param {{ answer: (request: Request, answer: Answer) => Promise<void>, leave: () => void, mayTakeFocus: () => boolean, comment: (line: import("./changes.js").Commented) => void }} page
    */
   constructor(place, page) {
     this.place = place;
@@ -108,6 +108,8 @@ export class Asks {
     const answer = (/** @type {Answer} */ answer) => this.page.answer(request, answer);
     const make = { permission: permissionCard, answers: questionCard, plan_approval: planCard }[request.wants] ?? permissionCard;
     const card = make(request, answer, () => this.page.leave());
+    const diffs = /** @type {NodeListOf<HTMLElement>} */ (card.body.querySelectorAll(".diff"));
+    if (diffs.length) void import("./diffs.js").then((it) => diffs.forEach((diff) => it.addDiffTools(diff, (line) => this.page.comment({ path: request.target ?? "", ...line }))));
     const age = h("span", { class: "age" });
     const count = h("span", { class: "count" });
     const title = `request-${request.id}`;

@@ -33,11 +33,15 @@ export async function chooseModel(anchor, page) {
 
 /** @param {HTMLElement} anchor @param {SessionPage} page */
 export function sessionMenu(anchor, page) {
-  openMenu(anchor, [
+  const look = [
+    { name: "Changes and tasks", act: () => void page.toggleSide() },
+    { name: "Who allowed what", about: "Each answer to a request", act: () => void ledger(page) },
+    { name: "Allowed without asking", about: "What was remembered, and taking it back", act: () => void grants(page) },
+  ];
+  openMenu(anchor, !page.drives ? look : [
     { name: "Rename", act: () => rename(page) },
     { name: "Branch off", about: "A new session that knows this conversation", act: () => void fork(page) },
-    { name: "Changes of the last turn", act: () => void changes(page) },
-    { name: "Who allowed what", act: () => void ledger(page) },
+    ...look,
     { name: "End the agent's process", about: "The next prompt starts it again", act: () => void tried(ask("POST", at(page.id, "/close"))) },
     { name: "Delete", bad: true, act: () => void remove(page) },
   ], "Session");
@@ -68,15 +72,9 @@ async function fork(page) {
 }
 
 /** @param {SessionPage} page */
-async function changes(page) {
-  const { nodes } = await import("./trusted.js");
-  const turns = [...(page.conversation?.turns.values() ?? [])].filter((it) => it.files?.length).sort((a, b) => b.number - a.number);
-  const place = h("div", {}, h("p", {}, turns.length ? "…" : "No turn in sight has changed a file."));
-  openSheet({ title: turns.length ? `Changes of turn ${turns[0].number}` : "Changes", class: "wide", body: [place] });
-  if (!turns.length) return;
-  const told = await tried(ask("GET", at(page.id, `/turns/${turns[0].number}/files`)));
-  place.replaceChildren(...(told?.files ?? []).map((/** @type {any} */ file) => h("section", { class: "item" },
-    h("h3", {}, file.path, ` +${file.added ?? 0} −${file.removed ?? 0}`), nodes(file.html ?? ""))));
+async function grants(page) {
+  const { openGrants } = await import("./grants.js");
+  openGrants({ session: page.id, drives: page.drives, title: (id) => page.app.session(id)?.title ?? undefined });
 }
 
 /** @param {SessionPage} page */

@@ -1,32 +1,37 @@
 /**
- * Changes of files, one below the other or side by side. The server sends them one below the
- * other; here its own lines are put in two columns.
+ * Changes of files, one below the other or side by side, and words about a line of them. The server
+ * sends them one below the other; here its own lines are put in two columns.
  *
  * @module
  */
 
-import { h } from "./elements.js";
+import { h, iconButton, PATHS } from "./elements.js";
 import { preferences } from "./preferences.js";
 import { styled } from "./styles.js";
 
 await styled("/css/diffs.css");
 
+/** A line somebody wants to say something about. @typedef {{ number: string, sign: string, text: string }} Line */
+
 /** Narrower pages have no room for two columns. */
-const WIDE = matchMedia("(min-width: 1100px)");
+const ROOM = 1100;
+const ROOM_BESIDE = 1480;
 
 /**
- * Adds the choice above a diff, and shows it as chosen before.
+ * Adds the choice above a diff, shows it as chosen before, and lets its lines be commented on.
  *
  * @param {HTMLElement} diff
+ * @param {(line: Line) => void} [comment]
  */
-export function addDiffTools(diff) {
+export function addDiffTools(diff, comment) {
   const whole = diff.cloneNode(true);
+  const place = comment && addComments(diff, comment);
   let split = false;
   const button = h("button", { type: "button", onclick: () => show(!split, true) }, "Side by side");
   const tools = h("div", { class: "diff-tools" }, button);
   // A change that only adds or only removes has nothing to stand beside.
   const both = diff.querySelector(".added") && diff.querySelector(".removed");
-  if (!both || !WIDE.matches) return;
+  if (!both || innerWidth < (document.querySelector(".page.beside") ? ROOM_BESIDE : ROOM)) return;
   diff.before(tools);
   /** @param {boolean} wanted @param {boolean} remember */
   const show = (wanted, remember) => {
@@ -34,9 +39,62 @@ export function addDiffTools(diff) {
     button.textContent = split ? "One below the other" : "Side by side";
     diff.classList.toggle("split", split);
     diff.replaceChildren(...(split ? columns(whole) : [...whole.cloneNode(true).childNodes]));
+    place?.();
     if (remember) preferences.split = split;
   };
   if (preferences.split) show(true, false);
+}
+
+/**
+ * One button for all lines, on the line under the pointer or where the arrow keys took it: a diff
+ * is one stop on the way of the Tab key, however long it is. A line's number does the same.
+ *
+ * @param {HTMLElement} diff
+ * @param {(line: Line) => void} comment
+ * @returns {() => void} puts the button back after the lines were made anew
+ */
+function addComments(diff, comment) {
+  const rows = () => /** @type {HTMLElement[]} */ ([...diff.querySelectorAll(".added, .removed, .kept")]);
+  const button = iconButton("", PATHS.comment, (event) => {
+    event.stopPropagation();
+    if (button.parentElement) comment(line(button.parentElement));
+  }, { class: "comment-line", tabindex: "0" });
+  /** @param {Element | undefined | null} row */
+  const move = (row) => {
+    if (!row || row === button.parentElement) return;
+    const { number, text } = line(row);
+    const label = `Comment on line ${number}: ${text.trim().slice(0, 60)}`;
+    button.setAttribute("aria-label", label);
+    button.title = "Comment on this line";
+    row.prepend(button);
+  };
+  const at = (/** @type {Event} */ event) => /** @type {Element} */ (event.target).closest?.(".added, .removed, .kept");
+  diff.classList.add("commented");
+  diff.addEventListener("pointerover", (event) => {
+    if (document.activeElement !== button) move(at(event));
+  });
+  diff.addEventListener("click", (event) => {
+    const row = /** @type {Element} */ (event.target).closest("i") && at(event);
+    if (row) comment(line(row));
+  });
+  button.addEventListener("keydown", (event) => {
+    const all = rows();
+    const here = all.indexOf(/** @type {HTMLElement} */ (button.parentElement));
+    const next = { ArrowDown: here + 1, ArrowUp: here - 1, Home: 0, End: all.length - 1 }[event.key];
+    if (next === undefined) return;
+    event.preventDefault();
+    event.stopPropagation();
+    move(all[next]);
+    button.focus();
+  });
+  move(rows()[0]);
+  return () => move(rows()[0]);
+}
+
+/** @param {Element} row @returns {Line} */
+function line(row) {
+  const part = (/** @type {string} */ name) => row.querySelector(name)?.textContent ?? "";
+  return { number: part("i"), sign: part("b"), text: part("code") };
 }
 
 /** @param {Node} diff */
@@ -47,8 +105,8 @@ function columns(diff) {
   /** @type {Element[]} */ let added = [];
   const flush = () => {
     for (let n = 0; n < Math.max(removed.length, added.length); n += 1) {
-      left.append(line(removed[n]));
-      right.append(line(added[n]));
+      left.append(copied(removed[n]));
+      right.append(copied(added[n]));
     }
     removed = [];
     added = [];
@@ -58,8 +116,8 @@ function columns(diff) {
     else if (row.classList.contains("added")) added.push(row);
     else {
       flush();
-      left.append(line(row));
-      right.append(line(row));
+      left.append(copied(row));
+      right.append(copied(row));
     }
   }
   flush();
@@ -67,7 +125,7 @@ function columns(diff) {
 }
 
 /** @param {Element | undefined} row */
-function line(row) {
+function copied(row) {
   if (!row) return h("div", { class: "line blank" });
   const copy = /** @type {HTMLElement} */ (row.cloneNode(true));
   copy.classList.add("line");

@@ -98,6 +98,9 @@ export const PATHS = {
   picture: "M3 4h14v12H3zM3 14l4-4 4 4 2-2 4 4M13 7.5h.01",
   folder: "M3 5h5l2 2h7v9H3z",
   code: "M7 6l-4 4 4 4M13 6l4 4-4 4",
+  back: "M4 8h8a4 4 0 0 1 0 8H7M4 8l4-4M4 8l4 4",
+  side: "M3 4h14v12H3zM12 4v12",
+  comment: "M3 4h14v9H9l-4 3v-3H3z",
 };
 
 /**

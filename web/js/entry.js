@@ -22,7 +22,8 @@ export class Entry {
   /**
    * @param {string} session
    * @param {Item} item
-   * @param {{ drives: boolean, answer: (request: string, decision: "allow" | "deny") => void, again: (text: string) => void, me: () => string}} page
+   * @param {{ drives: boolean, answer: (request: string, decision: "allow" | "deny") => void, again: (text: string) => void, me: () => string,
+   *   comment: (line: import("./changes.js").Commented) => void, rewind: (prompt: import("./gateway.js").Prompt) => void, openFile: (path: string, turns: number[]) => void }} page
    */
   constructor(session, item, page) {
     this.session = session;
@@ -99,11 +100,16 @@ export class Entry {
   /** @param {Element} body */
   #adorn(body) {
     const { call, prompt } = this.item;
+    // Only what programs print has more colours than the page's own.
+    if (call) void import("./styles.js").then((it) => it.styled("/colours.css"));
     for (const code of body.querySelectorAll("pre.code")) {
       code.append(h("button", { type: "button", class: "button copy", "data-do": "copy" }, "Copy"));
     }
     const diffs = body.querySelectorAll(".diff");
-    if (diffs.length) void import("./diffs.js").then((it) => diffs.forEach((diff) => it.addDiffTools(/** @type {HTMLElement} */ (diff))));
+    if (diffs.length) {
+      const comment = this.page.drives ? (/** @type {import("./diffs.js").Line} */ line) => this.page.comment({ path: call?.target ?? "", ...line }) : undefined;
+      void import("./diffs.js").then((it) => diffs.forEach((diff) => it.addDiffTools(/** @type {HTMLElement} */ (diff), comment)));
+    }
     if (call?.pictures && call.seq) {
       const place = body.querySelector(".body") ?? body;
       for (let n = 0; n < call.pictures; n += 1) place.append(this.#picture([call.seq], n));
@@ -158,6 +164,10 @@ export class Entry {
     // The server's own time stands in UTC and links into an export.
     body.querySelector(".when")?.remove();
     if (this.item.at) line.prepend(h("time", {}, clock(this.item.at)), line.textContent ? " · " : "");
+    // What the agent has not taken up cannot be gone back to.
+    if (prompt.id && this.page.drives && !this.item.parent && ["accepted", "done"].includes(prompt.state)) {
+      line.append(iconButton("Go back to before this prompt", PATHS.back, () => this.page.rewind(prompt), { class: "icon-button rewind-button" }));
+    }
     if (line.childNodes.length) body.append(line);
   }
 

@@ -52,7 +52,7 @@ export interface Item {
   grown?: { settled: string; open: string };
 }
 export interface Turn {
-  number: number; rev: number; first: number; began?: number; prompts?: string[]; origin?: string; tokens: Tokens; cost?: number;
+  number: number; rev: number; first: number; began?: number; prompts?: string[]; origin?: string; tokens: Tokens; cost?: number; forgotten?: boolean;
   files?: { path: string; times: number }[]; end?: { how?: unknown; reason?: string; at?: number; duration_ms?: number }; html: string;
 }
 
@@ -87,4 +87,10 @@ export interface Question { question: string; header?: string; multiSelect?: boo
 export interface UsageRow { day: string; session: Id; title?: string; model?: string; cost?: number; turns: number; tokens: Tokens }
 export interface Directory { path: string; name: string; project?: boolean }
 export interface Picture { media_type: string; data: string; name: string }
+export interface Grant { id: Id; session?: Id | null; directory?: string | null; tool: string; pattern?: string | null; until?: number | null; by: Actor; created: number }
+export interface Token { name: string; role: Me["role"]; created: number }
+export interface TouchedFile { path: string; times: number; turns: number[] }
+export interface ChangedFile { path: string; times: number; added: number; removed: number; html: string }
+/** What the agent says of files that it would put back. */
+export interface RewindPreview { canRewind?: boolean; error?: string; filesChanged?: string[]; insertions?: number; deletions?: number }
 export interface Resolution { outcome: string; by?: Actor; message?: string; at?: number }

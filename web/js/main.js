@@ -6,6 +6,7 @@
 
 import { ask } from "./api.js";
 import { App } from "./app.js";
+import { keepShell } from "./trusted.js";
 
 const place = /** @type {HTMLElement} */ (document.getElementById("app"));
 
@@ -33,7 +34,7 @@ async function begin() {
 
 void begin();
 if ("serviceWorker" in navigator && isSecureContext) {
-  navigator.serviceWorker.register("/sw.js").catch(() => undefined);
+  keepShell().catch(() => undefined);
   void navigator.serviceWorker.ready.then(({ active }) => {
     const loaded = performance.getEntriesByType("resource").map((it) => it.name);
     const door = ["/", "/js/door.js", "/js/styles.js", "/css/sheets.css"].map((path) => location.origin + path);

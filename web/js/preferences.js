@@ -33,6 +33,9 @@ export const preferences = {
   set sound(on) { write("sound", on ? "on" : null); },
   get split() { return read("split") === "on"; },
   set split(on) { write("split", on ? "on" : null); },
+  /** Whether changes and tasks stand beside the conversation; nothing where nobody chose. */
+  get side() { return { on: true, off: false }[read("side") ?? ""]; },
+  set side(on) { write("side", on === undefined ? null : on ? "on" : "off"); },
   /** Whether the machinery is shown too: agents that come and go, hooks. */
   get everything() { return read("everything") === "on"; },
   set everything(on) { write("everything", on ? "on" : null); },

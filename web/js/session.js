@@ -13,7 +13,7 @@ import { Conversation, keepOlder } from "./conversation.js";
 import { Desk } from "./desk.js";
 import { fill, h, icon, iconButton, PATHS } from "./elements.js";
 import { Follower } from "./follower.js";
-import { markSeen } from "./preferences.js";
+import { markSeen, preferences } from "./preferences.js";
 import { Scroll } from "./scroll.js";
 import { toast } from "./toast.js";
 import { StatusLine } from "./status.js";
@@ -27,6 +27,10 @@ import { base, MODES } from "./words.js";
 const MOST = 600;
 const LEFT = 400;
 
+/** Where there is room for changes and tasks beside the conversation, and where that takes nothing from it. */
+export const ROOM = matchMedia("(min-width: 1280px)");
+export const AMPLE = matchMedia("(min-width: 1480px)");
+
 const TRIES = ["Give me a tour", "Ask me a question", "Make a plan", "Edit a file", "Use a helper agent"];
 
 export class SessionPage {
@@ -38,6 +42,7 @@ export class SessionPage {
     /** @type {Conversation | undefined} */ this.conversation = undefined;
     /** @type {import("./asks.js").Asks | undefined} */ this.asks = undefined;
     /** @type {import("./find.js").Find | undefined} */ this.finder = undefined;
+    /** @type {import("./side.js").Side | undefined} */ this.side = undefined;
     this.unseen = 0;
     this.loading = false;
 
@@ -64,6 +69,9 @@ export class SessionPage {
         if (found) void this.desk.answer(found, decision === "allow" ? { decision } : { decision, message: "The user said no." });
       },
       again: (text) => this.composer.quote(text),
+      comment: (line) => void this.comment(line),
+      rewind: (prompt) => void import("./rewind.js").then((it) => it.openRewind(this, prompt)),
+      openFile: (path, turns) => void import("./changes.js").then((it) => it.openFile(this, path, turns)),
       me: () => app.me.name,
     });
     this.scroll = new Scroll(this.log, () => this.#seen(), () => void this.#loadOlder());
@@ -82,13 +90,14 @@ export class SessionPage {
       chooseModel: (anchor) => void choices().then((it) => it.chooseModel(anchor, this)),
     });
     const menu = iconButton("More about this session", PATHS.more, () => void choices().then((it) => it.sessionMenu(menu, this)), { "aria-haspopup": "menu" });
+    this.sideButton = iconButton("Changes and tasks (p)", PATHS.side, () => void this.toggleSide(), { "aria-expanded": "false" });
     const drawer = iconButton("Sessions", PATHS.menu, () => app.openDrawer(), { class: "icon-button drawer" });
     drawer.append(this.badge);
     this.composer.element.hidden = !this.drives;
     const dock = h("div", { class: "dock" }, h("div", { class: "pill-row" }, this.pill), this.asksPlace, this.todos, this.queue, this.composer.element, this.status.element);
     this.scroll.mind(dock);
     this.element = h("main", { class: "page", id: "page" },
-      h("header", { class: "bar" }, drawer, this.title, h("span", { class: "where" }, this.where), iconButton("Find in this conversation (f)", PATHS.search, () => void this.find()), menu),
+      h("header", { class: "bar" }, drawer, this.title, h("span", { class: "where" }, this.where), iconButton("Find in this conversation (f)", PATHS.search, () => void this.find()), this.sideButton, menu),
       this.banner, this.findPlace, this.empty, this.log, dock);
 
     const address = () => streamAddress(at(id, `/follow${this.conversation ? `?since=${this.conversation.revision}` : ""}`));
@@ -98,17 +107,39 @@ export class SessionPage {
       if (this.follower) this.tick();
     });
     this.clock = setInterval(() => this.tick(), 500);
+    if (ROOM.matches && (preferences.side ?? AMPLE.matches)) {
+      // Its room is kept from the beginning, so that nothing moves when it comes.
+      this.element.classList.add("beside");
+      void this.#madeSide();
+    }
   }
 
   close() {
     clearInterval(this.clock);
     this.follower.close();
     this.scroll.close();
+    this.side?.close();
     this.element.remove();
   }
 
   focus() {
     this.composer.focus();
+  }
+
+  /** Puts a line of a change into the composer, to be commented on. @param {import("./changes.js").Commented} line */
+  async comment(line) {
+    const { quoted } = await import("./changes.js");
+    this.composer.quote(quoted(line, this.where.textContent ?? "", this.composer.area.value));
+  }
+
+  /** Shows or hides changes and tasks. */
+  async toggleSide() {
+    (await this.#madeSide()).toggle();
+  }
+
+  async #madeSide() {
+    const { Side } = await import("./side.js");
+    return (this.side ??= new Side(this));
   }
 
   async find() {
@@ -125,6 +156,7 @@ export class SessionPage {
     if (this.asks?.key(event)) return true;
     if (event.key === "Escape" && this.conversation?.busy) this.#interrupt();
     else if (event.key === "f") void this.find();
+    else if (event.key === "p") void this.toggleSide();
     else if (event.key === "i" || event.key === "/") {
       this.composer.focus();
       if (event.key === "/" && !this.composer.area.value) this.composer.put("/");
@@ -167,6 +199,7 @@ export class SessionPage {
         const grew = changes.items.size || changes.grown.size || changes.gone.size || changes.turns.size;
         if (grew) this.scroll.keeping(() => this.transcript.update(changes));
         this.#parts(changes.parts);
+        if (changes.turns.size || changes.items.size) this.side?.show();
         this.#trim();
         break;
       }
@@ -202,6 +235,7 @@ export class SessionPage {
     if (parts.has("todos") && (conversation.todos.length || this.todos.firstChild)) void import("./todos.js").then((it) => it.showTodos(this.todos, this.conversation?.todos ?? []));
     this.#greet(conversation);
     this.tick();
+    if (parts.has("todos")) this.side?.show();
   }
 
   async #queue() {
@@ -223,6 +257,7 @@ export class SessionPage {
       this.asks ??= new Asks(this.asksPlace, {
         answer: (request, answer) => this.desk.answer(request, answer),
         leave: () => this.composer.focus(),
+        comment: (line) => void this.comment(line),
         mayTakeFocus: () => this.composer.restful && !document.querySelector("dialog[open]") && !this.findPlace.contains(document.activeElement),
       });
     }

@@ -33,7 +33,8 @@ export function present(dialog) {
   const before = document.activeElement;
   dialog.addEventListener("close", () => {
     dialog.remove();
-    if (before instanceof HTMLElement && before.isConnected) before.focus({ preventScroll: true });
+    // Whoever closed it may have put the focus somewhere already.
+    if (document.activeElement === document.body && before instanceof HTMLElement && before.isConnected) before.focus({ preventScroll: true });
   });
   dialog.addEventListener("click", (event) => {
     // A click on the backdrop has the dialog itself as its target, outside its box.

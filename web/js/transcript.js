@@ -6,7 +6,7 @@
  */
 
 import { compare } from "./conversation.js";
-import { h } from "./elements.js";
+import { fill, h } from "./elements.js";
 import { Entry } from "./entry.js";
 import { preferences } from "./preferences.js";
 import { foldRuns } from "./runs.js";
@@ -138,8 +138,15 @@ export class Transcript {
       return;
     }
     const section = this.#turn(number);
+    section.classList.toggle("forgotten", Boolean(turn?.forgotten));
     section.querySelector(":scope > .end")?.remove();
-    if (turn?.html) section.append(nodes(turn.html));
+    if (!turn?.html) return;
+    const end = nodes(turn.html);
+    end.querySelectorAll(".files li").forEach((row, n) => {
+      const file = turn.files?.[n];
+      if (file) fill(row, h("button", { type: "button", class: "file-link", onclick: () => this.page.openFile(file.path, [number]) }, ...row.childNodes));
+    });
+    section.append(end);
   }
 }
 

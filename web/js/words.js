@@ -63,6 +63,12 @@ export function base(path) {
   return path.replace(/\/+$/, "").split("/").pop() || path;
 }
 
+/** A path as it is called from a directory on. @param {string} path @param {string | undefined} directory */
+export function within(path, directory) {
+  const start = directory && `${directory.replace(/\/+$/, "")}/`;
+  return start && path.startsWith(start) ? path.slice(start.length) : path;
+}
+
 /** The permission modes, in the order Shift+Tab goes through them. */
 export const MODES = [
   { value: "default", name: "Ask each time", about: "Edits and commands need your word" },

@@ -3,9 +3,10 @@
 use std::net::IpAddr;
 use std::path::PathBuf;
 
+use session::Roots;
+
 use crate::access::Role;
 use crate::hosts::Hosts;
-use crate::roots::Roots;
 
 /// How a gateway is set up.
 #[derive(Debug)]

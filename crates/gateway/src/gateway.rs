@@ -7,13 +7,13 @@ use axum::http::StatusCode;
 use session::Sessions;
 use tokio::sync::Semaphore;
 
-use crate::access::{Attempts, Keyring};
+use crate::access::{Attempts, Keyring, Pass};
 use crate::api::Problem;
 use crate::config::Config;
 use crate::lobby::Lobby;
 use crate::room::Rooms;
 use crate::usage::Usages;
-use crate::visitor::Peer;
+use crate::visitor::{Peer, Visitor};
 
 /// How many of what costs a thread or much reading may run at a time; others wait.
 const HEAVY: usize = 4;
@@ -26,7 +26,7 @@ pub(crate) struct Gateway(Arc<Shared>);
 pub(crate) struct Shared {
     pub(crate) sessions: Sessions,
     pub(crate) config: Config,
-    pub(crate) keyring: Keyring,
+    pub(crate) keyring: Arc<Keyring>,
     pub(crate) attempts: Attempts,
     pub(crate) rooms: Rooms,
     pub(crate) lobby: Lobby,
@@ -46,7 +46,7 @@ impl Gateway {
             heavy: Semaphore::new(HEAVY),
             sessions,
             config,
-            keyring,
+            keyring: Arc::new(keyring),
             port,
         }))
     }
@@ -57,6 +57,11 @@ impl Gateway {
             return "__Host-towpath".to_owned();
         }
         format!("towpath-{}", self.port)
+    }
+
+    /// What a stream of somebody's is open by.
+    pub(crate) fn pass(&self, visitor: &Visitor) -> Pass {
+        Pass::new(visitor.via.key().cloned(), Arc::clone(&self.keyring))
     }
 
     /// Somebody presented a key that opens nothing.

@@ -17,7 +17,8 @@ use crate::visitor::{Peer, Via, Visitor};
 
 const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
      img-src 'self' data: blob:; font-src 'self'; connect-src 'self'; manifest-src 'self'; \
-     worker-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
+     worker-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'; \
+     require-trusted-types-for 'script'; trusted-types towpath";
 
 /// Lets a request through, or not.
 pub(crate) async fn guard(
@@ -68,7 +69,7 @@ fn admit(gateway: &Gateway, request: &mut Request) -> Result<(), Problem> {
         return if needed.is_none() { Ok(()) } else { Err(Problem::not_signed_in()) };
     };
     let changes = !is_safe(request.method()) || headers.contains_key(header::UPGRADE);
-    if changes && !matches!(visitor.via, Via::Token) && origin.is_none() {
+    if changes && !matches!(visitor.via, Via::Token(_)) && origin.is_none() {
         return Err(Problem::forbidden("a browser says which page a request comes from"));
     }
     if needed.is_some_and(|needed| visitor.role < needed) {
@@ -111,7 +112,10 @@ fn visitor(
             None => None,
         };
         return match key {
-            Some(key) => Ok(Some(Visitor { name: key.name, role: key.role, via: Via::Token })),
+            Some(key) => {
+                let via = Via::Token(key.digest);
+                Ok(Some(Visitor { name: key.name, role: key.role, via }))
+            }
             None => Err(gateway.wrong_key(from)),
         };
     }

@@ -21,13 +21,14 @@ mod hosts;
 mod lobby;
 mod pages;
 mod room;
-mod roots;
 mod server;
 mod tls;
 mod usage;
 mod visitor;
+pub mod watching;
 
 use std::io;
+use std::sync::Arc;
 
 use axum::middleware;
 use session::Sessions;
@@ -36,7 +37,7 @@ use tokio::net::TcpListener;
 
 pub use config::{Config, Proxy};
 pub use hosts::Hosts;
-pub use roots::Roots;
+pub use session::Roots;
 pub use tls::{Certificate, TlsError};
 
 use access::{Keyring, KeyringError};
@@ -66,6 +67,8 @@ pub async fn run(
     let connections = config.connections;
     let gateway = Gateway::new(sessions, config, keyring, port);
     let lobby = tokio::spawn(gateway.lobby.clone().keep());
+    let keys = tokio::spawn(access::look_around(Arc::clone(&gateway.keyring)));
+    let views = tokio::spawn(gateway.rooms.clone().keep_views());
     let router = api::router()
         .fallback(pages::page)
         .method_not_allowed_fallback(pages::not_this_method)
@@ -74,5 +77,7 @@ pub async fn run(
     let tls = tls.map(|Certificate(acceptor)| acceptor);
     server::serve(listener, tls, router, connections, shutdown).await;
     lobby.abort();
+    keys.abort();
+    views.abort();
     Ok(())
 }

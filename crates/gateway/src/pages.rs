@@ -1,13 +1,16 @@
 //! The pages: the files of `web/`, built in, and the style of what `view` renders.
 
+use std::io::Write as _;
 use std::path::{Component, Path};
 
 use axum::extract::{Request, State};
-use axum::http::{HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use sha2::{Digest as _, Sha256};
 
 use crate::api::{PREFIX, Problem};
@@ -31,7 +34,8 @@ pub(crate) async fn page(State(gateway): State<Gateway>, request: Request) -> Re
     }
     let name = path.trim_start_matches('/');
     let found = match name {
-        "view.css" => Some(Bytes::from(view::html::STYLE.to_owned() + &view::html::colour_rules())),
+        "view.css" => Some(Bytes::from_static(view::html::STYLE.as_bytes())),
+        "colours.css" => Some(Bytes::from(view::html::colour_rules())),
         _ => file(&gateway, if name.is_empty() { "index.html" } else { name }).await,
     };
     // Addresses within the page, such as `/sessions/…`, are the page's own business.
@@ -47,23 +51,45 @@ pub(crate) async fn page(State(gateway): State<Gateway>, request: Request) -> Re
         }
         return Problem::not_found("page").into_response();
     };
-    let tag = tag(&body);
+    let media_type = media_type(name);
+    let text = media_type.starts_with("text/") || media_type == "image/svg+xml";
+    let gzip = text && takes_gzip(request.headers());
+    let tag = tag(&body, gzip);
     let known = request.headers().get(header::IF_NONE_MATCH).is_some_and(|it| *it == tag);
     let head = [
-        (header::CONTENT_TYPE, HeaderValue::from_static(media_type(name))),
+        (header::CONTENT_TYPE, HeaderValue::from_static(media_type)),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
+        (header::VARY, HeaderValue::from_static("accept-encoding")),
         (header::ETAG, tag),
     ];
     if known {
-        return (StatusCode::NOT_MODIFIED, head).into_response();
+        (StatusCode::NOT_MODIFIED, head).into_response()
+    } else if gzip {
+        (head, [(header::CONTENT_ENCODING, "gzip")], packed(&body)).into_response()
+    } else {
+        (head, body).into_response()
     }
-    (head, body).into_response()
 }
 
 /// Answers a method that a route does not have.
 pub(crate) async fn not_this_method() -> Problem {
     let status = StatusCode::METHOD_NOT_ALLOWED;
     Problem::new(status, "method", "not with this method", "the route has others")
+}
+
+fn takes_gzip(headers: &HeaderMap) -> bool {
+    let all = headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|it| it.to_str().ok());
+    let mut words = all.flat_map(|it| it.split(',')).map(|it| it.replace(' ', ""));
+    words.any(|it| matches!(it.split_once(";q=").unwrap_or((&it, "1")), ("gzip", weight) if weight.parse() != Ok(0.0)))
+}
+
+/// The same, a third as long. Nothing is kept of it: pages are small, and a browser that has one asks
+/// with its tag.
+fn packed(body: &[u8]) -> Bytes {
+    let mut packed = GzEncoder::new(Vec::new(), Compression::default());
+    let written = packed.write_all(body).and_then(|()| packed.finish());
+    // Nothing that is written to memory fails.
+    written.unwrap_or_default().into()
 }
 
 async fn file(gateway: &Gateway, name: &str) -> Option<Bytes> {
@@ -79,9 +105,11 @@ async fn file(gateway: &Gateway, name: &str) -> Option<Bytes> {
     found.map(Bytes::from_static)
 }
 
-fn tag(body: &[u8]) -> HeaderValue {
+/// What a page is known by. Packed it is made of other bytes, and has another.
+fn tag(body: &[u8], gzip: bool) -> HeaderValue {
     let text = BASE64_URL_SAFE_NO_PAD.encode(Sha256::digest(body));
-    HeaderValue::from_str(&format!("\"{text}\""))
+    let how = if gzip { "-gzip" } else { "" };
+    HeaderValue::from_str(&format!("\"{text}{how}\""))
         .unwrap_or_else(|_| HeaderValue::from_static("\"\""))
 }
 
@@ -97,5 +125,30 @@ fn media_type(name: &str) -> &'static str {
         "woff2" => "font/woff2",
         "html" | "" => "text/html; charset=utf-8",
         _ => "application/octet-stream",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+
+    use axum::http::{HeaderMap, HeaderValue, header};
+
+    use super::{packed, takes_gzip};
+
+    #[test]
+    fn pages_are_packed_for_who_says_so() {
+        let check = |said: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static(said));
+            takes_gzip(&headers)
+        };
+        assert!(check("gzip, deflate, br") && check("br;q=1.0, gzip;q=0.8"));
+        assert!(!check("gzip;q=0") && !check("br") && !check("") && !takes_gzip(&HeaderMap::new()));
+        let body = "a page\n".repeat(100);
+        let mut text = String::new();
+        let packed = packed(body.as_bytes());
+        flate2::read::GzDecoder::new(&*packed).read_to_string(&mut text).unwrap();
+        assert!(text == body && packed.len() < body.len() / 3);
     }
 }

@@ -25,7 +25,7 @@ pub(crate) struct Visitor {
 #[derive(Clone, Debug)]
 pub(crate) enum Via {
     /// With a token in each request: a program.
-    Token,
+    Token(Digest),
     /// With a cookie: a browser.
     Cookie(Digest),
     /// By a proxy: a browser too.
@@ -40,9 +40,17 @@ impl Visitor {
 }
 
 impl Via {
+    /// The key one is signed in with; none where a proxy signs people in.
+    pub(crate) fn key(&self) -> Option<&Digest> {
+        match self {
+            Self::Token(key) | Self::Cookie(key) => Some(key),
+            Self::Proxy => None,
+        }
+    }
+
     pub(crate) fn word(&self) -> &'static str {
         match self {
-            Self::Token => "api",
+            Self::Token(_) => "api",
             Self::Cookie(_) | Self::Proxy => "browser",
         }
     }

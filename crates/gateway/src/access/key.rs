@@ -43,3 +43,10 @@ pub struct Key {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<u64>,
 }
+
+impl Key {
+    /// Whether it has not ended.
+    pub(super) fn is_valid(&self, now: u64) -> bool {
+        self.expires.is_none_or(|expires| expires > now)
+    }
+}

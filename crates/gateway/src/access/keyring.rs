@@ -12,6 +12,7 @@ use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+use tokio::sync::watch;
 
 use super::{Digest, Key, Role, Secret, Sort};
 
@@ -26,6 +27,7 @@ const COOKIES: usize = 256;
 pub struct Keyring {
     path: PathBuf,
     read: Mutex<Read>,
+    changes: watch::Sender<()>,
 }
 
 #[derive(Debug, Default)]
@@ -73,7 +75,8 @@ pub enum KeyringError {
 impl Keyring {
     /// The keys in a data directory; none where there is no file yet.
     pub fn open(data: &Path) -> Result<Self, KeyringError> {
-        let keyring = Self { path: data.join("keys.json"), read: Mutex::default() };
+        let (path, changes) = (data.join("keys.json"), watch::Sender::new(()));
+        let keyring = Self { path, read: Mutex::default(), changes };
         keyring.keys()?;
         Ok(keyring)
     }
@@ -156,9 +159,18 @@ impl Keyring {
         now: u64,
     ) -> Result<Option<Key>, KeyringError> {
         let digest = secret.digest();
-        let valid = |it: &Key| it.expires.is_none_or(|expires| expires > now);
-        let fits = |it: &&Key| it.sort == sort && it.digest == digest && valid(it);
+        let fits = |it: &&Key| it.sort == sort && it.digest == digest && it.is_valid(now);
         self.with_keys(|keys| keys.iter().find(fits).cloned())
+    }
+
+    /// Whether a key holds now.
+    pub(crate) fn holds(&self, key: &Digest, now: u64) -> Result<bool, KeyringError> {
+        self.with_keys(|keys| keys.iter().any(|it| it.digest == *key && it.is_valid(now)))
+    }
+
+    /// Tells each time the keys were found to have changed.
+    pub(crate) fn changes(&self) -> watch::Receiver<()> {
+        self.changes.subscribe()
     }
 
     fn keys(&self) -> Result<Vec<Key>, KeyringError> {
@@ -175,6 +187,7 @@ impl Keyring {
         if stamp != read.stamp {
             read.keys = if stamp.is_some() { self.load()? } else { Vec::new() };
             read.stamp = stamp;
+            self.changes.send_replace(());
         }
         Ok(look(&read.keys))
     }
@@ -195,7 +208,9 @@ impl Keyring {
         let mut keys = self.load()?;
         change(&mut keys);
         let new = self.path.with_extension("new");
-        self.replace(&new, &Kept { keys }).map_err(|it| self.failed(it))
+        self.replace(&new, &Kept { keys }).map_err(|it| self.failed(it))?;
+        // Whoever waits for changes hears of this one at once.
+        self.with_keys(|_| ())
     }
 
     fn replace(&self, new: &Path, kept: &Kept) -> io::Result<()> {

@@ -3,6 +3,7 @@
 mod attempts;
 mod key;
 mod keyring;
+mod pass;
 mod secret;
 
 pub use key::{Key, Role, Sort};
@@ -10,4 +11,5 @@ pub use keyring::{Keyring, KeyringError};
 pub use secret::Secret;
 
 pub(crate) use attempts::Attempts;
+pub(crate) use pass::{Pass, look_around};
 pub(crate) use secret::Digest;

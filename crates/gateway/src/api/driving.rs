@@ -14,6 +14,7 @@ use wire::note::{QueueFate, Rewind, Setting};
 use super::problem::Answer;
 use super::sent::{Asked, Named, Sent};
 use super::sessions::{mode, word};
+use super::wish::{ShownWish, WatchSaid};
 use super::{Problem, tag};
 use crate::gateway::Gateway;
 use crate::visitor::Visitor;
@@ -52,6 +53,10 @@ pub(super) struct NewSettings {
     /// How hard the model thinks.
     #[serde(default)]
     effort: Option<String>,
+    /// What is done with the files the agent changes; `null` is nothing any more.
+    #[serde(default)]
+    #[schema(value_type = Option<ShownWish>)]
+    watch: WatchSaid,
 }
 
 /// What is said of the model. `null` and nothing are not the same.
@@ -165,6 +170,7 @@ pub(super) async fn set(
     if let Some(effort) = new.effort {
         settings.push(Setting::Effort(word(effort)?));
     }
+    settings.extend(new.watch.setting(&gateway, &visitor).await?);
     let session = gateway.sessions.open(SessionId(id)).await?;
     for setting in settings {
         session.set(setting, visitor.actor()).await?;
@@ -186,7 +192,8 @@ pub(super) async fn rewind(
         RewindWord::Conversation => Rewind::Conversation,
         RewindWord::Both => Rewind::Both,
     };
-    gateway.sessions.open(SessionId(id)).await?.rewind(prompt, what, visitor.actor()).await?;
+    let session = gateway.sessions.open(SessionId(id)).await?;
+    session.rewind(prompt, what, visitor.actor()).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -9,8 +9,8 @@ use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
-use view::diff::Diff;
-use view::{Body, CallState, Fold, Subject, html};
+use view::diff::{Diff, DiffLine, Hunk, LineChange, Piece};
+use view::{Body, CallState, Fold, Subject, Turn, html};
 
 use super::items::{each, seat};
 use super::problem::Answer;
@@ -48,6 +48,24 @@ pub(super) struct ChangedFile {
     removed: usize,
     /// The changes in their order.
     html: String,
+}
+
+/// Files a session changed.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct TouchedFiles {
+    /// The one that was changed last comes first.
+    files: Vec<TouchedFile>,
+}
+
+/// A file a session changed.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct TouchedFile {
+    /// Its path as the model wrote it.
+    path: String,
+    /// How often it was changed.
+    times: u32,
+    /// The turns that did, in their order.
+    turns: Vec<u64>,
 }
 
 /// What to look for.
@@ -97,6 +115,30 @@ pub(super) struct Directory {
     project: bool,
 }
 
+#[utoipa::path(get, path = "/sessions/{id}/changed", tag = tag::CONVERSATION, params(("id" = Uuid, Path)),
+    responses((status = 200, body = TouchedFiles)))]
+/// What the session changed, from its first turn on.
+pub(super) async fn touched(
+    State(gateway): State<Gateway>,
+    Named(id): Named<Uuid>,
+) -> Answer<Json<TouchedFiles>> {
+    let turns = seat(&gateway, id).await?.with_stage(|it| it.fold().conversation(0).turns);
+    Ok(Json(TouchedFiles { files: touched_in(&turns) }))
+}
+
+fn touched_in(turns: &[Turn]) -> Vec<TouchedFile> {
+    let mut files: BTreeMap<&str, TouchedFile> = BTreeMap::new();
+    for (turn, file) in turns.iter().flat_map(|turn| turn.files.iter().map(move |it| (turn, it))) {
+        let path = || TouchedFile { path: file.path.clone(), times: 0, turns: Vec::new() };
+        let known = files.entry(&file.path).or_insert_with(path);
+        known.times += file.times;
+        known.turns.push(turn.number);
+    }
+    let mut files: Vec<_> = files.into_values().collect();
+    files.sort_by_key(|it| std::cmp::Reverse(it.turns.last().copied()));
+    files
+}
+
 #[utoipa::path(get, path = "/sessions/{id}/turns/{turn}/files", tag = tag::CONVERSATION,
     params(("id" = Uuid, Path), ("turn" = u64, Path)), responses((status = 200, body = ChangedFiles)))]
 /// What a turn changed.
@@ -123,19 +165,27 @@ pub(super) async fn changed(
         }
         let file = files.entry(path.clone()).or_default();
         file.times += 1;
-        if let Some(diff) = Diff::of(call).filter(|diff| !diff.is_empty()) {
-            file.added += diff.added;
-            file.removed += diff.removed;
+        // A file that is new differs from nothing, and all its lines have numbers.
+        let diff = Diff::of(call).filter(|diff| !diff.is_empty()).unwrap_or_else(|| new(&content));
+        file.added += diff.added;
+        file.removed += diff.removed;
+        if !diff.is_empty() {
             html::diff(&diff, &mut file.html);
-        } else {
-            // A file that is new has nothing to differ from.
-            file.added += content.lines().count();
-            let language = path.rsplit_once('.').map_or("", |(_, ending)| ending);
-            html::code_block(&content, language, true, &mut file.html);
         }
         file.path = path;
     }
     Ok(Json(ChangedFiles { files: files.into_values().collect() }))
+}
+
+/// A file that came into being, as a change.
+fn new(content: &str) -> Diff {
+    let line = |(at, text): (usize, &str)| DiffLine {
+        change: LineChange::Added,
+        number: Some(at + 1),
+        pieces: vec![Piece { text: text.to_owned(), marked: false }],
+    };
+    let lines: Vec<_> = content.lines().enumerate().map(line).collect();
+    Diff { added: lines.len(), removed: 0, hunks: vec![Hunk { lines }] }
 }
 
 #[utoipa::path(get, path = "/sessions/{id}/files", tag = tag::CONVERSATION, params(("id" = Uuid, Path), Like),
@@ -224,7 +274,30 @@ fn likeness(path: &str, like: &str) -> Option<(u8, usize)> {
 
 #[cfg(test)]
 mod tests {
-    use super::likeness;
+    use view::{FileTouched, Turn};
+
+    use super::{likeness, touched_in};
+
+    #[test]
+    fn files_of_several_turns_are_one_each_and_the_last_changed_comes_first() {
+        let turn = |number, files: &[(&str, u32)]| {
+            let mut turn: Turn = serde_json::from_value(serde_json::json!({
+                "number": number, "rev": 1, "first": 1,
+                "tokens": { "input": 0, "output": 0, "cache_read": 0, "cache_write": 0 },
+            }))
+            .unwrap();
+            let touched = |(path, times): &(&str, u32)| FileTouched {
+                path: (*path).to_owned(),
+                times: *times,
+            };
+            turn.files = files.iter().map(touched).collect();
+            turn
+        };
+        let turns = [turn(1, &[("a", 2), ("b", 1)]), turn(3, &[("a", 1)]), turn(4, &[("c", 1)])];
+        let files = touched_in(&turns);
+        let told: Vec<_> = files.iter().map(|it| (&*it.path, it.times, &*it.turns)).collect();
+        assert_eq!(told, [("c", 1, &[4][..]), ("a", 3, &[1, 3]), ("b", 1, &[1])]);
+    }
 
     #[test]
     fn a_name_that_begins_so_is_most_alike() {

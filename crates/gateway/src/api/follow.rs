@@ -4,6 +4,7 @@
 //! next one; so a slow follower gets fewer and larger ones, and nobody waits for it.
 
 use std::collections::HashMap;
+use std::pin::pin;
 use std::time::Duration;
 
 use axum::extract::State;
@@ -21,13 +22,18 @@ use super::items::seat;
 use super::problem::Answer;
 use super::sent::{Asked, Named};
 use super::{Problem, ShownSession, tag};
+use crate::access::Pass;
 use crate::clock::now;
 use crate::gateway::Gateway;
 use crate::lobby::List;
 use crate::room::{News, Seat};
+use crate::visitor::Visitor;
 
 /// How long nothing may be sent before the follower is told that the connection lives.
 const HEARTBEAT: Duration = Duration::from_secs(15);
+
+/// The alarm that rings for a heartbeat is never set for less.
+const MOMENT: Duration = Duration::from_secs(1);
 
 /// A follower that has not taken a frame for so long is let go; it may come back.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -61,21 +67,39 @@ enum Wish {
 /// The conversation over a WebSocket: a snapshot, then updates.
 pub(super) async fn session(
     State(gateway): State<Gateway>,
+    visitor: Visitor,
     Named(id): Named<Uuid>,
     Asked(Since { since }): Asked<Since>,
     upgrade: Upgrade,
 ) -> Answer<Response> {
     let upgrade = frugal(upgrade)?;
     let seat = seat(&gateway, id).await?;
-    Ok(upgrade.on_upgrade(move |socket| follow(socket, seat, since.map(Revision))))
+    let pass = gateway.pass(&visitor);
+    Ok(upgrade.on_upgrade(async move |socket| {
+        let following = follow(socket, seat, since.map(Revision));
+        until(pass, following).await;
+    }))
 }
 
 #[utoipa::path(get, path = "/follow", tag = tag::SESSIONS,
     responses((status = 101, description = "all sessions, as frames")))]
 /// The list of sessions over a WebSocket.
-pub(super) async fn all(State(gateway): State<Gateway>, upgrade: Upgrade) -> Answer<Response> {
+pub(super) async fn all(
+    State(gateway): State<Gateway>,
+    visitor: Visitor,
+    upgrade: Upgrade,
+) -> Answer<Response> {
     let upgrade = frugal(upgrade)?;
-    Ok(upgrade.on_upgrade(move |socket| follow_all(socket, gateway)))
+    let pass = gateway.pass(&visitor);
+    Ok(upgrade.on_upgrade(async move |socket| until(pass, follow_all(socket, gateway)).await))
+}
+
+/// Lets a follower follow for as long as it may.
+async fn until(pass: Pass, following: impl Future<Output = ()>) {
+    tokio::select! {
+        () = following => {}
+        () = pass.lapsed() => {}
+    }
 }
 
 fn frugal(upgrade: Upgrade) -> Answer<WebSocketUpgrade> {
@@ -99,14 +123,23 @@ async fn follow(mut socket: WebSocket, mut seat: Seat, mut have: Option<Revision
     // Whoever has just come, or asks for a snapshot, does not wait for news.
     let mut at_once = true;
     let mut quiet_since = Instant::now();
+    // Set anew when it rings and not with each frame: a thousand followers have one each.
+    let mut alarm = pin!(sleep_until(quiet_since + HEARTBEAT));
     loop {
         let cause = if at_once {
             Cause::News(News::Loading)
         } else {
             tokio::select! {
-                news = seat.beyond(have.unwrap_or_default()) => Cause::News(news),
+                biased;
                 said = socket.recv() => Cause::Said(said.and_then(Result::ok)),
-                () = sleep_until(quiet_since + HEARTBEAT) => Cause::Silence,
+                news = seat.beyond(have.unwrap_or_default()) => Cause::News(news),
+                () = &mut alarm => {
+                    alarm.as_mut().reset((quiet_since + HEARTBEAT).max(Instant::now() + MOMENT));
+                    if quiet_since.elapsed() < HEARTBEAT {
+                        continue;
+                    }
+                    Cause::Silence
+                }
             }
         };
         let frame = match cause {

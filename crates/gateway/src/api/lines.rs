@@ -11,7 +11,7 @@ use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
-use futures_util::stream::{self, Stream};
+use futures_util::stream::{self, Stream, StreamExt as _};
 use journal::{Entry, Follower, Origin, Seq, SessionId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -24,6 +24,7 @@ use super::sent::{Asked, Named};
 use super::sessions::record;
 use super::{Problem, tag};
 use crate::gateway::Gateway;
+use crate::visitor::Visitor;
 
 /// How often a stream says that it is alive.
 const HEARTBEAT: Duration = Duration::from_secs(15);
@@ -173,6 +174,7 @@ fn collect<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
 /// Every entry of the journal, as server-sent events; does not end by itself.
 pub(super) async fn events(
     State(gateway): State<Gateway>,
+    visitor: Visitor,
     Named(id): Named<Uuid>,
     Asked(From { after }): Asked<From>,
     headers: HeaderMap,
@@ -187,7 +189,8 @@ pub(super) async fn events(
     };
     let follower = gateway.sessions.journal().follow(SessionId(id), Seq(after.min(1 << 40)));
     let comment = KeepAlive::new().interval(HEARTBEAT);
-    Ok(Sse::new(stream(follower)).keep_alive(comment))
+    let events = stream(follower).take_until(gateway.pass(&visitor).lapsed());
+    Ok(Sse::new(events).keep_alive(comment))
 }
 
 fn stream(follower: Follower) -> impl Stream<Item = Result<Event, Infallible>> {

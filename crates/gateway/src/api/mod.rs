@@ -8,6 +8,8 @@ mod driving;
 mod files;
 mod follow;
 mod frame;
+mod granting;
+mod grants;
 mod item;
 mod items;
 mod lines;
@@ -22,6 +24,8 @@ mod sign_in;
 mod tokens;
 mod turn;
 mod usages;
+mod watching;
+mod wish;
 
 use axum::Router;
 use utoipa_axum::router::OpenApiRouter;
@@ -32,6 +36,7 @@ pub use person::Person;
 pub use problem::{Problem, ShownResolution};
 pub use session::{ShownSession, Tier};
 pub use turn::ShownTurn;
+pub use wish::{ShownCommit, ShownHooks, ShownPace, ShownTarget, ShownWish};
 
 pub(crate) use frame::{Frame, Piece, ShownAsk, ShownPatch, Snapshot};
 
@@ -77,8 +82,9 @@ fn operations() -> OpenApiRouter<Gateway> {
         .routes(routes!(requests::answer))
         .routes(routes!(requests::ledger_of_all))
         .routes(routes!(requests::ledger))
-        .routes(routes!(requests::grants))
-        .routes(routes!(requests::revoke))
+        .routes(routes!(grants::list_all))
+        .routes(routes!(grants::list))
+        .routes(routes!(grants::revoke))
         .routes(routes!(driving::interrupt))
         .routes(routes!(driving::set))
         .routes(routes!(driving::rewind, driving::preview))
@@ -86,6 +92,8 @@ fn operations() -> OpenApiRouter<Gateway> {
         .routes(routes!(driving::changes))
         .routes(routes!(driving::wake))
         .routes(routes!(driving::close))
+        .routes(routes!(files::touched))
+        .routes(routes!(watching::show))
         .routes(routes!(files::changed))
         .routes(routes!(files::find))
         .routes(routes!(files::directories))

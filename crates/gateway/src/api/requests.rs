@@ -1,11 +1,10 @@
-//! Requests to a person, the ledger of what came of them, and what is allowed beforehand.
+//! Requests to a person, and the ledger of what came of them.
 
 use std::collections::BTreeMap;
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::StatusCode;
-use journal::{Grant, RequestRecord, SessionId};
+use journal::{RequestRecord, SessionId};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use session::machine::{Answer as Given, Reach, Remember};
@@ -17,8 +16,7 @@ use wire::say::JsonObject;
 use super::problem::{Answer, ShownResolution};
 use super::sent::{Named, Sent};
 use super::sessions::mode;
-use super::{Person, Problem, tag};
-use crate::clock::now;
+use super::{Problem, tag};
 use crate::gateway::Gateway;
 use crate::visitor::Visitor;
 
@@ -131,29 +129,6 @@ pub(super) struct Answered {
     outcome: Outcome,
 }
 
-/// What is allowed without asking.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Grants {
-    grants: Vec<ShownGrant>,
-}
-
-/// A permission that holds for more than one call.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct ShownGrant {
-    id: Uuid,
-    /// The session it holds in.
-    session: Option<Uuid>,
-    /// The directory it holds in.
-    directory: Option<String>,
-    tool: String,
-    /// Which calls of the tool; all where nothing is said.
-    pattern: Option<String>,
-    /// When it ends.
-    until: Option<u64>,
-    by: Person,
-    created: u64,
-}
-
 impl Decided {
     fn into_answer(self) -> Answer<(Given, Outcome)> {
         if matches!(self.decision, Decision::Deny) {
@@ -253,32 +228,4 @@ pub(super) async fn ledger(
     Named(id): Named<Uuid>,
 ) -> Answer<Json<Ledger>> {
     told(&gateway, Some(SessionId(id))).await
-}
-
-#[utoipa::path(get, path = "/grants", tag = tag::REQUESTS, responses((status = 200, body = Grants)))]
-/// What is allowed without asking.
-pub(super) async fn grants(State(gateway): State<Gateway>) -> Answer<Json<Grants>> {
-    let grants = gateway.sessions.journal().grants(now()).await?;
-    let shown = |it: Grant| ShownGrant {
-        id: it.id,
-        session: it.session.map(|it| it.0),
-        directory: it.directory.map(|it| it.to_string_lossy().into_owned()),
-        tool: it.tool,
-        pattern: it.pattern,
-        until: it.until,
-        by: it.by.into(),
-        created: it.created,
-    };
-    Ok(Json(Grants { grants: grants.into_iter().map(shown).collect() }))
-}
-
-#[utoipa::path(delete, path = "/grants/{grant}", tag = tag::REQUESTS, params(("grant" = Uuid, Path)),
-    responses((status = 204, description = "it is asked for again from here on")))]
-/// Takes back what was allowed.
-pub(super) async fn revoke(
-    State(gateway): State<Gateway>,
-    Named(grant): Named<Uuid>,
-) -> Answer<StatusCode> {
-    gateway.sessions.journal().revoke_grant(grant, now()).await?;
-    Ok(StatusCode::NO_CONTENT)
 }

@@ -4,6 +4,9 @@ use journal::{SessionRecord, Status};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
+use wire::note::WatchWish;
+
+use super::wish::ShownWish;
 
 /// A session as a list shows it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -25,6 +28,8 @@ pub struct ShownSession {
     pub mode: Option<String>,
     /// How hard it was told to think.
     pub effort: Option<String>,
+    /// What is done with the files its agent changes.
+    pub watch: Option<ShownWish>,
     /// When it was created, in milliseconds since 1970.
     pub created: u64,
     /// When something last happened.
@@ -58,6 +63,7 @@ struct Wanted {
     model: Option<String>,
     effort: Option<String>,
     permission_mode: Option<String>,
+    watch: Option<WatchWish>,
 }
 
 impl ShownSession {
@@ -79,6 +85,7 @@ impl ShownSession {
             model: wanted.model,
             mode: wanted.permission_mode,
             effort: wanted.effort,
+            watch: wanted.watch.map(ShownWish::from),
             created: record.created,
             active: record.active,
             last: record.last.0,

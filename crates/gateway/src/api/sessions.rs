@@ -17,6 +17,7 @@ use wire::say::PermissionMode;
 use super::problem::Answer;
 use super::prompts::NewPrompt;
 use super::sent::{Named, Sent};
+use super::wish::{ShownWish, WatchSaid};
 use super::{Problem, ShownSession, tag};
 use crate::clock::now;
 use crate::gateway::Gateway;
@@ -64,6 +65,10 @@ pub(super) struct NewSession {
     /// More directories it may work in, below one of the roots.
     #[serde(default)]
     extra_directories: Vec<String>,
+    /// What is done with the files the agent changes.
+    #[serde(default)]
+    #[schema(value_type = Option<ShownWish>)]
+    watch: WatchSaid,
 }
 
 /// A first prompt: its words, or all that a prompt has.
@@ -120,6 +125,7 @@ pub(super) async fn create(
     });
     let prompt = prompt.transpose()?.map(|it| it.into_prompt(&visitor)).transpose()?;
     let mode = new.mode.as_deref().map(mode).transpose()?;
+    let wish = new.watch.setting(&gateway, &visitor).await?;
     let options = Options {
         directory: directory(&gateway, &new.cwd).await?,
         model: new.model.map(word).transpose()?,
@@ -143,6 +149,10 @@ pub(super) async fn create(
         }
         (Err(error), _) => return Err(error.into()),
     };
+    if let Some(wish) = wish.filter(|_| status == StatusCode::CREATED) {
+        // Said like any other setting, so that the journal has who wished for it.
+        session.set(wish, visitor.actor()).await?;
+    }
     if let Some(prompt) = prompt {
         session.prompt(prompt).await?;
     }
@@ -202,7 +212,8 @@ pub(super) async fn fork(
         return Err(Problem::conflict("conflict", "there is no conversation to branch off yet"));
     };
     let options: Options = serde_json::from_str(&record.options).unwrap_or_default();
-    let options = Options { directory: record.directory, fork: true, ..options };
+    // What is done with changed files was wished for that session, by somebody who might.
+    let options = Options { directory: record.directory, fork: true, watch: None, ..options };
     let title = branch.title.as_deref().map(title).transpose()?.or(record.title);
     let creation = Creation { id: None, title, options, resume: Some(resume) };
     let session = gateway.sessions.create(creation).await?;

@@ -4,10 +4,15 @@
 //! them asks for it, and shared by all that are equally far. A follower is nothing but the revision
 //! it has: one that is slow, or stalled, or one of a thousand costs the room no memory, and gets
 //! everything since in one piece once it is ready for more.
+//!
+//! A room begins with the view that the [`keeper`] has saved of its session, so that what somebody
+//! sees first does not depend on how long the session is, or on who looked at it before.
 
 mod checkpoint;
 mod growing;
+mod keeper;
 mod look;
+mod reading;
 mod stage;
 
 use std::collections::HashMap;
@@ -17,24 +22,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::extract::ws::Utf8Bytes;
-use journal::{Journal, Seq, SessionId};
+use journal::{Journal, SessionId};
 use tokio::sync::watch;
 use tokio::time::timeout;
 use tracing::warn;
-use view::{Fold, Revision};
+use view::Revision;
 
 use checkpoint::Checkpoints;
+use keeper::Keeper;
 pub(crate) use look::{shown_items, whole_item};
+use reading::Reading;
 pub(crate) use stage::{Stage, push};
 
 /// How long a room stays when the last follower has left: a reload comes back at once.
 const LINGER: Duration = Duration::from_secs(10);
-
-/// After so many entries the fold is saved.
-const SAVE_EVERY: u64 = 20_000;
-
-/// How much of a document is kept in memory; older parts are folded again when asked for.
-const BUDGET: usize = 2 << 20;
 
 /// All rooms.
 #[derive(Clone, Debug)]
@@ -43,7 +44,7 @@ pub(crate) struct Rooms(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     journal: Journal,
-    checkpoints: Checkpoints,
+    checkpoints: Arc<Checkpoints>,
     open: Mutex<HashMap<SessionId, Arc<Room>>>,
 }
 
@@ -76,7 +77,7 @@ pub(crate) struct Seat {
 
 impl Rooms {
     pub(crate) fn new(journal: Journal, views: PathBuf) -> Self {
-        let checkpoints = Checkpoints::new(views);
+        let checkpoints = Arc::new(Checkpoints::new(views));
         Self(Arc::new(Inner { journal, checkpoints, open: Mutex::default() }))
     }
 
@@ -98,67 +99,52 @@ impl Rooms {
         Seat { news: room.news.subscribe(), room: Arc::clone(room) }
     }
 
+    /// Keeps the views of all sessions near to their ends, for those who come later. Ends with the
+    /// journal.
+    pub(crate) async fn keep_views(self) {
+        let Inner { journal, checkpoints, .. } = &*self.0;
+        Keeper::new(journal.clone(), Arc::clone(checkpoints)).keep().await;
+    }
+
     async fn keep(self, room: Arc<Room>) {
-        let session = room.session;
-        let fold = self.0.checkpoints.load(session).await;
-        let fold = fold.unwrap_or_else(|| Fold::with_budget(BUDGET));
-        let mut saved = fold.revision();
-        let mut follower = self.0.journal.follow(session, Seq(saved.0));
-        *room.stage() = Stage::new(fold);
-        let mut loading = true;
-        loop {
-            let entries = if loading {
-                follower.ready().await
-            } else {
-                match timeout(LINGER, follower.next()).await {
-                    Ok(entries) => entries,
-                    Err(_) if self.close_if_empty(&room) => break,
-                    Err(_) => continue,
-                }
-            };
-            let entries = match entries {
-                Ok(entries) => entries,
-                Err(journal::Error::Gone) => {
-                    room.news.send_replace(News::Gone);
-                    self.open().remove(&session);
-                    self.0.checkpoints.forget(session).await;
-                    return;
-                }
-                Err(error) => {
-                    warn!(%session, %error, "a session can no longer be followed");
-                    room.news.send_replace(News::Gone);
-                    self.open().remove(&session);
-                    return;
-                }
-            };
-            loading = loading && !entries.is_empty();
-            let revision = {
-                let mut stage = room.stage();
-                stage.take(&entries);
-                stage.revision()
-            };
-            if !loading {
-                room.news.send_replace(News::At(revision));
+        if let Err(error) = self.follow(&room).await {
+            let session = room.session;
+            room.news.send_replace(News::Gone);
+            self.open().remove(&session);
+            // Deleted, or the journal is closed: the keeper knows which, and removes the view or not.
+            if !matches!(error, journal::Error::Gone) {
+                warn!(%session, %error, "a session can no longer be followed");
             }
-            if revision.0 >= saved.0 + SAVE_EVERY {
-                saved = revision;
-                self.save(&room).await;
-            }
-            if room.seats.load(Ordering::Relaxed) == 0 && loading && self.close_if_empty(&room) {
-                return;
-            }
-        }
-        if room.stage().revision() > saved {
-            self.save(&room).await;
         }
     }
 
-    async fn save(&self, room: &Room) {
-        let (revision, fold) = {
-            let stage = room.stage();
-            (stage.revision(), stage.fold().save())
-        };
-        self.0.checkpoints.save(room.session, revision, fold).await;
+    /// Folds what comes, until everybody has left.
+    async fn follow(&self, room: &Room) -> Result<(), journal::Error> {
+        let Inner { journal, checkpoints, .. } = &*self.0;
+        let reading = Reading::begin(journal, checkpoints, room.session).await?;
+        let Reading { fold, shown, mut entries, mut follower, upto: _ } = reading;
+        *room.stage() = Stage::new(fold, shown);
+        // What is there already is folded before anybody is told.
+        loop {
+            room.stage().take(&entries);
+            entries = follower.ready().await?;
+            if entries.is_empty() {
+                break;
+            }
+            if room.seats.load(Ordering::Relaxed) == 0 && self.close_if_empty(room) {
+                return Ok(());
+            }
+        }
+        loop {
+            let news = News::At(room.stage().revision());
+            room.news.send_if_modified(|known| std::mem::replace(known, news) != news);
+            entries = match timeout(LINGER, follower.next()).await {
+                Ok(entries) => entries?,
+                Err(_) if self.close_if_empty(room) => return Ok(()),
+                Err(_) => continue,
+            };
+            room.stage().take(&entries);
+        }
     }
 
     fn close_if_empty(&self, room: &Room) -> bool {

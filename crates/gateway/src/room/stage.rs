@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use axum::extract::ws::Utf8Bytes;
 use journal::{Entry, Origin};
+use serde::{Deserialize, Serialize};
 use view::html::{self, Look};
 use view::{Body, Fold, Item, ItemId, Patch, Request, Revision, Source, Turn};
 use wire::note::Note;
@@ -37,9 +38,37 @@ pub(crate) struct Stage {
     frames: HashMap<Option<Revision>, Utf8Bytes>,
 }
 
+/// Items as they are shown, made before: colouring code is most of the work of a first frame.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct Shown {
+    /// Where the agent works: paths in what is shown begin there.
+    base: Option<String>,
+    items: Vec<(ItemId, Revision, Piece)>,
+}
+
 impl Stage {
-    pub(super) fn new(fold: Fold) -> Self {
-        Self { fold, ..Self::default() }
+    pub(super) fn new(fold: Fold, shown: Shown) -> Self {
+        let mut stage = Self { fold, ..Self::default() };
+        if shown.base == stage.fold.conversation(0).head.cwd {
+            let pieces = shown.items.into_iter().map(|(id, rev, piece)| (id, (rev, piece)));
+            stage.pieces.extend(pieces);
+        }
+        stage
+    }
+
+    /// The document, and what a snapshot of it shows, less what is still being written.
+    pub(super) fn into_shown(mut self) -> (Fold, Shown) {
+        self.pieces.retain(|id, (rev, _)| self.fold.item(id).is_some_and(|it| it.rev == *rev));
+        self.snapshot();
+        let Self { fold, base, mut pieces, .. } = self;
+        let newest = fold.conversation(ITEMS).items;
+        let finished = newest.into_iter().filter(|item| words(item).is_none());
+        let items = finished.filter_map(|item| {
+            let (rev, piece) = pieces.remove(&item.id)?;
+            Some((item.id, rev, piece))
+        });
+        let items = items.collect();
+        (fold, Shown { base, items })
     }
 
     pub(crate) fn fold(&self) -> &Fold {
