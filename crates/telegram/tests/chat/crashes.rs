@@ -1,0 +1,298 @@
+//! Processes that end in the middle: whatever was kept, every answer comes, whole and in order.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use proptest::prelude::*;
+use serde_json::json;
+use towpath_telegram::chat::Next;
+use towpath_telegram::{Failure, Kind};
+use view::telegram::prose;
+use view::{Body, Fold};
+use wire::note::{Note, Outcome, TurnEnding, Wants};
+
+use super::room::{Room, fold};
+use super::script::{
+    asks, bash, began, ended, id, init, opened, over, queued, resolved, result, text,
+};
+
+/// A session, entry by entry.
+type Lines = Vec<Vec<u8>>;
+
+/// What the session answered: the words after the last call of each turn, without their blanks.
+fn finals(lines: &Lines) -> Vec<String> {
+    let mut whole = Fold::with_budget(usize::MAX);
+    for (seq, line) in (1..).zip(lines) {
+        fold(&mut whole, seq, seq * 1000, line);
+    }
+    let document = whole.conversation(usize::MAX);
+    let mut finals = Vec::new();
+    for turn in document.turns.iter().filter(|turn| turn.end.is_some()) {
+        let own = document.items.iter().filter(|it| it.turn == turn.number && it.parent.is_none());
+        let mut last = Vec::new();
+        for item in own {
+            match &item.body {
+                Body::Text { text } => last.push(letters(prose(text).words())),
+                Body::Call(_) => last.clear(),
+                _ => {}
+            }
+        }
+        finals.extend(last.into_iter().filter(|text| !text.is_empty()));
+    }
+    finals
+}
+
+fn letters(text: &str) -> String {
+    text.replace(char::is_whitespace, "")
+}
+
+/// How a life of the process ends.
+#[derive(Clone, Copy, Debug)]
+enum End {
+    /// Before Telegram heard of the call.
+    Unheard,
+    /// After it did, and before that was kept.
+    Unkept,
+    /// After all was kept.
+    Kept,
+}
+
+/// Plays a session to a chat whose process ends now and then.
+fn play(lines: &Lines, kind: Kind, verbosity: u8, ends: &[(usize, End)]) -> Room {
+    let mut room = Room::of(kind, verbosity);
+    room.slowness = std::time::Duration::from_millis(13);
+    let (mut steps, mut ends) = (0, ends.iter().copied().peekable());
+    let mut live = |room: &mut Room| {
+        for _ in 0..2_000 {
+            let Next::Do(call, _) = room.chat.next(room.now) else { return };
+            let kept = room.chat.memory().clone();
+            steps += 1;
+            if steps % 5 == 0 {
+                // Telegram is out of reach now and then, and Telegram never hears of it.
+                room.failing = vec![Failure::NotReached("no route".to_owned())];
+            }
+            match ends.next_if(|(at, _)| *at <= steps).map(|(_, end)| end) {
+                Some(End::Unheard) => {
+                    room.chat.under_way(&call, room.now);
+                    room.restart(kept);
+                }
+                Some(End::Unkept) => {
+                    room.step();
+                    room.restart(kept);
+                }
+                Some(End::Kept) => {
+                    room.step();
+                    let kept = room.chat.memory().clone();
+                    room.restart(kept);
+                }
+                None => {
+                    room.step();
+                }
+            }
+        }
+        panic!("it does not come to rest");
+    };
+    for (at, line) in lines.iter().enumerate() {
+        room.bytes(line.clone());
+        // Sometimes many lines come at once, as after an hour without a network.
+        if at % 7 != 3 {
+            live(&mut room);
+        }
+        room.now += std::time::Duration::from_millis(400);
+    }
+    live(&mut room);
+    room.now += std::time::Duration::from_mins(1);
+    live(&mut room);
+    room
+}
+
+/// Every answer is in the chat, in order; once, where nothing was forgotten.
+fn check(lines: &Lines, room: &Room, once: bool) -> Result<(), String> {
+    let transcript = letters(&room.telegram.transcript());
+    let mut rest = transcript.as_str();
+    for answer in finals(lines) {
+        let Some(at) = rest.find(&answer) else {
+            return Err(format!("`{answer}` is not in\n{}", room.telegram.transcript()));
+        };
+        rest = &rest[at + answer.len()..];
+    }
+    if once {
+        let said = said(lines);
+        for answer in finals(lines).iter().filter(|answer| answer.len() > 12) {
+            let (found, said) = (transcript.matches(answer).count(), said.matches(answer).count());
+            if found > said {
+                return Err(format!("`{answer}` was said {said} times and is there {found} times"));
+            }
+        }
+        // Old recordings do not say what came of a request; a journal always does.
+        let asked = room.fold.conversation(1).requests.len();
+        let open = room.telegram.messages.values().filter(|it| it.plain.starts_with("🔐")).count();
+        if open != asked {
+            return Err(format!("{open} cards can be answered, and {asked} requests wait"));
+        }
+    }
+    match room.telegram.messages.values().find(|it| super::telegram::is_progress(it)) {
+        Some(left) if once => Err(format!("left behind: {left:?}")),
+        _ => Ok(()),
+    }
+}
+
+/// All that was said in a session, by anybody.
+fn said(lines: &Lines) -> String {
+    let mut whole = Fold::with_budget(usize::MAX);
+    for (seq, line) in (1..).zip(lines) {
+        fold(&mut whole, seq, seq * 1000, line);
+    }
+    let document = whole.conversation(usize::MAX);
+    let texts = document.items.iter().filter_map(|item| match &item.body {
+        Body::Text { text } => Some(letters(prose(text).words())),
+        Body::Prompt(prompt) => Some(letters(&prompt.text)),
+        Body::Notice(notice) => Some(letters(&notice.text)),
+        _ => None,
+    });
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+/// A made-up session: turns of steps with words before them, and an answer.
+fn session() -> impl Strategy<Value = Lines> {
+    let words = prop_oneof![
+        "[a-z]{1,12}( [a-z]{1,9}){0,8}",
+        (300_usize..1_500)
+            .prop_map(|n| (0..n).map(|k| format!("w{k}")).collect::<Vec<_>>().join(" ")),
+    ];
+    let step = (proptest::option::of(words.clone()), any::<bool>(), any::<bool>());
+    let turn = (proptest::collection::vec(step, 0..4), proptest::option::of(words));
+    proptest::collection::vec(turn, 1..5).prop_map(|turns| {
+        let mut lines: Lines = Vec::new();
+        let mut add = |line: Vec<u8>| lines.push(line);
+        for (turn, (steps, answer)) in (1_u64..).zip(turns) {
+            let prompt = id(u128::from(turn));
+            add(queued(prompt, "go on").to_line());
+            add(began(turn, &[prompt]).to_line());
+            add(init().to_string().into_bytes());
+            for (n, (words, more, asked)) in steps.into_iter().enumerate() {
+                let (message, call) = (format!("m{turn}.{n}"), format!("c{turn}.{n}"));
+                if let Some(words) = words {
+                    add(text(&message, &format!("S{turn}x{n} {words}")).to_string().into_bytes());
+                }
+                add(bash(&message, &call, "ls").to_string().into_bytes());
+                if more {
+                    add(bash(&message, &format!("{call}b"), "wc").to_string().into_bytes());
+                    add(result(&format!("{call}b"), "y").to_string().into_bytes());
+                }
+                if asked {
+                    let (request, input) = (format!("r{turn}.{n}"), json!({"command":"ls"}));
+                    add(asks(&request, &call, "Bash", &input).to_string().into_bytes());
+                    add(opened(&request, Wants::Permission).to_line());
+                    add(resolved(&request, Outcome::Allowed).to_line());
+                }
+                add(result(&call, "x").to_string().into_bytes());
+            }
+            if let Some(answer) = answer {
+                let answer = format!("F{turn}x {answer}");
+                add(text(&format!("f{turn}"), &answer).to_string().into_bytes());
+            }
+            add(ended().to_string().into_bytes());
+            add(over(turn).to_line());
+        }
+        lines
+    })
+}
+
+fn lives(unkept: bool) -> impl Strategy<Value = Vec<(usize, End)>> {
+    let end = if unkept {
+        prop_oneof![Just(End::Unheard), Just(End::Kept), Just(End::Unkept)].boxed()
+    } else {
+        prop_oneof![Just(End::Unheard), Just(End::Kept)].boxed()
+    };
+    proptest::collection::vec((1_usize..60, end), 0..8).prop_map(|mut ends| {
+        ends.sort_by_key(|(at, _)| *at);
+        ends
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_answer_comes_once_where_every_outcome_is_kept(
+        lines in session(), ends in lives(false), group: bool, verbosity in 0_u8..3,
+    ) {
+        let kind = if group { Kind::Group } else { Kind::Private };
+        let room = play(&lines, kind, verbosity, &ends);
+        prop_assert_eq!(check(&lines, &room, true), Ok(()));
+        // Nothing so far is needed again, and little is kept.
+        prop_assert_eq!(room.chat.memory().from, lines.len() as u64);
+    }
+
+    #[test]
+    fn no_answer_is_lost_where_outcomes_are_forgotten(
+        lines in session(), ends in lives(true), verbosity in 0_u8..3,
+    ) {
+        let room = play(&lines, Kind::Private, verbosity, &ends);
+        prop_assert_eq!(check(&lines, &room, false), Ok(()));
+    }
+}
+
+/// Every capture, with the notes that a session writes around its turns.
+fn captures() -> Vec<(String, Lines)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../captures");
+    let mut files = Vec::new();
+    collect(&root, &mut files);
+    files.sort();
+    let captures = files.into_iter().map(|path| {
+        let bytes = fs::read(&path).expect("the capture can be read");
+        let lines = bytes.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
+        (path.display().to_string(), noted(lines))
+    });
+    captures.collect()
+}
+
+fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("the folder can be read") {
+        let path = entry.expect("the folder can be read").path();
+        if path.is_dir() {
+            collect(&path, files);
+        } else if path.parent().is_some_and(|folder| folder.ends_with("stdout")) {
+            files.push(path);
+        }
+    }
+}
+
+fn noted<'a>(lines: impl Iterator<Item = &'a [u8]>) -> Lines {
+    let mut noted = Lines::new();
+    let (mut turn, mut open) = (0, false);
+    for line in lines {
+        let kind = wire::Kind::find(line).map(|it| it.to_string()).unwrap_or_default();
+        if kind == "system/init" && !open {
+            turn += 1;
+            open = true;
+            noted.push(Note::TurnBegan { turn, prompts: Vec::new() }.to_line());
+        }
+        noted.push(line.to_vec());
+        if kind.starts_with("result") && open {
+            open = false;
+            noted.push(Note::TurnOver { turn, ending: TurnEnding::Completed }.to_line());
+        }
+    }
+    noted
+}
+
+#[test]
+fn every_capture_is_told_whole_whatever_dies() {
+    let captures = captures();
+    assert!(captures.len() > 20, "only {} captures", captures.len());
+    let mut answers = 0;
+    for (at, (name, lines)) in captures.iter().enumerate() {
+        answers += finals(lines).len();
+        let verbosity = u8::try_from(at % 3).unwrap();
+        let ends = [End::Unheard, End::Kept, End::Unheard, End::Kept];
+        let ends: Vec<_> =
+            ends.into_iter().enumerate().map(|(n, end)| (n * 3 + at % 4, end)).collect();
+        let room = play(lines, Kind::Private, verbosity, &ends);
+        if let Err(wrong) = check(lines, &room, true) {
+            panic!("{name}: {wrong}");
+        }
+    }
+    assert!(answers > 20, "only {answers} answers");
+}
