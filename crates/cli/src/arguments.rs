@@ -11,6 +11,7 @@ use crate::doctor::DoctorOptions;
 use crate::run::RunOptions;
 use crate::serve::ServeOptions;
 use crate::sessions::SessionsOptions;
+use crate::telegram::TelegramOptions;
 use crate::view::ViewOptions;
 use crate::watch::WatchOptions;
 
@@ -53,6 +54,7 @@ Examples:
     Serve(Box<ServeOptions>),
     Sessions(SessionsOptions),
     Stub(StubOptions),
+    Telegram(Box<TelegramOptions>),
     Verify(VerifyOptions),
     View(ViewOptions),
     Watch(Box<WatchOptions>),

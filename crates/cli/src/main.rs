@@ -8,6 +8,7 @@ mod clock;
 mod complaint;
 mod doctor;
 mod inspect;
+mod log;
 mod play;
 mod run;
 mod serve;
@@ -15,8 +16,10 @@ mod sessions;
 mod settings;
 mod shim;
 mod stub;
+mod telegram;
 mod verdict;
 mod verify;
+mod version;
 mod view;
 mod watch;
 
@@ -29,6 +32,9 @@ fn main() -> Verdict {
     if shim::is_wanted() {
         shim::run();
     }
+    if version::is_wanted() {
+        return version::print();
+    }
     match Arguments::parse().command {
         Command::Doctor(options) => doctor::run(&options),
         Command::Inspect(options) => inspect::run(&options),
@@ -37,6 +43,7 @@ fn main() -> Verdict {
         Command::Serve(options) => serve::run(&options),
         Command::Sessions(options) => sessions::run(&options),
         Command::Stub(options) => stub::run(options),
+        Command::Telegram(options) => telegram::run(&options),
         Command::Verify(options) => verify::run(&options),
         Command::View(options) => view::run(&options),
         Command::Watch(options) => watch::run(&options),

@@ -11,6 +11,11 @@ pub(crate) enum Verdict {
     No,
     /// Could not try, at least not all of it: 2.
     CouldNotTry,
+    /// A signal ended it before it was done: 128 and its number, as shells have it.
+    Stopped {
+        /// The number.
+        signal: u8,
+    },
 }
 
 impl Termination for Verdict {
@@ -19,6 +24,7 @@ impl Termination for Verdict {
             Self::Done => 0,
             Self::No => 1,
             Self::CouldNotTry => 2,
+            Self::Stopped { signal } => 128_u8.saturating_add(signal),
         })
     }
 }

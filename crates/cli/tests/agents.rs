@@ -3,34 +3,31 @@
 //! The SDKs are installed under `target/` on first use. Without Python, node or a way to install,
 //! the test says that it was skipped; where `CI` is `true` that is a failure.
 
-#![expect(clippy::print_stdout, reason = "what is installed or skipped is said")]
-#![expect(
-    clippy::disallowed_methods,
-    reason = "tests start programs and look whether CI runs them"
-)]
+#![expect(clippy::print_stdout, reason = "what the SDKs say is worth reading")]
+#![expect(clippy::disallowed_methods, reason = "tests start programs")]
 
 use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use testbed::outside::{self, Extras};
+
 const PYTHON: &str = "claude-agent-sdk==0.2.182";
 const NODE: [&str; 2] = ["@anthropic-ai/claude-agent-sdk@0.3.325", "zod@4"];
 
 #[test]
 fn the_python_agent_sdk_drives_the_player() {
-    match python() {
-        Ok(python) => drive(python, &scripts().join("drive.py")),
-        Err(why) => skip(&why),
+    if let Some(python) = outside::had(python()) {
+        drive(python, &scripts().join("drive.py"));
     }
 }
 
 #[test]
 fn the_typescript_agent_sdk_drives_the_player() {
-    match node() {
-        // A module finds its packages beside itself.
-        Ok(script) => drive("node", &script),
-        Err(why) => skip(&why),
+    // A module finds its packages beside itself.
+    if let Some(script) = outside::had(node()) {
+        drive("node", &script);
     }
 }
 
@@ -58,40 +55,13 @@ fn drive(program: impl AsRef<OsStr>, script: &Path) {
 
 /// A Python with the SDK.
 fn python() -> Result<PathBuf, String> {
-    available("python3")?;
-    let place = place("python");
-    let python = place.join("bin/python");
-    let done = place.join("installed");
-    if !done.exists() {
-        println!("installing {PYTHON} into {}", place.display());
-        run(Command::new("python3").args(["-m", "venv"]).arg(&place))?;
-        run(Command::new(&python).args(["-m", "pip", "install", "--quiet", PYTHON]))?;
-        std::fs::write(done, PYTHON).map_err(|error| error.to_string())?;
-    }
-    Ok(python)
+    Ok(outside::python(&place("python"), &[PYTHON])?.join("python"))
 }
 
 /// The script, in a directory with the SDK.
 fn node() -> Result<PathBuf, String> {
-    available("node")?;
-    available("npm")?;
     let place = place("node");
-    let done = place.join("installed");
-    if !done.exists() {
-        println!("installing {} into {}", NODE.join(" "), place.display());
-        // The SDK brings the CLI itself as an optional part, which is large and not needed.
-        let install = [
-            "install",
-            "--no-audit",
-            "--no-fund",
-            "--ignore-scripts",
-            "--omit=optional",
-            "--prefix",
-        ];
-        std::fs::create_dir_all(&place).map_err(|error| error.to_string())?;
-        run(Command::new("npm").args(install).arg(&place).args(NODE))?;
-        std::fs::write(done, NODE.join(" ")).map_err(|error| error.to_string())?;
-    }
+    outside::npm(&place, &NODE, Extras::LeftOut)?;
     let script = place.join("drive.mjs");
     std::fs::copy(scripts().join("drive.mjs"), &script).map_err(|error| error.to_string())?;
     Ok(script)
@@ -103,25 +73,4 @@ fn scripts() -> PathBuf {
 
 fn place(name: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("agent-sdk").join(name)
-}
-
-fn available(program: &str) -> Result<(), String> {
-    let mut command = Command::new(program);
-    run(command.arg("--version")).map_err(|_| format!("`{program}` is not installed"))
-}
-
-fn run(command: &mut Command) -> Result<(), String> {
-    let shown = format!("{command:?}");
-    let output =
-        command.stdin(Stdio::null()).output().map_err(|error| format!("{shown}: {error}"))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let why = String::from_utf8_lossy(&output.stderr);
-    Err(format!("{shown} failed: {}", why.trim()))
-}
-
-fn skip(why: &str) {
-    assert!(std::env::var("CI").as_deref() != Ok("true"), "could not run: {why}");
-    println!("skipped: {why}");
 }

@@ -13,7 +13,7 @@ const RULES: &[(&str, &[&str])] = &[
     ("watch", &["wire"]),
     ("session", &["wire", "journal"]),
     ("gateway", &["wire", "journal", "session", "view"]),
-    ("telegram", &["wire", "session", "view"]),
+    ("telegram", &["wire", "journal", "session", "view"]),
     ("cli", &["wire", "testbed", "journal", "view", "watch", "session", "gateway", "telegram"]),
     // Measures the product; nothing depends on it.
     ("xtask", &["wire", "journal", "session", "view"]),

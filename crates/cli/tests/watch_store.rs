@@ -3,11 +3,7 @@
 //! It is installed under `target/` on first use. Without Python or a way to install it the test says
 //! that it was skipped; where `CI` is `true` that is a failure.
 
-#![expect(clippy::print_stdout, reason = "what is installed or skipped is said")]
-#![expect(
-    clippy::disallowed_methods,
-    reason = "tests start programs and look whether CI runs them"
-)]
+#![expect(clippy::disallowed_methods, reason = "tests start programs")]
 
 #[expect(dead_code, reason = "commits are shown elsewhere")]
 mod pipeline;
@@ -19,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use pipeline::Project;
+use testbed::outside;
 
 const PACKAGE: &str = "moto[server]==5.2.5";
 
@@ -81,10 +78,7 @@ impl Store {
 
 #[test]
 fn files_go_to_a_bucket_whole_in_parts_and_away_again() {
-    let store = match Store::start() {
-        Ok(store) => store,
-        Err(why) => return skip(&why),
-    };
+    let Some(store) = outside::had(Store::start()) else { return };
     assert_eq!(store.ask("PUT", "/bucket").0, 200);
     let project = Project::new();
     project.write("a b/ü.txt", "small");
@@ -129,28 +123,5 @@ fn files_go_to_a_bucket_whole_in_parts_and_away_again() {
 /// A Python with the server.
 fn python() -> Result<PathBuf, String> {
     let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("moto");
-    let python = place.join("bin/python");
-    let done = place.join("installed");
-    if !done.exists() {
-        println!("installing {PACKAGE} into {}", place.display());
-        run(Command::new("python3").args(["-m", "venv"]).arg(&place))?;
-        run(Command::new(&python).args(["-m", "pip", "install", "--quiet", PACKAGE]))?;
-        fs::write(done, PACKAGE).map_err(|error| error.to_string())?;
-    }
-    Ok(python)
-}
-
-fn run(command: &mut Command) -> Result<(), String> {
-    let shown = format!("{command:?}");
-    let output =
-        command.stdin(Stdio::null()).output().map_err(|error| format!("{shown}: {error}"))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    Err(format!("{shown} failed: {}", String::from_utf8_lossy(&output.stderr).trim()))
-}
-
-fn skip(why: &str) {
-    assert!(std::env::var("CI").as_deref() != Ok("true"), "could not run: {why}");
-    println!("skipped: {why}");
+    Ok(outside::python(&place, &[PACKAGE])?.join("python"))
 }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 
 use crate::settings::AgentChoice;
+use crate::telegram::BotChoice;
 
 /// Your agents in any browser
 ///
@@ -23,6 +24,7 @@ Examples:
   towpath serve --demo                       # no CLI, no key, no network
   towpath serve --root ~/src                 # sessions may work below ~/src
   towpath serve --listen 0.0.0.0:4280 --host box.lan --tls-cert box.pem --tls-key box.key
+  towpath serve --telegram --allow 4711      # and in Telegram: see `towpath telegram --help`
   towpath serve tokens add phone --role drive
   towpath serve --stop                       # and end its agents"
 )]
@@ -40,6 +42,11 @@ pub(crate) struct ServeOptions {
     pub(crate) roots: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) agent: AgentChoice,
+    /// Run the Telegram bridge too; its token comes from `TOWPATH_TELEGRAM_TOKEN`
+    #[arg(long)]
+    pub(crate) telegram: bool,
+    #[command(flatten)]
+    pub(crate) bot: BotChoice,
     /// Print `{"url","token","pid"}` on stdout when ready
     #[arg(long)]
     pub(crate) json: bool,

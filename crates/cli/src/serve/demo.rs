@@ -34,12 +34,12 @@ const FILES: &[(&str, &str)] = &[
 
 /// A demonstration.
 #[derive(Debug)]
-pub(super) struct Demo {
+pub(crate) struct Demo {
     place: TempDir,
 }
 
 impl Demo {
-    pub(super) fn new() -> io::Result<Self> {
+    pub(crate) fn new() -> io::Result<Self> {
         let demo = Self { place: tempfile::Builder::new().prefix("towpath-demo-").tempdir()? };
         for (name, text) in FILES {
             let path = demo.project().join(name);
@@ -52,7 +52,7 @@ impl Demo {
     }
 
     /// Where the journal goes where nothing is said.
-    pub(super) fn data(&self) -> PathBuf {
+    pub(crate) fn data(&self) -> PathBuf {
         self.place.path().join("data")
     }
 

@@ -3,7 +3,9 @@
 mod arguments;
 mod demo;
 mod post;
+mod telegram;
 mod tokens;
+mod watching;
 
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
@@ -21,12 +23,16 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use arguments::Deed;
 pub(crate) use arguments::ServeOptions;
-use demo::Demo;
-use post::{Post, Taken};
+pub(crate) use demo::Demo;
+pub(crate) use post::Post;
+use post::Taken;
+use telegram::Beside;
+use watching::Lookout;
 
 use crate::clock::now;
 use crate::complaint::complain;
 use crate::settings::{NoAgent, NoHome, Settings};
+use crate::telegram::NoBot;
 use crate::verdict::Verdict;
 
 /// How long letting go of sessions may take. Whatever it does not reach is picked up all the same.
@@ -60,7 +66,7 @@ pub(crate) fn run(options: &ServeOptions) -> Verdict {
 }
 
 #[derive(Debug, thiserror::Error)]
-enum Failure {
+pub(crate) enum Failure {
     #[error("could not set up what runs the server")]
     Runtime(#[source] io::Error),
     #[error(transparent)]
@@ -91,11 +97,14 @@ enum Failure {
     Announce(#[source] io::Error),
     #[error(transparent)]
     Serve(#[from] gateway::Error),
+    #[error(transparent)]
+    NoBot(#[from] NoBot),
 }
 
 impl Failure {
-    fn hint(&self) -> Option<String> {
+    pub(crate) fn hint(&self) -> Option<String> {
         let hint = match self {
+            Self::NoBot(no) => return no.hint(),
             Self::NoHome(no) => return no.hint(),
             Self::NoAgent(no) => return no.hint(),
             Self::Journal(_) => "`towpath doctor` says what is wrong with it",
@@ -139,6 +148,9 @@ async fn serve(
     settings: &Settings,
     demo: Option<&Demo>,
 ) -> Result<Verdict, Failure> {
+    if options.telegram {
+        crate::log::begin();
+    }
     let mut ending = Ending::listen().map_err(Failure::Runtime)?;
     let secure = options.tls_cert.is_some();
     if !options.listen.ip().is_loopback() && !secure && !options.without_tls {
@@ -164,10 +176,11 @@ async fn serve(
     if let Some(demo) = demo {
         demo.first_session(&sessions).await?;
     }
+    let roots = roots(&options.roots, demo)?;
     let config = Config {
         data: settings.data.clone(),
         hosts: Hosts::new(address, &options.hosts),
-        roots: roots(options, demo)?,
+        roots: roots.clone(),
         proxy: options.trusted_header.clone().map(|header| Proxy {
             header,
             addresses: options.trusted_proxies.clone(),
@@ -180,28 +193,44 @@ async fn serve(
     };
     let link = (!options.no_link).then(|| keyring.add(LINK, Role::Admin, now()));
     let token = link.transpose()?;
+    let beside = || Beside::begin(&options.bot, settings, roots.clone(), sessions.clone());
+    let beside = options.telegram.then(beside).transpose()?;
     announce(options, address, token.as_ref()).map_err(Failure::Announce)?;
+    let lookout = Lookout::begin(sessions.journal().clone(), roots);
     let mut how = How::Leave;
     let shutdown = async { how = ending.wait().await };
     gateway::run(listener, tls, sessions.clone(), config, shutdown).await?;
+    let left = tokio::time::timeout(LEAVING, lookout.leave());
+    let left_telegram = async {
+        if let Some(beside) = beside {
+            beside.leave().await;
+        }
+    };
+    // Whatever did not get done in time is taken up by the next server.
+    let _ = tokio::join!(left, left_telegram);
     // What a demonstration wrote goes with it, so nobody could pick its agents up.
     let fleeting = demo.is_some() && options.data.is_none();
-    match how {
-        How::Leave if fleeting => drop(tokio::time::timeout(LEAVING, end_agents(&sessions)).await),
-        // Nothing is lost if it takes longer: the journal has everything already.
-        How::Leave => drop(tokio::time::timeout(LEAVING, sessions.leave()).await),
-        How::EndAgents => drop(tokio::time::timeout(ENDING, end_agents(&sessions)).await),
-    }
+    part(how, fleeting, &sessions).await;
     Ok(Verdict::Done)
 }
 
+/// Lets go of sessions, or ends their agents.
+pub(crate) async fn part(how: How, fleeting: bool, sessions: &Sessions) {
+    match how {
+        How::Leave if fleeting => drop(tokio::time::timeout(LEAVING, end_agents(sessions)).await),
+        // Nothing is lost if it takes longer: the journal has everything already.
+        How::Leave => drop(tokio::time::timeout(LEAVING, sessions.leave()).await),
+        How::EndAgents => drop(tokio::time::timeout(ENDING, end_agents(sessions)).await),
+    }
+}
+
 /// Agents outlive this process: whoever serves next is expected soon.
-fn home(settings: &Settings, agent: AgentProgram) -> Result<Home, NoHome> {
+pub(crate) fn home(settings: &Settings, agent: AgentProgram) -> Result<Home, NoHome> {
     Ok(Home { alone: Alone::PATIENT, ..settings.home(agent, Limits::default())? })
 }
 
-fn roots(options: &ServeOptions, demo: Option<&Demo>) -> Result<Roots, Failure> {
-    let mut roots = options.roots.clone();
+pub(crate) fn roots(given: &[PathBuf], demo: Option<&Demo>) -> Result<Roots, Failure> {
+    let mut roots = given.to_vec();
     roots.extend(demo.map(Demo::project));
     if roots.is_empty() {
         roots.push(std::env::current_dir().map_err(Failure::Root)?);
@@ -233,7 +262,7 @@ fn announce(options: &ServeOptions, address: SocketAddr, token: Option<&Secret>)
 
 /// How the server ends.
 #[derive(Clone, Copy)]
-enum How {
+pub(crate) enum How {
     /// Agents go on.
     Leave,
     /// Agents end too.
@@ -241,14 +270,14 @@ enum How {
 }
 
 /// The signals that end the server.
-struct Ending {
+pub(crate) struct Ending {
     interrupt: Signal,
     terminate: Signal,
     stop: Signal,
 }
 
 impl Ending {
-    fn listen() -> io::Result<Self> {
+    pub(crate) fn listen() -> io::Result<Self> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
@@ -256,7 +285,7 @@ impl Ending {
         })
     }
 
-    async fn wait(&mut self) -> How {
+    pub(crate) async fn wait(&mut self) -> How {
         tokio::select! {
             _ = self.interrupt.recv() => How::Leave,
             _ = self.terminate.recv() => How::Leave,

@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | `TOWPATH_DATA` | where the journal and live sessions are | `$XDG_DATA_HOME/towpath`, `~/.local/share/towpath` |
 //! | `TOWPATH_CLAUDE` | the agent: a path, or a name to look for in `PATH` | `claude` |
+//! | `TOWPATH_TELEGRAM_TOKEN` | what the Telegram bot signs in with; no agent inherits it | no bot |
 //! | `XDG_RUNTIME_DIR` | where sockets go whose path would be too long | the directory for temporary files |
 //! | `USER` | who answers and prompts, for the ledger | `you` |
 //! | `NO_COLOR`, `CLICOLOR`, `CLICOLOR_FORCE` | colours, as everywhere | as the terminal can |
@@ -26,11 +27,15 @@ use wire::note::Actor;
 pub(crate) use agent::{AgentChoice, NoAgent};
 pub(crate) use record::what_was_mended;
 
-/// What an agent must not inherit: the CLI refuses to start inside itself.
-const NOT_INHERITED: &[&str] = &["CLAUDECODE"];
+/// What an agent must not inherit: the CLI refuses to start inside itself, and a secret is none of
+/// its business.
+const NOT_INHERITED: &[&str] = &["CLAUDECODE", TELEGRAM_TOKEN];
+
+/// Whoever has it is the bot, which is nothing an agent should be.
+const TELEGRAM_TOKEN: &str = "TOWPATH_TELEGRAM_TOKEN";
 
 /// What of the environment Towpath goes by.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Settings {
     /// Where the journal and the live sessions are.
     pub(crate) data: PathBuf,
@@ -42,6 +47,7 @@ pub(crate) struct Settings {
     claude: Option<OsString>,
     home: Option<PathBuf>,
     user: String,
+    telegram_token: Option<String>,
     environment: Vec<(OsString, OsString)>,
 }
 
@@ -102,6 +108,7 @@ impl Settings {
             claude: set("TOWPATH_CLAUDE"),
             home,
             user: user.map_or_else(|| "you".to_owned(), |it| it.to_string_lossy().into_owned()),
+            telegram_token: set(TELEGRAM_TOKEN).map(|it| it.to_string_lossy().into_owned()),
             environment: environment.into_iter().filter(inherited).collect(),
         })
     }
@@ -124,6 +131,11 @@ impl Settings {
             limits,
             alone: Alone::BRIEF,
         })
+    }
+
+    /// What the Telegram bot signs in with.
+    pub(crate) fn telegram_token(&self) -> Option<&str> {
+        self.telegram_token.as_deref()
     }
 
     /// The person at the terminal.

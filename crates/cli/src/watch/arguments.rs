@@ -12,7 +12,8 @@ use clap::{Args, ValueEnum};
 #[expect(clippy::struct_excessive_bools, reason = "they are switches, each on its own")]
 #[derive(Args)]
 #[command(after_help = "\
-Exit codes: 0 done; 1 something did not arrive and never will; 2 could not try.
+Exit codes: 0 done; 1 something did not arrive and never will; 2 could not try; 128 and the number of
+the signal that ended it before the stream was over.
 
 Targets: a directory; s3://BUCKET/PREFIX, gs://, az:// with the vendors' own environment variables;
 http:// or https:// for PUT and DELETE, with `TOWPATH_WATCH_TOKEN` as bearer token.

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod setup;
+mod stopping;
 
 use std::io::{self, Write as _};
 use std::path::PathBuf;
@@ -9,12 +10,13 @@ use std::path::PathBuf;
 use ::watch::{Ended, Loudness, Outcome, Remark, Report, Status, Stream, Watched, Way};
 use anstream::eprintln;
 use anstyle::{AnsiColor, Style};
-use tokio::signal::unix::{SignalKind, signal};
 
 use crate::complaint::complain;
 use crate::verdict::Verdict;
 
 pub(crate) use arguments::WatchOptions;
+pub(crate) use setup::{BRANCH, store_options, token_in};
+use stopping::Stopping;
 
 const GOOD: Style = AnsiColor::Green.on_default();
 const BAD: Style = AnsiColor::Red.on_default().bold();
@@ -43,8 +45,9 @@ pub(crate) fn run(options: &WatchOptions) -> Verdict {
         _ => Loudness::Normal,
     };
     match watch(options, loudness) {
-        Ok(report) if report.is_good() => Verdict::Done,
-        Ok(_) => Verdict::No,
+        Ok((report, _)) if !report.is_good() => Verdict::No,
+        Ok((_, Some(signal))) => Verdict::Stopped { signal },
+        Ok((_, None)) => Verdict::Done,
         Err(failure) => {
             let hint = match &failure {
                 Failure::Setup(unusable) => unusable.hint(),
@@ -56,7 +59,8 @@ pub(crate) fn run(options: &WatchOptions) -> Verdict {
     }
 }
 
-fn watch(options: &WatchOptions, loudness: Loudness) -> Result<Report, Failure> {
+/// What came of it, and the signal that ended it before the stream did.
+fn watch(options: &WatchOptions, loudness: Loudness) -> Result<(Report, Option<u8>), Failure> {
     let settings = setup::settings(options)?;
     // Whether the report can be written is found out before there is something to report.
     let report_file = options.report.as_ref().map(|path| {
@@ -70,7 +74,10 @@ fn watch(options: &WatchOptions, loudness: Loudness) -> Result<Report, Failure> 
     };
     let way = if options.copy { Way::Copy } else { Way::Best };
     let stream = own_ends(way).map_err(Failure::Ends)?;
-    let Outcome { ended, watched, report } = ::watch::run(stream, settings, tell, asked_to_stop)?;
+    let stopping = Stopping::default();
+    let asked = stopping.clone();
+    let Outcome { ended, watched, report } =
+        ::watch::run(stream, settings, tell, || asked.asked())?;
     if watched == Watched::Partly {
         eprintln!(
             "{BAD}watch{BAD:#}: a mistake in towpath ended the watching before the stream did"
@@ -89,7 +96,8 @@ fn watch(options: &WatchOptions, loudness: Loudness) -> Result<Report, Failure> 
         written.map_err(|error| Failure::Report(path.clone(), error))?;
     }
     match ended {
-        None | Some(Ended::Input | Ended::Reader) => Ok(report),
+        None => Ok((report, stopping.by())),
+        Some(Ended::Input | Ended::Reader) => Ok((report, None)),
         Some(Ended::Reading(error)) => Err(Failure::Read(error)),
         Some(Ended::Writing(error)) => Err(Failure::Write(error)),
     }
@@ -104,26 +112,6 @@ fn own_ends(way: Way) -> io::Result<Stream> {
     rustix::stdio::dup2_stdin(&nothing)?;
     rustix::stdio::dup2_stdout(&nothing)?;
     Ok(Stream { input, output, way })
-}
-
-/// Comes back when somebody wants us to stop. Whoever asks twice gets what the system does by
-/// default.
-async fn asked_to_stop() {
-    let signals = [SignalKind::interrupt(), SignalKind::terminate()].map(signal);
-    let [Ok(mut interrupt), Ok(mut terminate)] = signals else {
-        return std::future::pending().await;
-    };
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
-    }
-    tokio::spawn(async move {
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-        }
-        std::process::exit(130);
-    });
 }
 
 fn say(remark: &Remark) {

@@ -15,8 +15,11 @@ use super::arguments::{WatchOptions, When};
 /// The beginnings of variables that object stores are told their keys and places by.
 const STORES: [&str; 3] = ["AWS_", "GOOGLE_", "AZURE_"];
 
+/// The variable with the bearer token for web servers.
+const TOKEN: &str = "TOWPATH_WATCH_TOKEN";
+
 /// The branch where a working tree is asked for and none is named.
-const BRANCH: &str = "towpath/{session}";
+pub(crate) const BRANCH: &str = "towpath/{session}";
 
 /// Options that cannot be followed.
 #[derive(Debug, thiserror::Error)]
@@ -66,6 +69,7 @@ pub(super) fn settings(options: &WatchOptions) -> Result<Settings, Unusable> {
         selection: Selection::new(&options.include, &options.exclude)?,
         rejoin: options.rejoin,
         scan: options.scan,
+        since: None,
         targets,
         every: options.every.into(),
         patience: Patience {
@@ -89,7 +93,7 @@ pub(super) fn settings(options: &WatchOptions) -> Result<Settings, Unusable> {
 
 fn target(word: &str, project: &Path) -> Result<Target, Unusable> {
     match word.split_once("://") {
-        Some(("http" | "https", _)) => Ok(Target::Http(HttpTarget::new(word, token())?)),
+        Some(("http" | "https", _)) => Ok(Target::Http(HttpTarget::new(word, token_in(TOKEN))?)),
         Some(_) => Ok(Target::Store(StoreTarget::new(word, &store_options())?)),
         None => {
             let path = Path::new(word);
@@ -105,12 +109,14 @@ fn target(word: &str, project: &Path) -> Result<Target, Unusable> {
     }
 }
 
+/// The token that a variable holds.
 #[expect(clippy::disallowed_methods, reason = "the binary reads the environment")]
-fn token() -> Option<String> {
-    env::var("TOWPATH_WATCH_TOKEN").ok().filter(|token| !token.is_empty())
+pub(crate) fn token_in(variable: &str) -> Option<String> {
+    env::var(variable).ok().filter(|token| !token.is_empty())
 }
 
-fn store_options() -> Vec<(String, String)> {
+/// Keys and places of object stores, as the vendors' own programs find them.
+pub(crate) fn store_options() -> Vec<(String, String)> {
     env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .filter(|(name, _)| STORES.iter().any(|store| name.starts_with(store)))

@@ -9,6 +9,8 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process};
+
 /// Longer than anything takes, even on a machine with better things to do.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
@@ -204,6 +206,41 @@ impl Running {
                 return;
             }
         }
+    }
+
+    /// Sends it a signal.
+    pub(crate) fn signal(&self, signal: Signal) {
+        let pid = Pid::from_raw(self.child.id().cast_signed()).expect("a process");
+        kill_process(pid, signal).expect("it runs");
+    }
+
+    /// Writes lines, some megabytes a second, until nobody takes them any more.
+    pub(crate) fn pump(&mut self) {
+        let mut stdin = self.stdin.take().expect("an open stdin");
+        for n in 0.. {
+            let line = format!("{{\"n\":{n},\"filler\":\"{}\"}}\n", "x".repeat(8000));
+            self.written.extend_from_slice(line.as_bytes());
+            if stdin.write_all(line.as_bytes()).is_err() {
+                return;
+            }
+            std::thread::sleep(Duration::from_micros(500));
+        }
+    }
+
+    /// Waits for it to end while the stream goes on, and sees to it that the stream came out as it
+    /// went in, as far as it got.
+    #[track_caller]
+    pub(crate) fn end(mut self) -> Finished {
+        let status = self.child.wait().expect("an exit status");
+        let out = self.stdout.join().expect("the reader ends");
+        let (written, came) = (self.written.len(), out.len());
+        // Only of a stream that had to be cut may something be missing.
+        let whole = written == came || self.stdin.is_none();
+        assert!(whole && self.written.starts_with(&out), "{written} bytes in, {came} out");
+        self.heard.extend(self.remarks.iter());
+        let report = std::fs::read(&self.report).expect("a report");
+        let report = serde_json::from_slice(&report).unwrap_or_default();
+        Finished { code: status.code().expect("no signal"), remarks: self.heard, report }
     }
 
     /// Ends the stream, and sees to it that it came out as it went in.

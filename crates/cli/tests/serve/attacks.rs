@@ -3,6 +3,7 @@
 use std::os::unix::fs::symlink;
 use std::time::Duration;
 
+use futures_util::StreamExt as _;
 use reqwest::{Method, RequestBuilder, StatusCode};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -319,6 +320,45 @@ async fn roles_are_kept_and_a_revoked_token_opens_nothing() {
     let kept = std::fs::read_to_string(stage.path("data/keys.json")).expect("keys");
     for secret in [&watch, drive, &serving.token] {
         assert!(!kept.contains(secret) && !stage.log().contains(secret));
+    }
+}
+
+#[tokio::test]
+async fn what_is_open_ends_with_the_token_it_was_opened_by() {
+    let stage = Stage::new("api text \"hi\"").await;
+    let serving = stage.serve().await;
+    let session = serving.session(&stage).await;
+    // One is revoked by the server itself, the other by another process.
+    for (name, by_command) in [("here", false), ("elsewhere", true)] {
+        let (_, made) = serving.post("/tokens", json!({ "name": name, "role": "watch" })).await;
+        let token = made["token"].as_str().expect("a token");
+        let mut sockets = Vec::new();
+        for path in [format!("/sessions/{session}/follow"), "/follow".to_owned()] {
+            let mut follower = serving.follow_with(&path, token).await;
+            follower.socket.next().await.expect("a frame").expect("a frame");
+            sockets.push(follower.socket);
+        }
+        let events = format!("/api/v1/sessions/{session}/events");
+        let events = serving.request(Method::GET, &events).bearer_auth(token);
+        let events = events.send().await.expect("an answer");
+        let mut mine = serving.follow(&format!("/sessions/{session}/follow")).await;
+        mine.next().await;
+        if by_command {
+            let revoked = stage.command(&["tokens", "revoke", name]).output().expect("it runs");
+            assert_eq!(revoked.status.code(), Some(0));
+        } else {
+            let revoked = serving.ask(Method::DELETE, &format!("/tokens/{name}"), None).await;
+            assert_eq!(revoked.status(), 204);
+        }
+        let all_end = async {
+            for mut socket in sockets {
+                while let Some(Ok(_)) = socket.next().await {}
+            }
+            let _ = events.bytes().await;
+        };
+        timeout(Duration::from_secs(20), all_end).await.expect("they end");
+        serving.prompt(&session, "say hi").await;
+        mine.until(|page| page.says("hi")).await;
     }
 }
 

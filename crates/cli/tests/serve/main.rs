@@ -9,3 +9,4 @@ mod prompting;
 mod restarting;
 mod schema;
 mod stage;
+mod watching;

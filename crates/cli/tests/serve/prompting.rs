@@ -66,6 +66,58 @@ async fn one_approval_in_two_browsers_is_answered_once() {
 }
 
 #[tokio::test]
+async fn what_is_allowed_for_longer_is_listed_where_it_holds_and_taken_back() {
+    let tool = "api tool Bash {\"command\":\"touch made\"} always for \"make it\"";
+    let stage = Stage::new(&format!("{tool}\napi text \"made it\"")).await;
+    let serving = stage.serve().await;
+    let session = serving.session(&stage).await;
+    let elsewhere = serving.session(&stage).await;
+    let mut follower = serving.follow(&format!("/sessions/{session}/follow")).await;
+    serving.prompt(&session, "make it").await;
+    follower.until(|page| page.snapshots > 0 && !page.requests().is_empty()).await;
+    let id = follower.page.requests()[0]["id"].as_str().expect("an id").to_owned();
+    let until = 4_000_000_000_000_u64;
+    let remember = json!({ "pattern": "touch:*", "until": until, "reach": "directory" });
+    let answer = json!({ "decision": "allow", "remember": remember });
+    let path = format!("/sessions/{session}/requests/{id}");
+    let (status, answered) = serving.post(&path, answer).await;
+    assert_eq!((status, answered["outcome"].as_str()), (200, Some("allowed_and_remembered")));
+    let all = serving.get("/grants").await;
+    let grant = &all["grants"][0];
+    assert_eq!((&grant["tool"], &grant["pattern"]), (&json!("Bash"), &json!("touch:*")));
+    assert_eq!((&grant["until"], &grant["session"]), (&json!(until), &Value::Null));
+    assert_eq!(grant["by"], json!({ "name": "link", "via": "api" }));
+    for session in [&session, &elsewhere] {
+        assert_eq!(serving.get(&format!("/sessions/{session}/grants")).await, all);
+    }
+    let path = format!("/grants/{}", grant["id"].as_str().expect("an id"));
+    assert_eq!(serving.ask(Method::DELETE, &path, None).await.status(), 204);
+    assert_eq!(serving.ask(Method::DELETE, &path, None).await.status(), 404);
+    assert_eq!(serving.get("/grants").await["grants"], json!([]));
+    follower.until(|page| page.is_idle() && page.says("made it")).await;
+    serving.prompt(&session, "make it again").await;
+    follower.until(|page| !page.requests().is_empty()).await;
+    let nowhere = format!("/sessions/{}/grants", Uuid::new_v4());
+    assert_eq!(serving.ask(Method::GET, &nowhere, None).await.status(), 404);
+}
+
+#[tokio::test]
+async fn files_that_the_agent_cannot_put_back_are_not_called_put_back() {
+    let stage = Stage::new("api text \"hi\"").await;
+    let serving = stage.serve().await;
+    let session = serving.session(&stage).await;
+    serving.prompt(&session, "say hi").await;
+    let mut follower = serving.follow(&format!("/sessions/{session}/follow")).await;
+    follower.until(|page| page.snapshots > 0 && page.is_idle() && page.says("hi")).await;
+    for what in ["files", "both"] {
+        let back = json!({ "prompt": Uuid::new_v4(), "what": what });
+        let (status, problem) = serving.post(&format!("/sessions/{session}/rewind"), back).await;
+        assert_eq!((status, problem["type"].as_str()), (409, Some("about:towpath#agent-refused")));
+    }
+    assert!(!follower.page.html().contains("put back"));
+}
+
+#[tokio::test]
 async fn a_turn_says_what_it_changed_and_what_it_used() {
     let replies = "api tool Write {\"file_path\":\"$cwd/a.txt\",\"content\":\"one\\ntwo\\n\"}\napi text \"written\"";
     let stage = Stage::new(replies).await;
@@ -79,6 +131,9 @@ async fn a_turn_says_what_it_changed_and_what_it_used() {
     follower.until(|page| page.snapshots > 0 && page.is_idle() && page.says("written")).await;
     let files = serving.get(&format!("/sessions/{session}/turns/1/files")).await;
     assert_eq!(files["files"][0]["added"], 2, "{files}");
+    let touched = serving.get(&format!("/sessions/{session}/changed")).await;
+    assert_eq!(touched["files"][0]["path"], files["files"][0]["path"]);
+    assert_eq!(touched["files"][0]["turns"], json!([1]));
     let usage = serving.get("/usage?days=2").await;
     let row = &usage["days"][0];
     assert!(row["tokens"]["output"].as_u64() > Some(0) && row["turns"] == 1, "{usage}");

@@ -164,9 +164,13 @@ impl Serving {
     }
 
     pub(crate) async fn follow(&self, path: &str) -> Follower {
+        self.follow_with(path, &self.token).await
+    }
+
+    pub(crate) async fn follow_with(&self, path: &str, token: &str) -> Follower {
         let mut request =
             format!("ws://{}/api/v1{path}", self.address()).into_client_request().expect("a URL");
-        let bearer = format!("Bearer {}", self.token).parse().expect("a header");
+        let bearer = format!("Bearer {token}").parse().expect("a header");
         request.headers_mut().insert("authorization", bearer);
         let (socket, _) = tokio_tungstenite::connect_async(request).await.expect("a WebSocket");
         Follower { socket, page: Page::default() }

@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { assert, composer, DESK, idle, PHONE, say, steps, until } from "./stand.mjs";
+import { assert, clean, composer, DESK, idle, PHONE, say, steps, until } from "./stand.mjs";
 
 const card = (page) => page.locator("section.request");
 const says = (page, words) => page.waitForFunction((words) => document.querySelector(".log")?.textContent?.includes(words), words);
@@ -57,6 +57,21 @@ await steps({ steps: {
     await say(page, "make a file again");
     await until("it is made twice", async () => (await server.said(session)).filter((it) => it === "It is made.").length === 2);
     assert.equal(await card(page).count(), 0, "nobody is asked again");
+    await idle(page);
+    await page.getByRole("button", { name: "More about this session" }).click();
+    await page.getByRole("menuitem", { name: /Allowed without asking/ }).click();
+    const dialog = page.getByRole("dialog", { name: "Allowed without asking" });
+    const grant = dialog.locator("li[data-grant]");
+    await grant.waitFor();
+    assert.match(await grant.textContent(), /Bash.*made\.txt.*In this session.*until it is taken back.*Allowed by link \(browser\)/s);
+    await clean(page, "grants");
+    await grant.getByRole("button", { name: /Take back/ }).press("Enter");
+    await grant.waitFor({ state: "detached" });
+    assert.deepEqual((await server.ask("GET", `/sessions/${session}/grants`)).grants, []);
+    await page.keyboard.press("Escape");
+    await say(page, "make a file once more");
+    await card(page).waitFor();
+    await card(page).getByRole("button", { name: /Deny/ }).first().click();
   },
   "questions are answered by key": async (server, screen) => {
     const { page, session } = await asked(server, screen, "ask me");

@@ -72,6 +72,17 @@ await steps({ steps: {
     const head = await (await fetch(server.address)).headers.get("content-security-policy");
     assert.match(head, /script-src 'self'|default-src 'self'|default-src 'none'/);
     assert.doesNotMatch(head, /unsafe-inline|unsafe-eval/);
+    // Only the page's own policy makes markup of words, and nobody can make another.
+    const refused = await page.evaluate(() => ["<b>x</b>", ""].map((html, n) => {
+      try {
+        if (n) window.trustedTypes.createPolicy("other", {});
+        else document.createElement("div").innerHTML = html;
+      } catch (problem) {
+        return problem.name;
+      }
+      return "nothing";
+    }));
+    assert.deepEqual(refused, ["TypeError", "TypeError"]);
     const ran = await page.evaluate(() => {
       const script = document.createElement("script");
       script.text = "window.hurt = 61";

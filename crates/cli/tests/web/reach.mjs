@@ -1,26 +1,4 @@
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
-import { assert, composer, DESK, idle, PHONE, say, steps, until } from "./stand.mjs";
-
-const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-
-/** Serious faults that axe finds: on a desk in light, on a phone in dark. */
-async function faults(page) {
-  const colorScheme = page.viewportSize().width > 800 ? "light" : "dark";
-  await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
-  // The page's own policy forbids scripts that are not its own, so this one comes from outside it.
-  const session = await page.context().newCDPSession(page);
-  const { frameTree } = await session.send("Page.getFrameTree");
-  const { executionContextId } = await session.send("Page.createIsolatedWorld", { frameId: frameTree.frame.id });
-  const run = (expression) => session.send("Runtime.evaluate", { contextId: executionContextId, expression, awaitPromise: true, returnByValue: true });
-  await run(`${AXE}; undefined`);
-  const { result, exceptionDetails } = await run("axe.run(document, { resultTypes: ['violations'] }).then((it) => it.violations.filter((one) => ['serious', 'critical'].includes(one.impact)).map((one) => one.id + ': ' + one.nodes.slice(0, 4).map((node) => node.html.slice(0, 160) + ' ' + (node.any[0]?.message ?? '')).join(' | ')))");
-  assert.ok(!exceptionDetails, JSON.stringify(exceptionDetails));
-  await session.detach();
-  return result.value.map((it) => `${colorScheme} ${it}`);
-}
-
-const clean = async (page, where) => assert.deepEqual(await faults(page), [], where);
+import { assert, clean, composer, DESK, idle, PHONE, say, steps, until } from "./stand.mjs";
 
 await steps({ options: { demo: true }, steps: {
   "the first load is small": async (server, screen) => {
@@ -126,6 +104,42 @@ await steps({ options: { demo: true }, steps: {
     await page.context().setOffline(false);
     await page.waitForSelector(".composer");
     assert.ok(!(await page.evaluate(async () => (await (await caches.open("towpath-shell")).keys()).some((it) => it.url.includes("/api/")))), "nothing of a session is kept");
+  },
+  "a token is made, opens the page, and opens nothing when it is revoked": async (server, screen) => {
+    const page = await screen.page(DESK);
+    await page.getByRole("button", { name: "Settings" }).click();
+    await page.getByRole("button", { name: "Manage: Tokens" }).click();
+    const dialog = page.getByRole("dialog", { name: "Tokens" });
+    await dialog.locator("[data-token=link]").waitFor();
+    await dialog.getByLabel("Name").fill("phone");
+    await dialog.getByLabel("May").selectOption("watch");
+    await dialog.getByLabel("Name").press("Enter");
+    const link = await dialog.getByLabel("Link for a browser", { exact: true }).inputValue();
+    assert.match(link, /\/#token=.{20,}/);
+    await dialog.locator("[data-token=phone]").waitFor();
+    await clean(page, "tokens");
+    await dialog.getByLabel("Name").fill("phone");
+    await dialog.getByRole("button", { name: "Make it" }).click();
+    await until("a second one of that name is refused", async () => /there is a token of that name/.test((await dialog.locator(".complaint").textContent()) ?? ""));
+    await page.keyboard.press("Escape");
+    await page.getByRole("button", { name: "Settings" }).click();
+    await page.getByRole("button", { name: "Manage: Tokens" }).click();
+    await dialog.locator("[data-token=phone]").waitFor();
+    assert.doesNotMatch(await page.evaluate(() => document.body.innerHTML), new RegExp(link.split("token=")[1]), "it is shown once");
+    const context = await screen.browser.newContext(PHONE);
+    const other = await context.newPage();
+    await other.goto(link);
+    await other.waitForSelector(".log", { state: "attached" });
+    assert.equal(await composer(other).isVisible(), false, "who watches has nothing to write in");
+    await other.getByRole("button", { name: "Sessions" }).tap();
+    await other.getByRole("button", { name: "Settings" }).tap();
+    assert.equal(await other.getByRole("button", { name: "Manage: Tokens" }).count(), 0);
+    await dialog.getByRole("button", { name: "Revoke phone" }).click();
+    await page.getByRole("dialog", { name: "Revoke phone?" }).getByRole("button", { name: "Revoke" }).click();
+    await dialog.locator("[data-token=phone]").waitFor({ state: "detached" });
+    // Nobody has to touch it: its connections end, and it finds that it is signed out.
+    await other.waitForSelector(".door");
+    await context.close();
   },
   "usage": async (server, screen) => {
     const page = await screen.page(DESK);

@@ -1,5 +1,7 @@
 // The pages around the real CLI, which is asked what the player is asked elsewhere.
-import { agree, assert, DESK, idle, PHONE, say, shown, steps } from "./stand.mjs";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { agree, assert, DESK, idle, PHONE, say, shown, steps, until } from "./stand.mjs";
 
 const says = (page, words) => page.waitForFunction((words) => document.querySelector(".log")?.textContent?.includes(words), words, { timeout: 40_000 });
 const card = (page) => page.locator("section.request");
@@ -41,5 +43,23 @@ await steps({ options: { claude: process.env.CLAUDE }, steps: {
     await idle(page);
     assert.match(await page.locator(".item.call.ask .chosen").first().textContent(), /Upstream/);
     await agree(server, page, session);
+  },
+  "files and conversation are put back": async (server, screen) => {
+    const session = await server.session({ allowed_tools: ["Write", "Edit"] });
+    const page = await screen.page(DESK, session);
+    const log = () => readFileSync(join(server.project, "log.txt"), "utf8");
+    for (const words of ["write the log", "change the log"]) {
+      await say(page, words);
+      await until(words, async () => (await server.said(session)).length === (words.startsWith("write") ? 1 : 2), 40_000);
+      await idle(page);
+    }
+    assert.equal(log(), "one\n2\nthree\n");
+    await page.getByRole("button", { name: "Go back to before this prompt" }).nth(1).focus();
+    await page.keyboard.press("Enter");
+    const dialog = page.getByRole("dialog", { name: "Go back to before this prompt" });
+    await dialog.getByText("1 file would be put back").waitFor();
+    await dialog.getByRole("button", { name: "Go back" }).click();
+    await says(page, "put back the files and the conversation");
+    assert.equal(log(), "one\ntwo\nthree\n");
   },
 } });

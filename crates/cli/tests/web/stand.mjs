@@ -2,7 +2,8 @@
 // compare the screen with.
 import { spawn } from "node:child_process";
 import assert from "node:assert/strict";
-import { mkdirSync } from "node:fs";
+import { mkdirSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { join } from "node:path";
 import { randomUUID } from "node:crypto";
 import { createInterface } from "node:readline";
@@ -193,6 +194,27 @@ export async function agree(server, page, session) {
     assert.deepEqual(flat(await shown(page)), flat(await server.said(session)));
   });
 }
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+/** Serious faults that axe finds: on a desk in light, on a phone in dark. */
+async function faults(page) {
+  const colorScheme = page.viewportSize().width > 800 ? "light" : "dark";
+  await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
+  // The page's own policy forbids scripts that are not its own, so this one comes from outside it.
+  const session = await page.context().newCDPSession(page);
+  const { frameTree } = await session.send("Page.getFrameTree");
+  const { executionContextId } = await session.send("Page.createIsolatedWorld", { frameId: frameTree.frame.id });
+  const run = (expression) => session.send("Runtime.evaluate", { contextId: executionContextId, expression, awaitPromise: true, returnByValue: true });
+  await run(`${AXE}; undefined`);
+  const { result, exceptionDetails } = await run("axe.run(document, { resultTypes: ['violations'] }).then((it) => it.violations.filter((one) => ['serious', 'critical'].includes(one.impact)).map((one) => one.id + ': ' + one.nodes.slice(0, 4).map((node) => node.html.slice(0, 160) + ' ' + (node.any[0]?.message ?? '')).join(' | ')))");
+  assert.ok(!exceptionDetails, JSON.stringify(exceptionDetails));
+  await session.detach();
+  return result.value.map((it) => `${colorScheme} ${it}`);
+}
+
+/** Axe finds nothing serious. */
+export const clean = async (page, where) => assert.deepEqual(await faults(page), [], where);
 
 /** Runs steps one after the other and says which failed. */
 export async function steps(all) {

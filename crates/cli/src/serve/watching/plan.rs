@@ -1,0 +1,155 @@
+//! From a wish to settings: what of it can be done here and now.
+//!
+//! The gateway has looked at a wish when it was made. Since then the server may have got other roots,
+//! and somebody may have put links where directories were, so directories are looked at again.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use ::watch::{
+    CommandTarget, CommitPlace, CommitSettings, DirectoryTarget, Every, HookSettings, HttpTarget,
+    Patience, Selection, Settings, StoreTarget, Target,
+};
+use gateway::Roots;
+use wire::note::{CommitWish, Pace, WatchTarget, WatchWish};
+
+use crate::watch::{BRANCH, store_options, token_in};
+
+/// How long all that is left may take when somebody wishes for something else.
+const AT_END: Duration = Duration::from_mins(1);
+
+/// What can be done, and why the rest cannot.
+pub(super) struct Plan {
+    pub(super) settings: Settings,
+    pub(super) problems: Vec<String>,
+}
+
+impl Plan {
+    /// Nothing is done with any file.
+    pub(super) fn nothing() -> Self {
+        let settings = Settings {
+            project: None,
+            current_directory: PathBuf::from("/"),
+            selection: Selection::default(),
+            rejoin: false,
+            scan: false,
+            since: None,
+            targets: Vec::new(),
+            every: Every::Change,
+            patience: Patience { at_end: AT_END, ..Patience::default() },
+            commit: None,
+            hooks: HookSettings::default(),
+        };
+        Self { settings, problems: Vec::new() }
+    }
+}
+
+/// What can be done of a wish for a session that works in a directory. Blocks.
+pub(super) fn plan(
+    wish: &WatchWish,
+    directory: PathBuf,
+    roots: &Roots,
+    since: Option<SystemTime>,
+) -> Plan {
+    let Plan { settings, mut problems } = Plan::nothing();
+    let selection = match Selection::new(&wish.include, &wish.exclude) {
+        Ok(selection) => selection,
+        Err(error) => {
+            // Without knowing which files are meant, none is.
+            problems.push(error.to_string());
+            return Plan { settings, problems };
+        }
+    };
+    let mut targets = Vec::new();
+    for target in &wish.targets {
+        match usable(target, &directory, roots, settings.patience.limit) {
+            Ok(target) => targets.push(target),
+            Err(problem) => problems.push(problem),
+        }
+    }
+    let hooks = HookSettings {
+        pre: wish.hooks.pre.clone(),
+        post: wish.hooks.post.clone(),
+        stop: wish.hooks.stop.clone(),
+        gitbutler: wish.hooks.gitbutler.then(|| PathBuf::from("but")),
+        home: std::env::home_dir(),
+        ..HookSettings::default()
+    };
+    let settings = Settings {
+        project: Some(directory.clone()),
+        current_directory: directory,
+        selection,
+        scan: wish.scan,
+        since,
+        targets,
+        every: every(wish.every),
+        commit: wish.commit.as_ref().map(commit),
+        hooks,
+        ..settings
+    };
+    Plan { settings, problems }
+}
+
+fn usable(
+    target: &WatchTarget,
+    project: &Path,
+    roots: &Roots,
+    limit: Duration,
+) -> Result<Target, String> {
+    match target {
+        WatchTarget::Directory { path } => {
+            if roots.resolve_new(path).as_ref() != Some(path) {
+                return Err(format!("`{}` is no longer below a root", path.display()));
+            }
+            if path == project {
+                return Err("the project cannot be its own target".to_owned());
+            }
+            Ok(Target::Directory(DirectoryTarget::confined(path.clone())))
+        }
+        WatchTarget::Address { url, token_variable } => {
+            let token = match token_variable {
+                Some(name) => {
+                    let token = token_in(name);
+                    Some(token.ok_or_else(|| format!("the variable `{name}` is not set"))?)
+                }
+                None => None,
+            };
+            let target = if url.starts_with("http://") || url.starts_with("https://") {
+                HttpTarget::new(url, token).map(Target::Http)
+            } else {
+                StoreTarget::new(url, &store_options()).map(Target::Store)
+            };
+            target.map_err(|error| error.to_string())
+        }
+        WatchTarget::Command { line } => {
+            Ok(Target::Command(CommandTarget::new(line.clone(), limit)))
+        }
+    }
+}
+
+fn commit(wish: &CommitWish) -> CommitSettings {
+    let usual = CommitSettings::default();
+    let place = match (&wish.worktree, &wish.branch) {
+        (Some(below), branch) => CommitPlace::Worktree {
+            below: below.clone(),
+            branch: branch.clone().unwrap_or_else(|| BRANCH.to_owned()),
+        },
+        (None, Some(branch)) => CommitPlace::Branch(branch.clone()),
+        (None, None) => CommitPlace::Here,
+    };
+    CommitSettings {
+        every: every(wish.every),
+        message: wish.message.clone().unwrap_or(usual.message),
+        trailers: wish.trailers.clone().unwrap_or(usual.trailers),
+        author: wish.author.clone(),
+        place,
+        limit: usual.limit,
+    }
+}
+
+fn every(pace: Pace) -> Every {
+    match pace {
+        Pace::Change => Every::Change,
+        Pace::Turn => Every::Turn,
+    }
+}

@@ -1,0 +1,61 @@
+//! Chromium and node for tests, with the scripts of `tests/web` and the packages they stand on.
+//!
+//! Packages are installed under `target/` on first use. Without node, npm or Chromium a test says
+//! that it was skipped; where `CI` is `true` that is a failure.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+use tempfile::TempDir;
+use testbed::outside::{self, Extras};
+
+const PACKAGES: [&str; 4] =
+    ["playwright-core@1.56.1", "axe-core@4.11.0", "typescript@5.9.3", "@types/node@20"];
+const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
+
+/// The directory with the scripts and their packages, or nothing where the test is skipped.
+pub(crate) fn stand() -> Option<&'static Path> {
+    static STAND: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    outside::had(STAND.get_or_init(install).as_deref().map_err(Clone::clone))
+}
+
+/// Tells a command that runs a script all it has to know; what it leaves goes with the directory.
+pub(crate) fn prepare(command: &mut Command) -> TempDir {
+    let scratch = tempfile::tempdir().expect("a temporary directory");
+    for variable in ["ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"] {
+        command.env_remove(variable);
+    }
+    command.current_dir(scratch.path()).stdin(Stdio::null());
+    command.env("TOWPATH", env!("CARGO_BIN_EXE_towpath")).env("SCRATCH", scratch.path());
+    command.env("BROWSER", browser().expect("a browser")).env("PAGES", pages());
+    scratch
+}
+
+/// The pages as they lie there.
+pub(crate) fn pages() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web")
+}
+
+fn install() -> Result<PathBuf, String> {
+    browser().ok_or("no Chromium is installed")?;
+    // Several programs of tests may come here one after the other, and find it done.
+    let stand = Path::new(env!("CARGO_TARGET_TMPDIR")).join("web");
+    outside::npm(&stand, &PACKAGES, Extras::Wanted)?;
+    // A module finds its packages beside itself.
+    let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/web");
+    for script in std::fs::read_dir(scripts).map_err(|error| error.to_string())? {
+        let script = script.map_err(|error| error.to_string())?;
+        std::fs::copy(script.path(), stand.join(script.file_name()))
+            .map_err(|error| error.to_string())?;
+    }
+    Ok(stand)
+}
+
+fn browser() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    let places: Vec<_> = std::env::split_paths(&path).collect();
+    let mac = PathBuf::from("/Applications/Google Chrome.app/Contents/MacOS/Google Chrome");
+    let named = BROWSERS.iter().flat_map(|name| places.iter().map(move |place| place.join(name)));
+    named.chain([mac]).find(|program| program.is_file())
+}
