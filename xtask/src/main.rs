@@ -36,7 +36,7 @@ Usage:
   cargo xtask corpus {A|B|C} BYTES OUT   write an invented session: A token deltas, B tool traffic, C mixed
   cargo xtask bench [--mb N] [--rounds N] [--only JOB]
                                          measure; jobs: kind, read, allocations, inspect, startup,
-                                         stub
+                                         stub, journal, sessions, watch, followers
                                          (200 MB of each corpus and 5 rounds unless told)
 ";
 

@@ -21,6 +21,8 @@ mod cpu;
 #[cfg(feature = "bench")]
 mod fold;
 #[cfg(feature = "bench")]
+mod followers;
+#[cfg(feature = "bench")]
 mod framing;
 #[cfg(feature = "bench")]
 mod journal;
@@ -93,6 +95,7 @@ pub(crate) fn run(options: &[&str]) -> Result<(), Failure> {
             Job::Journal => journal::rows(&cache, settings.rounds)?,
             Job::Sessions => sessions::rows(&cache)?,
             Job::Watch => watch::watch(&cache, settings.rounds)?,
+            Job::Followers => followers::rows(&cache)?,
         };
         table.extend(rows);
     }

@@ -111,10 +111,15 @@ pub(super) fn peak_memory(program: &mut Command) -> io::Result<f64> {
 
 /// `VmHWM`, in kilobytes; nothing once the process is ending.
 pub(super) fn high_water_mark(child: &Child) -> io::Result<Option<u32>> {
-    let status = File::open(format!("/proc/{}/status", child.id()))?;
+    status_field(child.id(), "VmHWM:")
+}
+
+/// An amount of memory that the system tells of a process, in kilobytes; nothing once it is ending.
+pub(super) fn status_field(process: u32, name: &str) -> io::Result<Option<u32>> {
+    let status = File::open(format!("/proc/{process}/status"))?;
     for line in BufReader::new(status).lines() {
-        if let Some(mark) = line?.strip_prefix("VmHWM:") {
-            let kilobytes = mark.trim().strip_suffix(" kB").and_then(|mark| mark.parse().ok());
+        if let Some(amount) = line?.strip_prefix(name) {
+            let kilobytes = amount.trim().strip_suffix(" kB").and_then(|it| it.parse().ok());
             return Ok(kilobytes);
         }
     }

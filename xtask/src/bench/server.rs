@@ -10,6 +10,8 @@ use super::cpu;
 /// A running server on this machine.
 pub(super) struct Server {
     pub(super) address: SocketAddr,
+    /// The line in which it said where it listens.
+    pub(super) said: String,
     child: Child,
     /// Held open: a server that cannot say what it says on stdout may end.
     _stdout: BufReader<ChildStdout>,
@@ -20,7 +22,7 @@ impl Server {
     pub(super) fn start(command: &mut Command) -> io::Result<Self> {
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
         match child.stdout.take().map(BufReader::new).map(listening) {
-            Some(Ok((address, stdout))) => Ok(Self { address, child, _stdout: stdout }),
+            Some(Ok((address, said, stdout))) => Ok(Self { address, said, child, _stdout: stdout }),
             other => {
                 child.kill()?;
                 child.wait()?;
@@ -32,6 +34,11 @@ impl Server {
     /// The CPU time it took so far, user and system.
     pub(super) fn cpu(&self) -> io::Result<Duration> {
         cpu::of_process(self.child.id())
+    }
+
+    /// Its process.
+    pub(super) fn id(&self) -> u32 {
+        self.child.id()
     }
 }
 
@@ -45,11 +52,11 @@ impl Drop for Server {
 
 fn listening(
     mut stdout: BufReader<ChildStdout>,
-) -> io::Result<(SocketAddr, BufReader<ChildStdout>)> {
+) -> io::Result<(SocketAddr, String, BufReader<ChildStdout>)> {
     let mut line = String::new();
     while stdout.read_line(&mut line)? > 0 {
         if let Some(address) = address(&line) {
-            return Ok((address, stdout));
+            return Ok((address, line, stdout));
         }
         line.clear();
     }

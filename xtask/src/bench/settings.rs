@@ -27,10 +27,12 @@ pub(super) enum Job {
     Sessions,
     /// `towpath watch` between two pipes.
     Watch,
+    /// Following sessions over a WebSocket.
+    Followers,
 }
 
 impl Job {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 11] = [
         Self::Kind,
         Self::Read,
         Self::Allocations,
@@ -41,6 +43,7 @@ impl Job {
         Self::Journal,
         Self::Sessions,
         Self::Watch,
+        Self::Followers,
     ];
 
     pub(super) const fn name(self) -> &'static str {
@@ -55,6 +58,7 @@ impl Job {
             Self::Journal => "journal",
             Self::Sessions => "sessions",
             Self::Watch => "watch",
+            Self::Followers => "followers",
         }
     }
 }
