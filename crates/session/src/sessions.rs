@@ -139,7 +139,7 @@ impl Sessions {
         let work = tokio::spawn(owner.run());
         tokio::spawn(async move {
             let ended = work.await;
-            this.map().remove(&id);
+            this.forget(id);
             match ended {
                 Ok(Ok(left)) => {
                     if let Some(left) = left {
@@ -216,6 +216,14 @@ impl Sessions {
         self.map().get(&id).filter(|session| !session.mailbox.is_closed()).cloned()
     }
 
+    /// An owner is gone. Somebody may have found another meanwhile, who stays.
+    fn forget(&self, id: SessionId) {
+        let mut open = self.map();
+        if open.get(&id).is_some_and(|session| session.mailbox.is_closed()) {
+            open.remove(&id);
+        }
+    }
+
     fn map(&self) -> std::sync::MutexGuard<'_, HashMap<SessionId, Session>> {
         self.inner.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -225,5 +233,53 @@ fn with_cause(error: &dyn std::error::Error) -> String {
     match error.source() {
         Some(source) => format!("{error}: {source}"),
         None => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use journal::Journal;
+    use wire::note::{Actor, Setting};
+
+    use super::{Creation, Sessions};
+    use crate::handle::Error;
+    use crate::home::{AgentProgram, Alone, Home};
+    use crate::machine::Limits;
+    use crate::options::Options;
+    use crate::owner::Mail;
+
+    #[tokio::test]
+    async fn a_session_that_falls_over_ends_alone_and_can_be_taken_up_again() {
+        let place = tempfile::tempdir().unwrap();
+        let home = Home {
+            data: place.path().to_owned(),
+            runtime: place.path().to_owned(),
+            towpath: "nowhere".into(),
+            agent: AgentProgram { program: "nothing".into(), arguments: Vec::new() },
+            environment: Vec::new(),
+            limits: Limits::default(),
+            alone: Alone::BRIEF,
+        };
+        let journal = Journal::open(&place.path().join("journal.db")).unwrap().journal;
+        let sessions = Sessions::new(home, journal);
+        let options = Options { directory: place.path().to_owned(), ..Options::default() };
+        let creation = Creation { options, ..Creation::default() };
+        let one = sessions.create(creation.clone()).await.unwrap();
+        let other = sessions.create(creation).await.unwrap();
+        let ann = || Actor { name: "ann".to_owned(), via: "terminal".to_owned() };
+        let setting = || Setting::Model(Some("opus".to_owned()));
+        for _ in 0..20 {
+            let falling = sessions.open(one.id()).await.unwrap();
+            falling.set(setting(), ann()).await.unwrap();
+            falling.mailbox.send(Mail::FallOver).await.unwrap();
+            falling.closed().await;
+            assert!(matches!(falling.set(setting(), ann()).await, Err(Error::Closed)));
+            other.set(setting(), ann()).await.unwrap();
+            let again = sessions.open(one.id()).await.unwrap();
+            // Whoever looked after the one that fell must leave this one alone.
+            tokio::task::yield_now().await;
+            assert_eq!(sessions.open_sessions().len(), 2);
+            again.set(setting(), ann()).await.unwrap();
+        }
     }
 }

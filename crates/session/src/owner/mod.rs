@@ -46,6 +46,9 @@ pub(crate) enum Mail {
     Leave(oneshot::Sender<()>),
     /// End the agent by force and let go: the session is about to be deleted.
     Abandon(oneshot::Sender<()>),
+    /// Fall over, as a fault of ours would have it.
+    #[cfg(test)]
+    FallOver,
 }
 
 /// Why a command came to nothing.
@@ -120,6 +123,8 @@ impl Owner {
                         self.leave().await;
                         return Ok(Some(left));
                     }
+                    #[cfg(test)]
+                    Some(Mail::FallOver) => panic!("somebody asked for it"),
                     Some(Mail::Abandon(left)) => {
                         self.end_by_force().await;
                         return Ok(Some(left));
@@ -345,6 +350,8 @@ impl Owner {
                         let _ = reply.send(self.machine.abilities().map(str::to_owned));
                     }
                     Mail::Leave(left) | Mail::Abandon(left) => drop(left),
+                    #[cfg(test)]
+                    Mail::FallOver => panic!("somebody asked for it"),
                 },
             }
         }
