@@ -35,8 +35,8 @@ Usage:
                                          clippy, test, doc, book
   cargo xtask corpus {A|B|C} BYTES OUT   write an invented session: A token deltas, B tool traffic, C mixed
   cargo xtask bench [--mb N] [--rounds N] [--only JOB]
-                                         measure; jobs: kind, read, allocations, inspect, startup,
-                                         stub, journal, sessions, watch, followers
+                                         measure; jobs: kind, read, allocations, fold, inspect,
+                                         startup, stub, journal, sessions, watch, followers
                                          (200 MB of each corpus and 5 rounds unless told)
 ";
 

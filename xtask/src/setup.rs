@@ -3,6 +3,8 @@
 //! On Debian and as root, what is missing is installed, and said. What cannot be had is skipped out
 //! loud by whoever wanted it, with the reason given here; where `CI` is `true`, nothing may be.
 
+#[cfg(feature = "bench")]
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// A program that a chore needs, and the Debian packages it comes with.
@@ -66,6 +68,22 @@ pub(crate) fn tests() -> Result<(), String> {
 pub(crate) fn npm() -> Result<(), String> {
     let there = TESTS.iter().any(|need| need.program == "npm" && need.is_there());
     if there { Ok(()) } else { Err("`npm` is not installed".to_owned()) }
+}
+
+/// Installs a package of npm into a folder, for the benchmark to be measured against.
+#[cfg(feature = "bench")]
+pub(crate) fn install_with_npm(folder: &Path, package: &str) -> Result<(), String> {
+    npm()?;
+    let failed = |cause: &str| format!("npm could not install `{package}`: {cause}");
+    eprintln!("xtask: bench: npm install {package}, into {}", folder.display());
+    std::fs::create_dir_all(folder).map_err(|error| failed(&error.to_string()))?;
+    let status = Command::new("npm")
+        .args(["install", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix"])
+        .args([folder.as_os_str(), package.as_ref()])
+        .stdout(Stdio::null())
+        .status()
+        .map_err(|error| failed(&error.to_string()))?;
+    if status.success() { Ok(()) } else { Err(failed(&status.to_string())) }
 }
 
 /// Looks for `jq`, which the benchmark of `inspect` is measured against.

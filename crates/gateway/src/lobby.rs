@@ -11,14 +11,12 @@ use journal::{Journal, SessionId};
 use tokio::sync::watch;
 use tokio::time::sleep;
 use tracing::warn;
+use view::phrase;
 
 use crate::api::ShownSession;
 
 /// How often somebody looks.
 const EVERY: Duration = Duration::from_millis(300);
-
-/// How many characters of a first prompt make a title.
-const TITLE: usize = 80;
 
 /// All sessions.
 pub(crate) type List = Arc<Vec<ShownSession>>;
@@ -105,33 +103,12 @@ impl Lobby {
         }
         let prompts = self.journal.prompts(id).await?;
         let first = prompts.into_iter().min_by_key(|it| it.created);
-        let Some(words) = first.and_then(|it| title(&it.text)) else { return Ok(None) };
+        let Some(words) = first.and_then(|it| phrase::title(&it.text)) else { return Ok(None) };
         self.words().insert(id, words.clone());
         Ok(Some(words))
     }
 
     fn words(&self) -> std::sync::MutexGuard<'_, HashMap<SessionId, String>> {
         self.first_words.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The first line of a prompt, as far as it fits.
-fn title(text: &str) -> Option<String> {
-    let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
-    Some(match line.char_indices().nth(TITLE) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line.to_owned(),
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::title;
-
-    #[test]
-    fn a_title_is_the_first_line_that_says_something() {
-        assert_eq!(title("\n  fix it \nplease").as_deref(), Some("fix it"));
-        assert_eq!(title(" \n"), None);
-        assert_eq!(title(&"é".repeat(200)).unwrap().chars().count(), 81);
     }
 }

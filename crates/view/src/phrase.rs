@@ -55,6 +55,15 @@ pub fn tokens(tokens: Tokens) -> String {
     format!("{} tokens in, {} out", count(read), count(tokens.output))
 }
 
+/// A name for what begins with these words: the first line that says something, up to 80 characters.
+pub fn title(words: &str) -> Option<String> {
+    let line = words.lines().map(str::trim).find(|line| !line.is_empty())?;
+    Some(match line.char_indices().nth(80) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line.to_owned(),
+    })
+}
+
 /// What a turn took, and what became of it since, part by part.
 pub(crate) fn account(turn: &Turn, end: &TurnEnd) -> Vec<String> {
     let mut parts = Vec::new();
@@ -122,7 +131,7 @@ pub fn moment(milliseconds: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{count, dollars, duration, moment, size};
+    use super::{count, dollars, duration, moment, size, title};
 
     #[test]
     fn numbers_are_short() {
@@ -135,6 +144,13 @@ mod tests {
         assert_eq!(counts, ["0", "999", "1.0k", "9.9k", "10k", "12k", "999k", "1.2M"]);
         assert_eq!([999, 1000, 3_400_000].map(size), ["999 B", "1 KB", "3.4 MB"]);
         assert_eq!([0.0, 0.0034, 0.12, 12.0].map(dollars), ["$0.00", "$0.0034", "$0.12", "$12.00"]);
+    }
+
+    #[test]
+    fn a_title_is_the_first_line_that_says_something() {
+        assert_eq!(title("\n  fix it \nplease").as_deref(), Some("fix it"));
+        assert_eq!(title(" \n"), None);
+        assert_eq!(title(&"é".repeat(200)).unwrap().chars().count(), 81);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use wire::note::Wants;
 
+use crate::call::{Call, CallState};
 use crate::item::ItemId;
 use crate::subject::Verb;
 
@@ -44,4 +45,23 @@ pub struct Request {
     /// When it will be refused for want of an answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<u64>,
+}
+
+impl Request {
+    /// The call it is about, as far as the request tells.
+    pub fn call(&self) -> Call {
+        Call {
+            tool: self.tool.clone(),
+            verb: self.verb,
+            target: self.target.clone(),
+            input: self.input.clone(),
+            state: CallState::Waiting,
+            began: None,
+            ended: None,
+            progress: None,
+            outcome: None,
+            permission: None,
+            agent: None,
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use serde_json::json;
 
@@ -26,7 +26,7 @@ impl Aimock {
         let aimock = Self { folder: folder.join(VERSION) };
         // npm links the program when all else is done.
         if !aimock.program().exists() {
-            aimock.install()?;
+            setup::install_with_npm(&aimock.folder, &format!("@copilotkit/aimock@{VERSION}"))?;
         }
         Ok(aimock)
     }
@@ -46,20 +46,5 @@ impl Aimock {
 
     fn program(&self) -> PathBuf {
         self.folder.join("node_modules/.bin/llmock")
-    }
-
-    fn install(&self) -> Result<(), String> {
-        setup::npm()?;
-        let package = format!("@copilotkit/aimock@{VERSION}");
-        let failed = |cause: &str| format!("npm could not install `{package}`: {cause}");
-        eprintln!("xtask: bench: npm install {package}, into {}", self.folder.display());
-        fs::create_dir_all(&self.folder).map_err(|error| failed(&error.to_string()))?;
-        let status = Command::new("npm")
-            .args(["install", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix"])
-            .args([self.folder.as_os_str(), package.as_ref()])
-            .stdout(Stdio::null())
-            .status()
-            .map_err(|error| failed(&error.to_string()))?;
-        if status.success() { Ok(()) } else { Err(failed(&status.to_string())) }
     }
 }

@@ -7,7 +7,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use session::machine::Answer;
 use view::ansi::Style;
 use view::terminal::Line;
-use view::{Call, CallState, Question, Request, Subject, phrase};
+use view::{Question, Request, Subject, phrase};
 use wire::note::Wants;
 use wire::say::PermissionMode;
 
@@ -59,11 +59,11 @@ pub(super) enum Reply {
 
 impl Asking {
     pub(super) fn new(request: Request, directory: &Path) -> Self {
-        let questions = match call_of(&request).subject() {
+        let questions = match request.call().subject() {
             Subject::Questions(questions) if request.wants == Wants::Answers => questions,
             _ => Vec::new(),
         };
-        let hidden = match call_of(&request).subject() {
+        let hidden = match request.call().subject() {
             Subject::Shell { command, .. } => {
                 command.trim().chars().count().saturating_sub(request.target.chars().count())
             }
@@ -311,23 +311,6 @@ fn allow(remember: Option<session::machine::Remember>, mode: Option<PermissionMo
 
 fn deny(message: &str) -> Answer {
     Answer::Deny { message: message.to_owned(), interrupt: false }
-}
-
-/// The call a request is about, as far as the request tells.
-pub(super) fn call_of(request: &Request) -> Call {
-    Call {
-        tool: request.tool.clone(),
-        verb: request.verb,
-        target: request.target.clone(),
-        input: request.input.clone(),
-        state: CallState::Waiting,
-        began: None,
-        ended: None,
-        progress: None,
-        outcome: None,
-        permission: None,
-        agent: None,
-    }
 }
 
 #[cfg(test)]

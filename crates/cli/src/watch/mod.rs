@@ -15,7 +15,7 @@ use crate::complaint::complain;
 use crate::verdict::Verdict;
 
 pub(crate) use arguments::WatchOptions;
-pub(crate) use setup::{BRANCH, store_options, token_in};
+pub(crate) use setup::{commit_place, store_options, token_in};
 use stopping::Stopping;
 
 const GOOD: Style = AnsiColor::Green.on_default();

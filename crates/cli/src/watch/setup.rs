@@ -19,7 +19,7 @@ const STORES: [&str; 3] = ["AWS_", "GOOGLE_", "AZURE_"];
 const TOKEN: &str = "TOWPATH_WATCH_TOKEN";
 
 /// The branch where a working tree is asked for and none is named.
-pub(crate) const BRANCH: &str = "towpath/{session}";
+const BRANCH: &str = "towpath/{session}";
 
 /// Options that cannot be followed.
 #[derive(Debug, thiserror::Error)]
@@ -132,14 +132,7 @@ fn commit(options: &WatchOptions, every: When, limit: Duration) -> CommitSetting
     } else {
         options.trailer.clone()
     };
-    let place = match (&options.worktree, &options.branch) {
-        (Some(below), branch) => CommitPlace::Worktree {
-            below: below.clone(),
-            branch: branch.clone().unwrap_or_else(|| BRANCH.to_owned()),
-        },
-        (None, Some(branch)) => CommitPlace::Branch(branch.clone()),
-        (None, None) => CommitPlace::Here,
-    };
+    let place = commit_place(options.worktree.as_deref(), options.branch.as_deref());
     CommitSettings {
         every: every.into(),
         message: options.message.clone().unwrap_or(defaults.message),
@@ -156,5 +149,17 @@ impl From<When> for Every {
             When::Change => Self::Change,
             When::Turn => Self::Turn,
         }
+    }
+}
+
+/// Where commits go, by what was said of it.
+pub(crate) fn commit_place(worktree: Option<&Path>, branch: Option<&str>) -> CommitPlace {
+    match (worktree, branch) {
+        (Some(below), branch) => CommitPlace::Worktree {
+            below: below.to_owned(),
+            branch: branch.unwrap_or(BRANCH).to_owned(),
+        },
+        (None, Some(branch)) => CommitPlace::Branch(branch.to_owned()),
+        (None, None) => CommitPlace::Here,
     }
 }

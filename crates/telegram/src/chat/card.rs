@@ -5,7 +5,7 @@
 
 use view::diff::{Diff, DiffLine};
 use view::telegram::{LIMIT, Mark, Text};
-use view::{Body, Call, CallState, Request, Subject, phrase};
+use view::{Body, Request, Subject, phrase};
 use wire::note::Wants;
 
 use super::nonce::Nonce;
@@ -101,7 +101,7 @@ impl Chat {
         text.push_marked(Mark::Bold, "◫ Shall it go on with this plan?");
         // The plan itself is told before, where the conversation has it.
         if request.item.as_ref().is_none_or(|id| self.item(id).is_none())
-            && let Subject::Plan(plan) = call(request).subject()
+            && let Subject::Plan(plan) = request.call().subject()
         {
             text.push("\n\n");
             text.push(&words::shortened_to(&plan, CHARACTERS));
@@ -142,33 +142,16 @@ pub(super) fn title(request: &Request, base: Option<&str>) -> String {
         Wants::PlanApproval => "Plan".to_owned(),
         Wants::Answers => format!("Question: {}", request.target),
         Wants::Permission => {
-            let card = view::Card::of(&call(request), base);
+            let card = view::Card::of(&request.call(), base);
             format!("{} {}", card.verb, card.target)
         }
     };
     words::shortened_to(title.trim(), TITLE)
 }
 
-/// The request as the call it would become.
-pub(super) fn call(request: &Request) -> Call {
-    Call {
-        tool: request.tool.clone(),
-        verb: request.verb,
-        target: request.target.clone(),
-        input: request.input.clone(),
-        state: CallState::Waiting,
-        began: None,
-        ended: None,
-        progress: None,
-        outcome: None,
-        permission: None,
-        agent: None,
-    }
-}
-
 /// What the tool would be given.
 fn given(request: &Request, text: &mut Text) {
-    let call = call(request);
+    let call = request.call();
     match call.subject() {
         Subject::Shell { command, .. } => block(text, Some("bash"), command.trim()),
         Subject::Edit { path, .. } => {

@@ -3,7 +3,7 @@
 use view::telegram::{Mark, Text};
 use view::{Question, Request, Subject};
 
-use super::card::{self, Shown, button};
+use super::card::{Shown, button};
 use super::nonce::Nonce;
 use super::words;
 use crate::call::Buttons;
@@ -17,7 +17,7 @@ const LABEL: usize = 48;
 
 /// The questions of a request; none where they cannot be read.
 pub(super) fn questions(request: &Request) -> Vec<Question> {
-    match card::call(request).subject() {
+    match request.call().subject() {
         Subject::Questions(questions) => questions,
         _ => Vec::new(),
     }

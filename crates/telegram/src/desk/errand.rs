@@ -7,7 +7,7 @@ use session::machine::Answer;
 use session::{Creation, OpenError, Options, Roots, Session, Sessions};
 use tracing::warn;
 use uuid::Uuid;
-use view::Conversation;
+use view::{Conversation, phrase};
 use wire::note::{Actor, QueueFate};
 
 use super::clock::Clock;
@@ -23,9 +23,6 @@ const ABOUT: &str = "The person you work for reads and writes in Telegram, often
     answers short. To send them a file, such as a picture, a document or an archive, put it or a \
     copy of it into the directory `.towpath/outbox` below your working directory before your turn \
     ends; it is sent to them then. Pictures may have up to 10 MB, other files up to 50 MB.";
-
-/// How many characters of a first prompt make a name.
-const TITLE: usize = 80;
 
 /// What errands are done with.
 #[derive(Clone, Debug)]
@@ -290,13 +287,9 @@ impl Means {
     }
 }
 
-/// A name for a session, from its first words.
+/// A name for a session, from the first words that are the sender's own.
 pub(super) fn title(words: &str) -> Option<String> {
-    let line = words.lines().map(str::trim).find(|it| !it.is_empty() && !it.starts_with('>'))?;
-    Some(match line.char_indices().nth(TITLE) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line.to_owned(),
-    })
+    words.lines().filter(|line| !line.starts_with('>')).find_map(phrase::title)
 }
 
 #[cfg(test)]
@@ -307,6 +300,5 @@ mod tests {
     fn a_session_is_called_by_its_first_own_words() {
         assert_eq!(title("> what you said\n\n do it \nnow").as_deref(), Some("do it"));
         assert_eq!(title("\n"), None);
-        assert_eq!(title(&"é".repeat(100)).unwrap().chars().count(), 81);
     }
 }

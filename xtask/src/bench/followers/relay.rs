@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use crate::bench::server::Server;
 use crate::setup;
@@ -22,7 +22,7 @@ impl Relay {
     pub(super) fn installed_in(folder: &Path) -> Result<Self, String> {
         let relay = Self { folder: folder.join(VERSION) };
         if !relay.folder.join("node_modules/ws/package.json").exists() {
-            relay.install()?;
+            setup::install_with_npm(&relay.folder, &format!("ws@{VERSION}"))?;
         }
         fs::write(relay.script(), SCRIPT).map_err(|error| error.to_string())?;
         Ok(relay)
@@ -35,20 +35,5 @@ impl Relay {
 
     fn script(&self) -> PathBuf {
         self.folder.join("relay.mjs")
-    }
-
-    fn install(&self) -> Result<(), String> {
-        setup::npm()?;
-        let package = format!("ws@{VERSION}");
-        let failed = |cause: &str| format!("npm could not install `{package}`: {cause}");
-        eprintln!("xtask: bench: npm install {package}, into {}", self.folder.display());
-        fs::create_dir_all(&self.folder).map_err(|error| failed(&error.to_string()))?;
-        let status = Command::new("npm")
-            .args(["install", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix"])
-            .args([self.folder.as_os_str(), package.as_ref()])
-            .stdout(Stdio::null())
-            .status()
-            .map_err(|error| failed(&error.to_string()))?;
-        if status.success() { Ok(()) } else { Err(failed(&status.to_string())) }
     }
 }

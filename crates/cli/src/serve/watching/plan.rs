@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use ::watch::{
-    CommandTarget, CommitPlace, CommitSettings, DirectoryTarget, Every, HookSettings, HttpTarget,
-    Patience, Selection, Settings, StoreTarget, Target,
+    CommandTarget, CommitSettings, DirectoryTarget, Every, HookSettings, HttpTarget, Patience,
+    Selection, Settings, StoreTarget, Target,
 };
 use gateway::Roots;
 use wire::note::{CommitWish, Pace, WatchTarget, WatchWish};
 
-use crate::watch::{BRANCH, store_options, token_in};
+use crate::watch::{commit_place, store_options, token_in};
 
 /// How long all that is left may take when somebody wishes for something else.
 const AT_END: Duration = Duration::from_mins(1);
@@ -129,14 +129,7 @@ fn usable(
 
 fn commit(wish: &CommitWish) -> CommitSettings {
     let usual = CommitSettings::default();
-    let place = match (&wish.worktree, &wish.branch) {
-        (Some(below), branch) => CommitPlace::Worktree {
-            below: below.clone(),
-            branch: branch.clone().unwrap_or_else(|| BRANCH.to_owned()),
-        },
-        (None, Some(branch)) => CommitPlace::Branch(branch.clone()),
-        (None, None) => CommitPlace::Here,
-    };
+    let place = commit_place(wish.worktree.as_deref(), wish.branch.as_deref());
     CommitSettings {
         every: every(wish.every),
         message: wish.message.clone().unwrap_or(usual.message),
