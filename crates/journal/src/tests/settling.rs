@@ -242,9 +242,10 @@ async fn two_who_settle_at_once_lose_nothing() {
 }
 
 #[tokio::test]
-async fn what_the_cli_printed_takes_two_fifths_of_its_room_at_most_once_it_is_settled() {
+async fn what_the_cli_printed_takes_a_third_of_its_room_once_it_is_settled() {
     let place = Place::new();
     let journal = place.open();
+    let empty = journal.check().await.unwrap().bytes;
     let mut stream = 0;
     for (number, capture) in (1..).zip(captures()) {
         journal.create(new_session(number)).await.unwrap();
@@ -254,7 +255,7 @@ async fn what_the_cli_printed_takes_two_fifths_of_its_room_at_most_once_it_is_se
     }
     journal.tidy().await.unwrap();
     let stored = journal.check().await.unwrap().bytes;
-    // Many short sessions are the worst case for pages, and a page or two more or less depends on
-    // which writes met in one transaction; long streams are measured by `cargo xtask bench`.
-    assert!(stored * 100 <= stream * 40, "{stored} of {stream}");
+    // The captures are short: what an empty file takes is a fifth of all, and none of their doing.
+    let stored = stored - empty;
+    assert!(stored * 3 <= stream, "{stored} of {stream}");
 }
