@@ -11,7 +11,7 @@ const TOUCH: &str = "api tool Bash {\"command\":\"touch one\",\"description\":\"
                      api tool Bash {\"command\":\"touch two\",\"description\":\"d\"}\napi text \"Second done.\"";
 
 /// It takes well under a second; a machine that does ten other things is given more.
-const SOON: Duration = Duration::from_secs(5);
+const SOON: Duration = Duration::from_secs(10);
 
 struct Browser<'a> {
     http: Client,

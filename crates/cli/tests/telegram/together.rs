@@ -14,7 +14,7 @@ const TOUCH: &str = "api tool Bash {\"command\":\"touch one\",\"description\":\"
                      api tool Bash {\"command\":\"touch two\",\"description\":\"d\"}\napi text \"Second done.\"";
 
 /// It takes well under a second; a machine that does ten other things is given more.
-const SOON: Duration = Duration::from_secs(5);
+const SOON: Duration = Duration::from_secs(10);
 
 #[tokio::test]
 async fn what_is_answered_in_chromium_is_settled_in_the_chat_and_the_other_way_round() {
