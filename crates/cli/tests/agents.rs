@@ -11,14 +11,14 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use testbed::outside::{self, Extras};
+use test_support::packages::{self, OptionalPackages};
 
 const PYTHON: &str = "claude-agent-sdk==0.2.182";
 const NODE: [&str; 2] = ["@anthropic-ai/claude-agent-sdk@0.3.325", "zod@4"];
 
 #[test]
 fn the_python_agent_sdk_drives_the_player() {
-    if let Some(python) = outside::had(python()) {
+    if let Some(python) = packages::or_skip(python()) {
         drive(python, &scripts().join("drive.py"));
     }
 }
@@ -26,7 +26,7 @@ fn the_python_agent_sdk_drives_the_player() {
 #[test]
 fn the_typescript_agent_sdk_drives_the_player() {
     // A module finds its packages beside itself.
-    if let Some(script) = outside::had(node()) {
+    if let Some(script) = packages::or_skip(node()) {
         drive("node", &script);
     }
 }
@@ -55,13 +55,13 @@ fn drive(program: impl AsRef<OsStr>, script: &Path) {
 
 /// A Python with the SDK.
 fn python() -> Result<PathBuf, String> {
-    Ok(outside::python(&place("python"), &[PYTHON])?.join("python"))
+    Ok(packages::python(&place("python"), &[PYTHON])?.join("python"))
 }
 
 /// The script, in a directory with the SDK.
 fn node() -> Result<PathBuf, String> {
     let place = place("node");
-    outside::npm(&place, &NODE, Extras::LeftOut)?;
+    packages::npm(&place, &NODE, OptionalPackages::Omit)?;
     let script = place.join("drive.mjs");
     std::fs::copy(scripts().join("drive.mjs"), &script).map_err(|error| error.to_string())?;
     Ok(script)

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
-use testbed::outside::{self, Extras};
+use test_support::packages::{self, OptionalPackages};
 
 const CCUSAGE: &str = "ccusage@20.0.24";
 
@@ -21,8 +21,8 @@ type Tokens = [u64; 4];
 #[test]
 fn the_tokens_of_every_captured_session_file_are_those_that_ccusage_counts() {
     let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ccusage");
-    let installed = outside::npm(&place, &[CCUSAGE], Extras::Wanted);
-    if outside::had(installed).is_none() {
+    let installed = packages::npm(&place, &[CCUSAGE], OptionalPackages::Install);
+    if packages::or_skip(installed).is_none() {
         return;
     }
     let home = tempfile::tempdir().expect("a directory");

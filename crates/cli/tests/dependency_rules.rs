@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 
 use cargo_metadata::{DependencyKind, MetadataCommand};
 
-/// What each crate of the workspace may depend on. Tests of any may add `testbed`.
+/// What each crate of the workspace may depend on. Tests of any may add `testbed` and `test-support`.
 const RULES: &[(&str, &[&str])] = &[
     ("wire", &[]),
     ("testbed", &[]),
+    ("test-support", &[]),
     ("journal", &["wire"]),
     ("view", &["wire"]),
     ("watch", &["wire"]),
@@ -44,7 +45,7 @@ fn no_crate_depends_on_what_it_may_not_know() {
         for dependency in &package.dependencies {
             let Some(other) = directory_of(&dependency.name) else { continue };
             if dependency.kind == DependencyKind::Development {
-                allowed.insert("testbed");
+                allowed.extend(["testbed", "test-support"]);
             }
             assert!(allowed.contains(other.as_str()), "`{name}` may not depend on `{other}`");
         }

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use pipeline::Project;
-use testbed::outside;
+use test_support::packages;
 
 const PACKAGE: &str = "moto[server]==5.2.5";
 
@@ -78,7 +78,7 @@ impl Store {
 
 #[test]
 fn files_go_to_a_bucket_whole_in_parts_and_away_again() {
-    let Some(store) = outside::had(Store::start()) else { return };
+    let Some(store) = packages::or_skip(Store::start()) else { return };
     assert_eq!(store.ask("PUT", "/bucket").0, 200);
     let project = Project::new();
     project.write("a b/ü.txt", "small");
@@ -123,5 +123,5 @@ fn files_go_to_a_bucket_whole_in_parts_and_away_again() {
 /// A Python with the server.
 fn python() -> Result<PathBuf, String> {
     let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("moto");
-    Ok(outside::python(&place, &[PACKAGE])?.join("python"))
+    Ok(packages::python(&place, &[PACKAGE])?.join("python"))
 }

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use browser::{pages, prepare, stand};
-use testbed::outside::had;
+use test_support::packages::or_skip;
 use testbed::verify::{fetch, fetched};
 
 /// The release of the real CLI that is tried.
@@ -69,7 +69,7 @@ async fn the_real_cli_is_followed_answered_and_survives_a_crash() {
     let Some(stand) = stand() else { return };
     let claude = claude().await;
     let claude = claude.map_err(|why| format!("Claude Code {VERSION} cannot be had: {why}"));
-    let Some(claude) = had(claude) else { return };
+    let Some(claude) = or_skip(claude) else { return };
     let alone = "ip link set lo up && exec \"$0\" \"$@\"";
     let possible = Command::new("unshare").args(["-n", "true"]).output();
     let mut command = if possible.is_ok_and(|it| it.status.success()) {

@@ -3,15 +3,12 @@
 //! A [`scenario`] is a conversation in a file: what is written to the agent, what the model answers,
 //! what must come back (`docs/scenarios.md` is its grammar). The [`api`] plays the model's part over
 //! HTTP, [`play`] the agent's, and [`verify`] runs scenarios against any agent and says where it
-//! differs. The [`botapi`] plays Telegram to a bot, and [`outside`] brings in what others wrote, for
-//! tests.
+//! differs.
 //!
 //! This crate shares no type with the product: a field that both misspelt would pass on both sides.
 //! Everything here speaks JSON as `serde_json` values.
 
 pub mod api;
-pub mod botapi;
-pub mod outside;
 pub mod play;
 pub mod scenario;
 pub mod verify;

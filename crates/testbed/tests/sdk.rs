@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use towpath_testbed::api::{Options, Script, Server};
-use towpath_testbed::outside::{self, Extras};
+use test_support::packages::{self, OptionalPackages};
 use towpath_testbed::scenario::{Block, Fault, Reply, Trouble};
 
 const PYTHON: &str = "anthropic==2.8.0";
@@ -18,7 +18,7 @@ const NODE: &str = "@anthropic-ai/sdk@1.8.0";
 
 #[test]
 fn the_python_sdk_is_content() {
-    if let Some(python) = outside::had(python()) {
+    if let Some(python) = packages::or_skip(python()) {
         drive(python, &scripts().join("drive.py"));
     }
 }
@@ -26,7 +26,7 @@ fn the_python_sdk_is_content() {
 #[test]
 fn the_typescript_sdk_is_content() {
     // A module finds its packages beside itself.
-    if let Some(script) = outside::had(node()) {
+    if let Some(script) = packages::or_skip(node()) {
         drive("node", &script);
     }
 }
@@ -104,13 +104,13 @@ fn script() -> Script {
 
 /// A Python with the SDK.
 fn python() -> Result<PathBuf, String> {
-    Ok(outside::python(&place("python"), &[PYTHON])?.join("python"))
+    Ok(packages::python(&place("python"), &[PYTHON])?.join("python"))
 }
 
 /// The script, in a directory with the SDK.
 fn node() -> Result<PathBuf, String> {
     let place = place("node");
-    outside::npm(&place, &[NODE], Extras::LeftOut)?;
+    packages::npm(&place, &[NODE], OptionalPackages::Omit)?;
     let script = place.join("drive.mjs");
     std::fs::copy(scripts().join("drive.mjs"), &script).map_err(|error| error.to_string())?;
     Ok(script)

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 use tempfile::TempDir;
-use testbed::outside::{self, Extras};
+use test_support::packages::{self, OptionalPackages};
 
 const PACKAGES: [&str; 4] =
     ["playwright-core@1.56.1", "axe-core@4.11.0", "typescript@5.9.3", "@types/node@20"];
@@ -17,7 +17,7 @@ const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "c
 /// The directory with the scripts and their packages, or nothing where the test is skipped.
 pub(crate) fn stand() -> Option<&'static Path> {
     static STAND: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    outside::had(STAND.get_or_init(install).as_deref().map_err(Clone::clone))
+    packages::or_skip(STAND.get_or_init(install).as_deref().map_err(Clone::clone))
 }
 
 /// Tells a command that runs a script all it has to know; what it leaves goes with the directory.
@@ -41,7 +41,7 @@ fn install() -> Result<PathBuf, String> {
     browser().ok_or("no Chromium is installed")?;
     // Several programs of tests may come here one after the other, and find it done.
     let stand = Path::new(env!("CARGO_TARGET_TMPDIR")).join("web");
-    outside::npm(&stand, &PACKAGES, Extras::Wanted)?;
+    packages::npm(&stand, &PACKAGES, OptionalPackages::Install)?;
     // A module finds its packages beside itself.
     let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/web");
     for script in std::fs::read_dir(scripts).map_err(|error| error.to_string())? {

@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-use testbed::outside;
+use test_support::packages;
 
 use crate::stage::Stage;
 
@@ -17,7 +17,7 @@ const LEFT_OUT: &str = "/(events|follow|sign-out)$";
 
 #[tokio::test]
 async fn every_answer_is_one_the_document_has() {
-    let Some(program) = outside::had(schemathesis()) else { return };
+    let Some(program) = packages::or_skip(schemathesis()) else { return };
     let stage = Stage::new("api text \"hi\"").await;
     let serving = stage.serve().await;
     let session = serving.session(&stage).await;
@@ -70,5 +70,5 @@ async fn every_answer_is_one_the_document_has() {
 /// The program, installed if need be.
 fn schemathesis() -> Result<PathBuf, String> {
     let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("schemathesis");
-    Ok(outside::python(&place, &[SCHEMATHESIS])?.join("schemathesis"))
+    Ok(packages::python(&place, &[SCHEMATHESIS])?.join("schemathesis"))
 }

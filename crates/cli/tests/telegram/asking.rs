@@ -1,6 +1,6 @@
 //! Permissions, questions and plans, by taps and replies.
 
-use testbed::botapi::Said;
+use test_support::bot_api::Said;
 
 use crate::stage::{ANN, BOB, PATIENCE, Stage};
 

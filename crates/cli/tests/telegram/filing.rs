@@ -1,6 +1,6 @@
 //! Files, both ways.
 
-use testbed::botapi::{MediaKind, Said};
+use test_support::bot_api::{MediaKind, Said};
 
 use crate::stage::{ANN, Stage};
 
@@ -67,12 +67,12 @@ async fn what_the_agent_puts_into_its_outbox_is_sent_once_and_links_are_not() {
     stage.telegram.user_says(chat, ANN, "send me the report");
     stage.tap(chat, ANN, "Allow").await;
     let answer = stage.says(chat, "Sent.").await;
-    let photo = |it: &testbed::botapi::Seen| {
+    let photo = |it: &test_support::bot_api::Seen| {
         it.media.as_ref().is_some_and(|it| it.kind == MediaKind::Photo)
     };
     let photo = stage.bot_message(chat, "a photo", photo).await;
     let named =
-        |it: &testbed::botapi::Seen| it.media.as_ref().is_some_and(|it| it.name == "report.txt");
+        |it: &test_support::bot_api::Seen| it.media.as_ref().is_some_and(|it| it.name == "report.txt");
     let report = stage.bot_message(chat, "a document", named).await;
     assert_eq!(report.media.as_ref().map(|it| it.bytes.to_vec()), Some(b"report".to_vec()));
     assert!(photo.message_id > answer.message_id && report.message_id > answer.message_id);
@@ -101,7 +101,7 @@ async fn the_changes_of_a_turn_are_a_tap_away() {
     assert!(answer.text.contains("new.txt"), "{}", answer.text);
     stage.tap(chat, ANN, "changes").await;
     let diff =
-        |it: &testbed::botapi::Seen| it.media.as_ref().is_some_and(|it| it.name.contains(".diff"));
+        |it: &test_support::bot_api::Seen| it.media.as_ref().is_some_and(|it| it.name.contains(".diff"));
     let diff = stage.bot_message(chat, "a diff", diff).await.media.expect("a file");
     let text = String::from_utf8_lossy(&diff.bytes).into_owned();
     assert!(text.contains("new.txt") && text.contains("+two"), "{text}");

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use session::shim::Ownership;
-use testbed::botapi::Said;
+use test_support::bot_api::Said;
 
 use crate::stage::{ANN, Bridge, PATIENCE, Stage};
 
@@ -55,7 +55,7 @@ async fn a_session_that_another_towpath_drives_is_said_to_be() {
     assert!(said.text.contains("/new"), "{}", said.text);
     drop(held);
     stage.telegram.user_says(chat, ANN, "three");
-    let twice = |seen: &[testbed::botapi::Seen]| {
+    let twice = |seen: &[test_support::bot_api::Seen]| {
         seen.iter().filter(|it| it.text.contains("Hello.")).count() == 2
     };
     let seen = stage.telegram.wait_until(chat, twice, PATIENCE).await;

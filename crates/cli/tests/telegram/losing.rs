@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use testbed::botapi::{Fault, Network, Span};
+use test_support::bot_api::{Fault, Network, Span};
 use tokio::time::timeout;
 
 use crate::stage::{ANN, BOB, PATIENCE, SPEED, Stage};
@@ -28,8 +28,8 @@ async fn killed_in_mid_answer_the_next_life_delivers_it_once_and_runs_nothing_tw
     assert_eq!(stage.times_said(chat, "alpha"), 1, "{:?}", stage.said(chat));
     assert_eq!((stage.times_asked("tell"), stage.times_asked("and then?")), (1, 1));
     let stop =
-        |it: &testbed::botapi::Seen| it.markup.iter().flatten().any(|it| it.contains("Stop"));
-    let tidy = |seen: &[testbed::botapi::Seen]| !seen.iter().any(|it| !it.deleted && stop(it));
+        |it: &test_support::bot_api::Seen| it.markup.iter().flatten().any(|it| it.contains("Stop"));
+    let tidy = |seen: &[test_support::bot_api::Seen]| !seen.iter().any(|it| !it.deleted && stop(it));
     let seen = stage.telegram.wait_until(chat, tidy, PATIENCE).await;
     seen.unwrap_or_else(|not| panic!("progress is left: {not}"));
     stage.check();
@@ -128,14 +128,14 @@ async fn an_answer_whose_delivery_nobody_confirmed_comes_again_rather_than_never
     let chat = stage.telegram.chat_private(ANN);
     stage.telegram.fail("sendMessage", Fault::LoseAnswer, Span::Calls(1));
     stage.telegram.user_says(chat, ANN, "say it");
-    let twice = |seen: &[testbed::botapi::Seen]| {
+    let twice = |seen: &[test_support::bot_api::Seen]| {
         seen.iter().filter(|it| it.text.contains("Heard?")).count() == 2
     };
     let seen = stage.telegram.wait_until(chat, twice, PATIENCE).await;
     seen.unwrap_or_else(|not| panic!("{not}\n{}", stage.log()));
     stage.telegram.fail("sendMessage", Fault::Html(502), Span::Calls(2));
     stage.telegram.user_says(chat, ANN, "say it again");
-    let thrice = |seen: &[testbed::botapi::Seen]| {
+    let thrice = |seen: &[test_support::bot_api::Seen]| {
         seen.iter().filter(|it| it.text.contains("Heard?")).count() == 3
     };
     let seen = stage.telegram.wait_until(chat, thrice, PATIENCE).await;
@@ -234,7 +234,7 @@ async fn a_topic_that_is_deleted_ends_nothing_else() {
     let forum = stage.telegram.chat_forum(&[ANN]);
     let topic = stage.telegram.user_opens_topic(forum, ANN, "work");
     let chat = stage.telegram.chat_private(ANN);
-    stage.telegram.user_says(forum, ANN, testbed::botapi::Said::from("slow").in_topic(topic));
+    stage.telegram.user_says(forum, ANN, test_support::bot_api::Said::from("slow").in_topic(topic));
     stage.button(forum, "Stop").await;
     stage.telegram.user_deletes_topic(forum, topic);
     stage.model.open("gate");

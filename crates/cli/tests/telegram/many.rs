@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use testbed::botapi::{ChatId, UserId};
+use test_support::bot_api::{ChatId, UserId};
 
 use crate::stage::{PATIENCE, Stage};
 
@@ -44,7 +44,7 @@ async fn two_hundred_chats_stream_at_once_and_each_gets_its_answer_in_order() {
     stage.model.open("gate");
     let began = Instant::now();
     for (n, chat) in chats.iter().enumerate() {
-        let whole = |seen: &[testbed::botapi::Seen]| {
+        let whole = |seen: &[test_support::bot_api::Seen]| {
             seen.iter().any(|it| {
                 it.text.starts_with(&format!("First {n}:"))
                     && it.text.contains("end.")
@@ -59,7 +59,7 @@ async fn two_hundred_chats_stream_at_once_and_each_gets_its_answer_in_order() {
         stage.telegram.user_says(*chat, UserId(chat.0), format!("more-{n}!"));
     }
     for (n, chat) in chats.iter().enumerate() {
-        let both = |seen: &[testbed::botapi::Seen]| {
+        let both = |seen: &[test_support::bot_api::Seen]| {
             seen.iter().any(|it| it.text.starts_with(&format!("Second {n}.")))
         };
         let seen = stage.telegram.wait_until(*chat, both, patience).await;

@@ -66,7 +66,7 @@ async fn what_is_answered_in_the_browser_is_settled_in_the_chat_and_the_other_wa
     let path = format!("/sessions/{session}/requests/{request}");
     let answered = Instant::now();
     assert!(browser.post(&path, json!({ "decision": "allow" })).await < 300);
-    let settled = |seen: &[testbed::botapi::Seen]| {
+    let settled = |seen: &[test_support::bot_api::Seen]| {
         seen.iter().any(|it| it.message_id == card && it.markup.is_empty())
     };
     let seen = stage.telegram.wait_until(chat, settled, PATIENCE).await;
@@ -166,7 +166,7 @@ async fn a_deleted_session_is_said_and_the_next_message_begins_another() {
     assert!(deleted.expect("an answer").status().is_success());
     stage.says(chat, "deleted").await;
     stage.telegram.user_says(chat, ANN, "two");
-    let again = |seen: &[testbed::botapi::Seen]| {
+    let again = |seen: &[test_support::bot_api::Seen]| {
         seen.iter().filter(|it| it.text.contains("Hello.")).count() == 2
     };
     let seen = stage.telegram.wait_until(chat, again, PATIENCE).await;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use reqwest::Client;
 use serde_json::{Value, json};
-use testbed::outside::{self, Extras};
+use test_support::packages::{self, OptionalPackages};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -60,7 +60,7 @@ impl Person {
 #[tokio::test]
 async fn a_telegram_that_somebody_else_wrote_is_spoken_to() {
     let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("telegram-test-api");
-    if outside::had(outside::npm(&place, &[PACKAGE], Extras::Wanted)).is_none() {
+    if packages::or_skip(packages::npm(&place, &[PACKAGE], OptionalPackages::Install)).is_none() {
         return;
     }
     // A module finds its packages beside itself.

@@ -1,6 +1,6 @@
 //! Prompts and answers: in private chats, groups and topics.
 
-use testbed::botapi::Said;
+use test_support::bot_api::Said;
 
 use crate::stage::{ANN, BOB, EVE, Stage};
 
@@ -15,7 +15,7 @@ async fn a_prompt_is_answered_once_by_a_message_that_rings() {
     assert!(!answer.silent && answer.html.contains("<b>answer</b>"), "{answer:?}");
     assert_eq!(stage.telegram.notifications(chat), [answer.message_id]);
     stage.telegram.user_says(chat, ANN, "and again?");
-    let twice = |seen: &[testbed::botapi::Seen]| {
+    let twice = |seen: &[test_support::bot_api::Seen]| {
         seen.iter().filter(|it| it.text.contains("The answer is 42.")).count() == 2
     };
     let seen = stage.telegram.wait_until(chat, twice, crate::stage::PATIENCE).await;
@@ -55,7 +55,7 @@ async fn a_long_answer_comes_in_pieces_in_order_and_rings_once() {
     let _bridge = stage.bridge().await;
     let chat = stage.telegram.chat_private(ANN);
     stage.telegram.user_says(chat, ANN, "tell me");
-    let whole = |seen: &[testbed::botapi::Seen]| {
+    let whole = |seen: &[test_support::bot_api::Seen]| {
         let parts = seen.iter().filter(|it| it.from_bot && !it.deleted && it.text.contains("fox"));
         let text: String = parts.map(|it| it.text.as_str()).collect::<Vec<_>>().join(" ");
         text.matches("fox").count() == 400

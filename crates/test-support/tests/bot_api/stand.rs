@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use reqwest::Client;
 use serde_json::{Value, json};
-use towpath_testbed::botapi::{BotApi, BotApiOptions, ChatId, MessageId, Rates, UserId};
+use towpath_test_support::bot_api::{BotApi, BotApiOptions, ChatId, MessageId, Rates, UserId};
 
 pub(crate) const ANN: UserId = UserId(7);
 pub(crate) const BOB: UserId = UserId(8);

@@ -1,7 +1,7 @@
 //! Topics of groups and of private chats.
 
 use serde_json::{Value, json};
-use towpath_testbed::botapi::{BotApiOptions, ChatId, Said, ThreadId};
+use towpath_test_support::bot_api::{BotApiOptions, ChatId, Said, ThreadId};
 
 use crate::stand::{ANN, Stand};
 

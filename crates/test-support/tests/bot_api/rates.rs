@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use towpath_testbed::botapi::{BotApiOptions, Excess, Rates, UserId};
+use towpath_test_support::bot_api::{BotApiOptions, Excess, Rates, UserId};
 
 use crate::stand::{ANN, Stand};
 

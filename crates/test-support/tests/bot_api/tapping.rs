@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use towpath_testbed::botapi::{BotApiOptions, MessageId};
+use towpath_test_support::bot_api::{BotApiOptions, MessageId};
 
 use crate::stand::{ANN, BOB, SOON, Stand, keyboard};
 

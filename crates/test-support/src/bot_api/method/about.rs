@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::botapi::chat::Kind;
-use crate::botapi::params::Params;
-use crate::botapi::refusal::Refusal;
-use crate::botapi::world::World;
+use crate::bot_api::chat::Kind;
+use crate::bot_api::params::Params;
+use crate::bot_api::refusal::Refusal;
+use crate::bot_api::world::World;
 
 const ACTIONS: [&str; 11] = [
     "typing",

@@ -3,19 +3,19 @@
 use bytes::Bytes;
 use serde_json::Value;
 
-use crate::botapi::image;
-use crate::botapi::limiter::Load;
-use crate::botapi::markup::Markup;
-use crate::botapi::message::{Content, Media, MediaKind, Message, Sender};
-use crate::botapi::params::{Params, Upload};
-use crate::botapi::refusal::Refusal;
-use crate::botapi::rich::Rich;
-use crate::botapi::world::World;
+use crate::bot_api::image;
+use crate::bot_api::limiter::Load;
+use crate::bot_api::markup::Markup;
+use crate::bot_api::message::{Content, Media, MediaKind, Message, Sender};
+use crate::bot_api::params::{Params, Upload};
+use crate::bot_api::refusal::Refusal;
+use crate::bot_api::rich::Rich;
+use crate::bot_api::world::World;
 
 const LONGEST_CAPTION: usize = 1_024;
 const LARGEST_PHOTO: usize = 10 << 20;
 /// The largest file a bot can upload.
-pub(in crate::botapi) const LARGEST_UPLOAD: usize = 50 << 20;
+pub(in crate::bot_api) const LARGEST_UPLOAD: usize = 50 << 20;
 
 impl World {
     pub(super) fn send_photo(&mut self, params: &Params) -> Result<Value, Refusal> {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use towpath_testbed::botapi::{Fault, Network, Outcome, Span};
+use towpath_test_support::bot_api::{Fault, Network, Outcome, Span};
 
 use crate::stand::{ANN, SOON, Stand};
 

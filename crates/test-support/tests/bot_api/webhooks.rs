@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use tokio::time::timeout;
-use towpath_testbed::botapi::BotApiOptions;
+use towpath_test_support::bot_api::BotApiOptions;
 
 use crate::stand::{ANN, SOON, Stand};
 

@@ -18,7 +18,7 @@ const HELD: &str = "installed";
 ///
 /// Where it was not to be had, and `CI` is `true`.
 #[track_caller]
-pub fn had<T>(found: Result<T, String>) -> Option<T> {
+pub fn or_skip<T>(found: Result<T, String>) -> Option<T> {
     let Err(why) = found else { return found.ok() };
     assert!(std::env::var("CI").as_deref() != Ok("true"), "could not run: {why}");
     println!("skipped: {why}");
@@ -27,20 +27,20 @@ pub fn had<T>(found: Result<T, String>) -> Option<T> {
 
 /// What packages of npm bring along where the platform has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Extras {
+pub enum OptionalPackages {
     /// It is wanted: the program itself, compiled.
-    Wanted,
+    Install,
     /// It is large, and not needed.
-    LeftOut,
+    Omit,
 }
 
 /// Has a directory hold these packages of npm. The error says why it cannot.
-pub fn npm(place: &Path, packages: &[&str], extras: Extras) -> Result<(), String> {
+pub fn npm(place: &Path, packages: &[&str], extras: OptionalPackages) -> Result<(), String> {
     available("node")?;
     available("npm")?;
     once(place, packages, || {
         let quietly = ["--no-audit", "--no-fund", "--ignore-scripts"];
-        let extras = (extras == Extras::LeftOut).then_some("--omit=optional");
+        let extras = (extras == OptionalPackages::Omit).then_some("--omit=optional");
         let mut npm = Command::new("npm");
         npm.args(["install", "--prefix"]).arg(place).args(quietly).args(extras).args(packages);
         run(&mut npm)

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use towpath_testbed::botapi::{BotApiOptions, Rates};
+use towpath_test_support::bot_api::{BotApiOptions, Rates};
 
 use crate::stand::{ANN, SAME, Stand, keyboard};
 

@@ -1,11 +1,11 @@
 //! `sendMessageDraft`: a text that is still being written.
 
-use crate::botapi::chat::Sketch;
-use crate::botapi::limiter::Load;
-use crate::botapi::params::Params;
-use crate::botapi::refusal::Refusal;
-use crate::botapi::rich::Rich;
-use crate::botapi::world::World;
+use crate::bot_api::chat::Sketch;
+use crate::bot_api::limiter::Load;
+use crate::bot_api::params::Params;
+use crate::bot_api::refusal::Refusal;
+use crate::bot_api::rich::Rich;
+use crate::bot_api::world::World;
 
 use super::send::LONGEST_TEXT;
 

@@ -1,8 +1,8 @@
 //! `setMessageReaction`
 
-use crate::botapi::params::Params;
-use crate::botapi::refusal::Refusal;
-use crate::botapi::world::World;
+use crate::bot_api::params::Params;
+use crate::bot_api::refusal::Refusal;
+use crate::bot_api::world::World;
 
 /// The emoji that may be a reaction.
 const ALLOWED: [&str; 73] = [

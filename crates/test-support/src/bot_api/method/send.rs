@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
-use crate::botapi::limiter::Load;
-use crate::botapi::markup::Markup;
-use crate::botapi::message::{Content, Message, Sender};
-use crate::botapi::params::Params;
-use crate::botapi::refusal::Refusal;
-use crate::botapi::rich::Rich;
-use crate::botapi::world::World;
+use crate::bot_api::limiter::Load;
+use crate::bot_api::markup::Markup;
+use crate::bot_api::message::{Content, Message, Sender};
+use crate::bot_api::params::Params;
+use crate::bot_api::refusal::Refusal;
+use crate::bot_api::rich::Rich;
+use crate::bot_api::world::World;
 
 /// The longest text, after its tags became entities.
 pub(super) const LONGEST_TEXT: usize = 4_096;

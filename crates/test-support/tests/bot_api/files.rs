@@ -1,7 +1,7 @@
 //! Files, up and down.
 
 use serde_json::{Value, json};
-use towpath_testbed::botapi::{MediaKind, MessageId, Said};
+use towpath_test_support::bot_api::{MediaKind, MessageId, Said};
 
 use crate::stand::{ANN, SAME, Stand, png};
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use towpath_testbed::botapi::Said;
+use towpath_test_support::bot_api::Said;
 
 use crate::stand::{ANN, SOON, Stand};
 

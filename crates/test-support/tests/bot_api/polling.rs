@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use tokio::time::timeout;
-use towpath_testbed::botapi::BotApiOptions;
+use towpath_test_support::bot_api::BotApiOptions;
 
 use crate::stand::{ANN, SOON, Stand};
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use towpath_testbed::botapi::{BotApiOptions, ChatId, Excess};
+use towpath_test_support::bot_api::{BotApiOptions, ChatId, Excess};
 
 use crate::stand::{ANN, Stand};
 

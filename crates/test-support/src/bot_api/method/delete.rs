@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use crate::botapi::ids::MessageId;
-use crate::botapi::params::Params;
-use crate::botapi::refusal::Refusal;
-use crate::botapi::world::World;
+use crate::bot_api::ids::MessageId;
+use crate::bot_api::params::Params;
+use crate::bot_api::refusal::Refusal;
+use crate::bot_api::world::World;
 
 /// After this long a message stays.
 const FINAL: Duration = Duration::from_hours(48);

@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
-use crate::botapi::chat::{Chat, Topic};
-use crate::botapi::ids::{ChatId, ThreadId};
-use crate::botapi::limiter::Load;
-use crate::botapi::message::{Content, Message, Sender};
-use crate::botapi::params::Params;
-use crate::botapi::refusal::Refusal;
-use crate::botapi::world::World;
+use crate::bot_api::chat::{Chat, Topic};
+use crate::bot_api::ids::{ChatId, ThreadId};
+use crate::bot_api::limiter::Load;
+use crate::bot_api::message::{Content, Message, Sender};
+use crate::bot_api::params::Params;
+use crate::bot_api::refusal::Refusal;
+use crate::bot_api::world::World;
 
 const COLOUR: u32 = 7_322_096;
 
@@ -22,7 +22,7 @@ impl World {
     }
 
     /// A topic is named by the note that opens it.
-    pub(in crate::botapi) fn open_topic(
+    pub(in crate::bot_api) fn open_topic(
         &mut self,
         chat: ChatId,
         from: Sender,

@@ -2,14 +2,14 @@
 
 use serde_json::Value;
 
-use crate::botapi::ids::{ChatId, MessageId};
-use crate::botapi::limiter::Load;
-use crate::botapi::markup::Markup;
-use crate::botapi::message::{Content, Sender};
-use crate::botapi::params::Params;
-use crate::botapi::refusal::Refusal;
-use crate::botapi::rich::Rich;
-use crate::botapi::world::World;
+use crate::bot_api::ids::{ChatId, MessageId};
+use crate::bot_api::limiter::Load;
+use crate::bot_api::markup::Markup;
+use crate::bot_api::message::{Content, Sender};
+use crate::bot_api::params::Params;
+use crate::bot_api::refusal::Refusal;
+use crate::bot_api::rich::Rich;
+use crate::bot_api::world::World;
 
 use super::media::caption;
 use super::send::text;
@@ -77,7 +77,7 @@ impl World {
     }
 
     /// What a person does to a message of theirs.
-    pub(in crate::botapi) fn user_edit(&mut self, chat: ChatId, id: MessageId, rich: Rich) {
+    pub(in crate::bot_api) fn user_edit(&mut self, chat: ChatId, id: MessageId, rich: Rich) {
         let now = self.now();
         let message = self.chats.get_mut(&chat).and_then(|it| it.message_mut(id));
         let Some(message) = message else { return };
