@@ -108,8 +108,9 @@ impl SessionChange {
 #[cfg(test)]
 mod tests {
     use super::{Batch, SessionChange};
-    use crate::entry::{NewEntry, Origin};
+    use crate::entry::NewEntry;
     use crate::session::{SpoolMark, Status};
+    use wire::Origin;
 
     #[test]
     fn only_deltas_and_the_spool_mark_may_be_lost_with_the_machine() {

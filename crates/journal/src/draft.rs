@@ -15,8 +15,9 @@ use wire::event::{Assistant, Block, Body, Message, Stream};
 use wire::note::Note;
 use wire::{Event, Reading};
 
-use crate::entry::{Entry, Origin};
+use crate::entry::Entry;
 use crate::id::Seq;
+use wire::Origin;
 
 /// After so many entries without another piece, a draft is taken to be abandoned: a sub-agent that
 /// was killed says nothing more, and must not hold up the settling for ever.

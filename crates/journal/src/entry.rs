@@ -1,17 +1,9 @@
 //! One line of a session's record.
 
 use bytes::Bytes;
+use wire::{Origin, RecordedLine};
 
 use crate::id::Seq;
-
-/// Who wrote a line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Origin {
-    /// The agent, on its stdout.
-    Agent,
-    /// Towpath: a note between the agent's lines.
-    Towpath,
-}
 
 /// A line of the record.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,19 +30,25 @@ pub struct NewEntry {
     pub transient: bool,
 }
 
-impl Origin {
-    pub(crate) fn code(self) -> u8 {
-        match self {
-            Self::Agent => 0,
-            Self::Towpath => 1,
-        }
+impl Entry {
+    /// The entry as readers of any journal get it.
+    pub fn line(&self) -> RecordedLine<'_> {
+        RecordedLine { seq: self.seq.0, at: self.at, origin: self.origin, bytes: &self.bytes }
     }
+}
 
-    pub(crate) fn from_code(code: u8) -> Option<Self> {
-        match code {
-            0 => Some(Self::Agent),
-            1 => Some(Self::Towpath),
-            _ => None,
-        }
+/// How an origin is stored.
+pub(crate) fn origin_code(origin: Origin) -> u8 {
+    match origin {
+        Origin::Agent => 0,
+        Origin::Towpath => 1,
+    }
+}
+
+pub(crate) fn origin_from_code(code: u8) -> Option<Origin> {
+    match code {
+        0 => Some(Origin::Agent),
+        1 => Some(Origin::Towpath),
+        _ => None,
     }
 }

@@ -11,7 +11,7 @@ use tracing::debug;
 
 use crate::batch::{Batch, SessionChange};
 use crate::command::{Change, SettledPage};
-use crate::entry::Entry;
+use crate::entry::{Entry, origin_code};
 use crate::error::Error;
 use crate::grant::Grant;
 use crate::id::{Key, Seq, SessionId};
@@ -166,7 +166,7 @@ impl<'c> Group<'c> {
             insert.execute(params![
                 key.place(seq),
                 number(batch.at),
-                new.origin.code(),
+                origin_code(new.origin),
                 &new.bytes[..]
             ])?;
             touched.standing.last = seq;

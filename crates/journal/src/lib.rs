@@ -47,7 +47,7 @@ mod writer;
 mod tests;
 
 pub use batch::{Batch, Outbound, SessionChange};
-pub use entry::{Entry, NewEntry, Origin};
+pub use entry::{Entry, NewEntry};
 pub use error::Error;
 pub use follower::Follower;
 pub use grant::Grant;
@@ -60,3 +60,4 @@ pub use prompt::PromptRecord;
 pub use request::{RequestRecord, Resolution};
 pub use session::{NewSession, SessionRecord, SpoolMark, Status};
 pub use settle::Settled;
+pub use wire::Origin;

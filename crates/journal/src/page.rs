@@ -9,7 +9,7 @@ use bytes::Bytes;
 use zstd::bulk::Compressor;
 use zstd::zstd_safe::CParameter;
 
-use crate::entry::{Entry, Origin};
+use crate::entry::{Entry, origin_code, origin_from_code};
 use crate::error::Error;
 use crate::id::Seq;
 
@@ -40,7 +40,7 @@ impl Page {
             // Clocks go backwards, too.
             let step = entry.at.wrapping_sub(at).cast_signed();
             put(&mut raw, ((step << 1) ^ (step >> 63)).cast_unsigned());
-            put(&mut raw, u64::from(entry.origin.code()));
+            put(&mut raw, u64::from(origin_code(entry.origin)));
             put(&mut raw, entry.bytes.len() as u64);
             (seq, at) = (entry.seq.0, entry.at);
         }
@@ -75,7 +75,7 @@ impl Page {
             seq = seq.checked_add(take(&mut heads)?)?;
             let step = take(&mut heads)?;
             at = at.wrapping_add((step >> 1) ^ (step & 1).wrapping_neg());
-            let origin = Origin::from_code(u8::try_from(take(&mut heads)?).ok()?)?;
+            let origin = origin_from_code(u8::try_from(take(&mut heads)?).ok()?)?;
             lengths.push(usize::try_from(take(&mut heads)?).ok()?);
             entries.push(Entry { seq: Seq(seq), at, origin, bytes: Bytes::new() });
         }
@@ -118,8 +118,9 @@ mod tests {
     use proptest::prelude::*;
 
     use super::Page;
-    use crate::entry::{Entry, Origin};
+    use crate::entry::Entry;
     use crate::id::Seq;
+    use wire::Origin;
 
     proptest! {
         #[test]

@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension as _, Params, Row, params};
 use uuid::Uuid;
 
 use crate::batch::Outbound;
-use crate::entry::{Entry, Origin};
+use crate::entry::{Entry, origin_from_code};
 use crate::error::Error;
 use crate::grant::Grant;
 use crate::id::{Key, Seq, SessionId};
@@ -156,7 +156,7 @@ fn entry(row: &Row<'_>) -> Result<Entry, Error> {
     Ok(Entry {
         seq,
         at: stored::unsigned(row, 1)?,
-        origin: Origin::from_code(row.get(2)?)
+        origin: origin_from_code(row.get(2)?)
             .ok_or_else(|| Error::nonsense("an entry has no known origin"))?,
         bytes: Bytes::copy_from_slice(bytes),
     })

@@ -13,7 +13,7 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, OpenFlags, Row, params_from_iter};
 
 use crate::connection::{self, Room};
-use crate::entry::Origin;
+use crate::entry::origin_from_code;
 use crate::error::Error;
 use crate::query;
 use crate::salvage::nameless::adopt;
@@ -168,7 +168,7 @@ impl Salvaged {
 /// How many entries a row stands for; nothing where it makes no sense.
 fn sensible(table: &str, row: &Row<'_>) -> Option<u64> {
     match table {
-        "entry" => row.get("origin").ok().and_then(Origin::from_code).map(|_| 1),
+        "entry" => row.get("origin").ok().and_then(origin_from_code).map(|_| 1),
         "page" => {
             let raw: i64 = row.get("raw").ok()?;
             let bytes: Vec<u8> = row.get("bytes").ok()?;

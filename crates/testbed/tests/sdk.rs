@@ -9,8 +9,8 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use towpath_testbed::api::{Options, Script, Server};
 use test_support::packages::{self, OptionalPackages};
+use towpath_testbed::api::{Options, Script, Server};
 use towpath_testbed::scenario::{Block, Fault, Reply, Trouble};
 
 const PYTHON: &str = "anthropic==2.8.0";

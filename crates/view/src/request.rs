@@ -1,6 +1,7 @@
 //! Requests: the agent waits for a person.
 
 use serde::{Deserialize, Serialize};
+use wire::consent::{self, Disclosure, Rule};
 use wire::note::Wants;
 
 use crate::call::{Call, CallState};
@@ -45,9 +46,17 @@ pub struct Request {
     /// When it will be refused for want of an answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<u64>,
+    /// The rules that *Always* offers, the narrowest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<Rule>,
 }
 
 impl Request {
+    /// What a client must show in full before *Allow* can be pressed.
+    pub fn disclosures(&self) -> Vec<Disclosure> {
+        consent::disclosures(&self.tool, &self.input)
+    }
+
     /// The call it is about, as far as the request tells.
     pub fn call(&self) -> Call {
         Call {

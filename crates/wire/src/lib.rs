@@ -44,6 +44,7 @@
 //!
 //! Deliberately absent: I/O, a runtime, clocks, and any state but the line being read.
 
+pub mod consent;
 mod delta_head;
 pub mod event;
 mod flat;
@@ -55,6 +56,7 @@ pub mod meaning;
 mod names;
 pub mod note;
 mod read;
+mod record;
 mod rejoin;
 pub mod say;
 mod split;
@@ -63,5 +65,6 @@ pub use event::Event;
 pub use kind::Kind;
 pub use line::{Dialect, Line, Mismatch, Noise, Reading, Unknown};
 pub use lines::{Lines, read};
+pub use record::{Origin, RecordedLine};
 pub use rejoin::{Rejoined, Rejoiner};
 pub use split::{DEFAULT_CAP, End, Piece, Pieces, Splitter};

@@ -13,6 +13,8 @@ mod wish;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use crate::consent::Rule;
+
 pub use wish::{CommitWish, HookWish, Pace, WatchTarget, WatchWish};
 
 /// Something Towpath has to say about a session.
@@ -77,6 +79,9 @@ pub enum Note {
         /// When it will be refused for want of an answer, in milliseconds since 1970.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         expires: Option<u64>,
+        /// The rules that *Always* offers for it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        rules: Vec<Rule>,
     },
     /// The agent waits no longer. Every request is resolved exactly once.
     RequestResolved {

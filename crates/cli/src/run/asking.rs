@@ -20,7 +20,7 @@ const STRONG: Style = Style::PLAIN.in_colour(3).bold();
 /// A request that is being answered.
 pub(super) struct Asking {
     pub(super) request: Request,
-    permit: Permit,
+    permit: Option<Permit>,
     /// What it would be done to, from the working directory on.
     target: String,
     /// How many characters of a command the target does not show: nobody must allow what was never
@@ -73,7 +73,7 @@ impl Asking {
         Self {
             target: view::shortened(&request.target, Some(&base)).to_owned(),
             hidden,
-            permit: Permit::of(&request, directory),
+            permit: Permit::of(&request),
             request,
             questions,
             answers: Vec::new(),
@@ -131,7 +131,7 @@ impl Asking {
                 Reply::Answer(allow(None, self.plan_mode(PermissionMode::Default)))
             }
             KeyCode::Char('a') if self.request.wants == Wants::Permission => {
-                Reply::Answer(allow(Some(self.permit.remember.clone()), None))
+                Reply::Answer(allow(self.permit.as_ref().map(|it| it.remember), None))
             }
             KeyCode::Char('a') => {
                 Reply::Answer(allow(None, self.plan_mode(PermissionMode::AcceptEdits)))
@@ -277,7 +277,10 @@ impl Asking {
                 vec![key("y", "yes"), key("a", "yes, and edit files unasked")]
             }
             Wants::Permission | Wants::Answers => {
-                vec![key("y", "yes"), ("a", format!("always: {}", self.permit.words))]
+                vec![
+                    key("y", "yes"),
+                    ("a", format!("always: {}", self.permit.as_ref().map_or("", |it| &it.words))),
+                ]
             }
         };
         keys.extend([key("n", "no"), key("d", "no, because…"), key("s", "no, and stop")]);
@@ -305,7 +308,7 @@ fn keys(keys: &[(&'static str, String)], width: usize) -> Vec<Line> {
     lines
 }
 
-fn allow(remember: Option<session::machine::Remember>, mode: Option<PermissionMode>) -> Answer {
+fn allow(remember: Option<session::machine::RuleChoice>, mode: Option<PermissionMode>) -> Answer {
     Answer::Allow { input: None, remember, mode }
 }
 

@@ -5,6 +5,7 @@ use std::collections::{HashSet, VecDeque};
 use view::{
     Body, Conversation, Entry, Fold, Head, Item, ItemId, Patch, Phase, Source, Turn, Update,
 };
+use wire::RecordedLine;
 use wire::note::Note;
 
 /// Bytes of document the fold keeps: what is shown is forgotten at once, so it needs little.
@@ -63,14 +64,24 @@ impl Document {
         }
     }
 
-    /// Takes the next line.
+    /// Takes the next line of a session's journal.
+    pub(crate) fn take_recorded(&mut self, line: RecordedLine<'_>) -> Option<Note> {
+        let note = line.note();
+        self.push(line.bytes, Some(line.at), note.as_ref());
+        note
+    }
+
+    /// Takes the next line of a stream or file. An export of a whole journal has notes in it.
     pub(crate) fn take(&mut self, line: &[u8], at: Option<u64>) {
+        let note = line.starts_with(br#"{"type":"towpath""#).then(|| Note::read(line)).flatten();
+        self.push(line, at, note.as_ref());
+    }
+
+    fn push(&mut self, line: &[u8], at: Option<u64>, note: Option<&Note>) {
         self.entries += 1;
         let seq = self.entries;
-        if line.starts_with(br#"{"type":"towpath""#)
-            && let Some(note) = Note::read(line)
-        {
-            self.fold.push(Entry { seq, at, source: Source::Note(&note) });
+        if let Some(note) = note {
+            self.fold.push(Entry { seq, at, source: Source::Note(note) });
         } else {
             for line in wire::read(line) {
                 self.learn_head(&line);

@@ -71,8 +71,9 @@ async fn what_the_agent_puts_into_its_outbox_is_sent_once_and_links_are_not() {
         it.media.as_ref().is_some_and(|it| it.kind == MediaKind::Photo)
     };
     let photo = stage.bot_message(chat, "a photo", photo).await;
-    let named =
-        |it: &test_support::bot_api::Seen| it.media.as_ref().is_some_and(|it| it.name == "report.txt");
+    let named = |it: &test_support::bot_api::Seen| {
+        it.media.as_ref().is_some_and(|it| it.name == "report.txt")
+    };
     let report = stage.bot_message(chat, "a document", named).await;
     assert_eq!(report.media.as_ref().map(|it| it.bytes.to_vec()), Some(b"report".to_vec()));
     assert!(photo.message_id > answer.message_id && report.message_id > answer.message_id);
@@ -100,8 +101,9 @@ async fn the_changes_of_a_turn_are_a_tap_away() {
     let answer = stage.says(chat, "Written.").await;
     assert!(answer.text.contains("new.txt"), "{}", answer.text);
     stage.tap(chat, ANN, "changes").await;
-    let diff =
-        |it: &test_support::bot_api::Seen| it.media.as_ref().is_some_and(|it| it.name.contains(".diff"));
+    let diff = |it: &test_support::bot_api::Seen| {
+        it.media.as_ref().is_some_and(|it| it.name.contains(".diff"))
+    };
     let diff = stage.bot_message(chat, "a diff", diff).await.media.expect("a file");
     let text = String::from_utf8_lossy(&diff.bytes).into_owned();
     assert!(text.contains("new.txt") && text.contains("+two"), "{text}");

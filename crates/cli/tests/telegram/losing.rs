@@ -29,7 +29,8 @@ async fn killed_in_mid_answer_the_next_life_delivers_it_once_and_runs_nothing_tw
     assert_eq!((stage.times_asked("tell"), stage.times_asked("and then?")), (1, 1));
     let stop =
         |it: &test_support::bot_api::Seen| it.markup.iter().flatten().any(|it| it.contains("Stop"));
-    let tidy = |seen: &[test_support::bot_api::Seen]| !seen.iter().any(|it| !it.deleted && stop(it));
+    let tidy =
+        |seen: &[test_support::bot_api::Seen]| !seen.iter().any(|it| !it.deleted && stop(it));
     let seen = stage.telegram.wait_until(chat, tidy, PATIENCE).await;
     seen.unwrap_or_else(|not| panic!("progress is left: {not}"));
     stage.check();

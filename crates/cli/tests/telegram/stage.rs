@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tempfile::TempDir;
-use testbed::api::{Kind, Script, Server};
 use test_support::bot_api::{BotApi, BotApiOptions, ChatId, MessageId, Seen, UserId};
+use testbed::api::{Kind, Script, Server};
 use testbed::scenario::Scenario;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, ChildStdout};

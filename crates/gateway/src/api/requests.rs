@@ -7,9 +7,10 @@ use axum::extract::State;
 use journal::{RequestRecord, SessionId};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use session::machine::{Answer as Given, Reach, Remember};
+use session::machine::{Answer as Given, GrantScope, RuleChoice};
 use utoipa::ToSchema;
 use uuid::Uuid;
+use wire::consent::RuleId;
 use wire::note::{Outcome, Wants};
 use wire::say::JsonObject;
 
@@ -100,21 +101,20 @@ pub(super) enum Decision {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Remembered {
-    /// Which calls of the tool: `git diff:*`, `src/**`; all where nothing is said.
-    #[serde(default)]
-    pattern: Option<String>,
-    /// Until when, in milliseconds since 1970.
+    /// The id of a rule offered with the request: `exact`, `directory`, `host` or `tool`.
+    #[schema(value_type = String)]
+    rule: RuleId,
+    /// When the grant expires, in milliseconds since 1970; never by default.
     #[serde(default)]
     until: Option<u64>,
-    /// Where it holds.
     #[serde(default)]
-    reach: ReachWord,
+    scope: ScopeName,
 }
 
-/// Where a grant holds.
+/// The sessions in which a grant applies.
 #[derive(Clone, Copy, Debug, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum ReachWord {
+pub(super) enum ScopeName {
     /// In this session.
     #[default]
     Session,
@@ -145,12 +145,12 @@ impl Decided {
             Some(_) => Outcome::AllowedAndRemembered,
             None => Outcome::Allowed,
         };
-        let remember = self.remember.map(|it| Remember {
-            pattern: it.pattern.filter(|it| !it.is_empty()),
+        let remember = self.remember.map(|it| RuleChoice {
+            rule: it.rule,
             until: it.until,
-            reach: match it.reach {
-                ReachWord::Session => Reach::Session,
-                ReachWord::Directory => Reach::Directory,
+            scope: match it.scope {
+                ScopeName::Session => GrantScope::Session,
+                ScopeName::Directory => GrantScope::Directory,
             },
         });
         let mode = self.mode.as_deref().map(mode).transpose()?;

@@ -3,11 +3,10 @@
 use std::collections::HashMap;
 
 use axum::extract::ws::Utf8Bytes;
-use journal::{Entry, Origin};
+use journal::Entry;
 use serde::{Deserialize, Serialize};
 use view::html::{self, Look};
-use view::{Body, Fold, Item, ItemId, Patch, Request, Revision, Source, Turn};
-use wire::note::Note;
+use view::{Body, Fold, Item, ItemId, Patch, Request, Revision, Turn};
 
 use super::growing::Growing;
 use super::look::{growing_item, shown_item};
@@ -262,16 +261,7 @@ fn words(item: &Item) -> Option<&str> {
 
 /// Folds an entry of the journal.
 pub(crate) fn push(fold: &mut Fold, entry: &Entry) {
-    let (seq, at) = (entry.seq.0, Some(entry.at));
-    if entry.origin == Origin::Towpath
-        && let Some(note) = Note::read(&entry.bytes)
-    {
-        fold.push(view::Entry { seq, at, source: Source::Note(&note) });
-        return;
-    }
-    for line in wire::read(&entry.bytes) {
-        fold.push(view::Entry { seq, at, source: Source::Agent(&line) });
-    }
+    fold.push_recorded(entry.line());
 }
 
 fn written(frame: &Frame) -> Utf8Bytes {

@@ -2,6 +2,7 @@
 
 use journal::Grant;
 use uuid::Uuid;
+use wire::consent::RuleId;
 use wire::note::{Actor, Delivery, QueueFate, Rewind, Setting};
 use wire::say::{Image, JsonObject, PermissionMode};
 
@@ -141,8 +142,8 @@ pub enum Answer {
     Allow {
         /// What the tool is given instead of what was asked for.
         input: Option<JsonObject>,
-        /// Whether the like of it is allowed from here on.
-        remember: Option<Remember>,
+        /// The rule that allows such calls without asking from now on.
+        remember: Option<RuleChoice>,
         /// The permission mode from here on: the choice when a plan is approved.
         mode: Option<PermissionMode>,
     },
@@ -157,24 +158,22 @@ pub enum Answer {
     Answers(Vec<(String, String)>),
 }
 
-/// What is allowed beyond the call in question.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Remember {
-    /// Which calls of the tool: `git diff:*`, `src/**`, or all of them.
-    pub pattern: Option<String>,
-    /// Until when, in milliseconds since 1970.
+/// The rule a person chose to have remembered, by its id among those offered with the request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RuleChoice {
+    pub rule: RuleId,
+    /// When the grant expires, in milliseconds since 1970; never if there is none.
     pub until: Option<u64>,
-    /// Where it holds.
-    pub reach: Reach,
+    pub scope: GrantScope,
 }
 
-/// Where a grant holds.
+/// The sessions in which a grant applies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Reach {
-    /// In this session.
+pub enum GrantScope {
+    /// Only the session of the request.
     #[default]
     Session,
-    /// In every session that works in the same directory.
+    /// Every session with the same working directory.
     Directory,
 }
 

@@ -36,7 +36,7 @@ use crate::options::Options;
 use agent::Agent;
 use control::Controls;
 pub use effect::{Done, Effect, Refusal, Reply, Start};
-pub use input::{Answer, Command, Gone, Input, NewPrompt, Query, Reach, Remember, Ticket};
+pub use input::{Answer, Command, Gone, GrantScope, Input, NewPrompt, Query, RuleChoice, Ticket};
 pub use limits::Limits;
 use prompts::Prompts;
 use turns::Turn;

@@ -1,13 +1,13 @@
 //! What the agent asks of a person.
 
 use journal::{Grant, RequestRecord, Resolution};
+use wire::consent::{self, Rule};
 use wire::note::{Actor, Note, Outcome, Wants};
 use wire::say::{
     Answer as Said, Answers, Destination, JsonObject, PermissionUpdate, Refusal as Denial, Saying,
 };
 
-use super::input::Reach;
-use super::{Answer, Done, Effect, Machine, Refusal, Remember, Reply, Ticket};
+use super::{Answer, Done, Effect, GrantScope, Machine, Refusal, Reply, RuleChoice, Ticket};
 use crate::grant::covers;
 use crate::heard::Asked;
 
@@ -36,6 +36,7 @@ impl Machine {
             request: record.id.clone(),
             wants: record.wants,
             expires: record.expires,
+            rules: self.rules(&record),
         });
         self.out.push(Effect::Request(record.clone()));
         let request = record.id.clone();
@@ -100,6 +101,10 @@ impl Machine {
                 Err(Refusal::UnfitAnswer("only a question takes answers"))
             }
             Answer::Allow { input, remember, mode } => {
+                let grant = match remember {
+                    Some(choice) => Some(self.grant(record, choice, by.clone())?),
+                    None => None,
+                };
                 let updated_permissions = mode.map(|mode| PermissionUpdate::SetMode {
                     mode,
                     destination: Destination::Session,
@@ -108,14 +113,13 @@ impl Machine {
                     updated_input: input.unwrap_or(asked),
                     updated_permissions: updated_permissions.into_iter().collect(),
                 };
-                let grant = remember.map(|remember| self.grant(request, remember, by.clone()));
                 let outcome = match grant {
                     Some(_) => Outcome::AllowedAndRemembered,
                     None => Outcome::Allowed,
                 };
                 self.say_answer(request, &said);
                 self.resolve(request, outcome, Some(by), None, Vec::new());
-                if let Some(grant) = grant.flatten() {
+                if let Some(grant) = grant {
                     self.grants.push(grant.clone());
                     self.out.push(Effect::Grant(grant));
                     self.apply_grants();
@@ -127,7 +131,7 @@ impl Machine {
                 if let Some(turn) = self.turn.as_mut().filter(|_| interrupt) {
                     turn.will_stop();
                 }
-                self.say_answer(request, &Said::Deny(denial(&message)));
+                self.say_answer(request, &Said::Deny(denial(consent::denial(&message))));
                 let message = (!message.trim().is_empty()).then_some(message);
                 self.resolve(request, Outcome::Denied, Some(by), message, Vec::new());
                 Ok(Done::Well)
@@ -174,19 +178,36 @@ impl Machine {
         });
     }
 
-    fn grant(&self, request: &str, remember: Remember, by: Actor) -> Option<Grant> {
-        let record = self.requests.get(request)?;
-        Some(Grant {
-            // Filled in by whoever keeps it: the machine has no randomness.
+    /// The rules offered with a request.
+    fn rules(&self, record: &RequestRecord) -> Vec<Rule> {
+        if record.wants != Wants::Permission {
+            return Vec::new();
+        }
+        let directory = self.options.directory.to_str().unwrap_or_default();
+        consent::rules(&record.tool_name, &record.input, directory)
+    }
+
+    fn grant(
+        &self,
+        record: &RequestRecord,
+        choice: RuleChoice,
+        by: Actor,
+    ) -> Result<Grant, Refusal> {
+        let offered = self.rules(record).into_iter().find(|rule| rule.id == choice.rule);
+        let Some(Rule { tool, pattern, .. }) = offered else {
+            return Err(Refusal::UnfitAnswer("this rule was not offered with the request"));
+        };
+        Ok(Grant {
+            // The owner assigns the id: the machine has no randomness.
             id: uuid::Uuid::nil(),
-            session: (remember.reach == Reach::Session).then_some(self.session),
-            directory: match remember.reach {
-                Reach::Session => None,
-                Reach::Directory => Some(self.options.directory.clone()),
+            session: (choice.scope == GrantScope::Session).then_some(self.session),
+            directory: match choice.scope {
+                GrantScope::Session => None,
+                GrantScope::Directory => Some(self.options.directory.clone()),
             },
-            tool: record.tool_name.clone(),
-            pattern: remember.pattern,
-            until: remember.until,
+            tool,
+            pattern,
+            until: choice.until,
             by,
             created: self.now,
         })
@@ -222,9 +243,7 @@ impl Machine {
                 self.withdrawn(&request);
                 continue;
             }
-            let words = "Nobody answered in time, so this was not allowed. \
-                         It is not a refusal by the user: ask again when it matters.";
-            self.say_answer(&request, &Said::deny(words));
+            self.say_answer(&request, &Said::deny(consent::EXPIRED));
             self.resolve(&request, Outcome::Expired, None, None, Vec::new());
         }
     }

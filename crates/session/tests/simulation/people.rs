@@ -1,7 +1,8 @@
 //! People, who want all sorts of things at all sorts of times.
 
-use towpath_session::machine::{Answer, Command, NewPrompt, Query, Reach, Remember};
+use towpath_session::machine::{Answer, Command, GrantScope, NewPrompt, Query, RuleChoice};
 use uuid::Uuid;
+use wire::consent::RuleId;
 use wire::note::{Actor, Delivery, QueueFate, Rewind, Setting};
 
 use crate::dice::Dice;
@@ -98,9 +99,8 @@ fn some_answer(dice: &mut Dice) -> Answer {
         1 => Answer::Deny { message: "no".to_owned(), interrupt: true },
         2 => Answer::Deny { message: String::new(), interrupt: false },
         3 => {
-            let remember = Remember { pattern: None, until: Some(1), reach: Reach::Session };
-            let until = dice.one_in(2).then_some(u64::MAX);
-            let remember = Remember { until: until.or(remember.until), ..remember };
+            let until = Some(if dice.one_in(2) { u64::MAX } else { 1 });
+            let remember = RuleChoice { rule: RuleId::Exact, until, scope: GrantScope::Session };
             Answer::Allow { input: None, remember: Some(remember), mode: None }
         }
         _ => Answer::Allow { input: None, remember: None, mode: None },

@@ -3,7 +3,7 @@
 //! A tap belongs to the thing its button names, whatever the chat has shown since. Words are an
 //! answer only where they reply to a message that asked for them.
 
-use session::machine::{Answer, Reach};
+use session::machine::{Answer, GrantScope};
 use view::Request;
 use wire::note::Wants;
 use wire::say::PermissionMode;
@@ -73,9 +73,9 @@ impl Chat {
                 self.card_memory(request).choosing = verb == "a";
                 Meaning::Card
             }
-            (Wants::Permission, "as") => allow(Some(remember::rule(request, Reach::Session)), None),
+            (Wants::Permission, "as") => allow(remember::rule(request, GrantScope::Session), None),
             (Wants::Permission, "ad") => {
-                allow(Some(remember::rule(request, Reach::Directory)), None)
+                allow(remember::rule(request, GrantScope::Directory), None)
             }
             (Wants::PlanApproval, "pe") => allow(None, Some(PermissionMode::AcceptEdits)),
             (Wants::PlanApproval, "pa") => allow(None, Some(PermissionMode::Default)),

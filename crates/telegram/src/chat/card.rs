@@ -71,7 +71,7 @@ impl Chat {
             );
         }
         if so_far.choosing {
-            let rule = remember::in_words(request);
+            let rule = remember::in_words(request).unwrap_or_default();
             text.push("\n\nFrom here on allowed without asking: ");
             text.push_marked(Mark::Code, &words::shortened_to(&rule, 600));
             let buttons = vec![

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use journal::{Entry, Journal, Origin, Seq, SessionId};
+use journal::{Entry, Journal, Seq, SessionId};
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 use tracing::warn;
-use view::{Conversation, Fold, Source, Update};
-use wire::note::{Note, TurnEnding};
+use view::{Conversation, Fold, Update};
+use wire::note::Note;
 
 use super::Input;
 
@@ -65,12 +65,7 @@ impl Following {
 
     async fn follow(&self) -> Result<(), journal::Error> {
         let mut follower = self.journal.follow(self.session, self.from);
-        let mut fold = Fold::with_budget(BUDGET);
-        if self.from.0 > 0 {
-            // A fold that begins in the middle has to be told that notes tell of turns here.
-            let note = Note::TurnOver { turn: self.turn, ending: TurnEnding::Completed };
-            fold.push(view::Entry { seq: self.from.0, at: None, source: Source::Note(&note) });
-        }
+        let mut fold = Fold::starting_after(self.from.0, self.turn, BUDGET);
         loop {
             let entries = follower.ready().await?;
             if entries.is_empty() {
@@ -124,17 +119,8 @@ pub(super) async fn folded(
 fn take(fold: &mut Fold, entries: &[Entry]) -> bool {
     let mut over = false;
     for entry in entries {
-        let (seq, at) = (entry.seq.0, Some(entry.at));
-        if entry.origin == Origin::Towpath
-            && let Some(note) = Note::read(&entry.bytes)
-        {
-            over |= matches!(note, Note::TurnOver { .. });
-            fold.push(view::Entry { seq, at, source: Source::Note(&note) });
-            continue;
-        }
-        for line in wire::read(&entry.bytes) {
-            fold.push(view::Entry { seq, at, source: Source::Agent(&line) });
-        }
+        let note = fold.push_recorded(entry.line());
+        over |= matches!(note, Some(Note::TurnOver { .. }));
     }
     over
 }

@@ -92,7 +92,7 @@ pub(crate) fn asks(request: &str, call: &str, tool: &str, input: &Value) -> Valu
 }
 
 pub(crate) fn opened(request: &str, wants: Wants) -> Note {
-    Note::RequestOpened { request: request.to_owned(), wants, expires: None }
+    Note::RequestOpened { request: request.to_owned(), wants, expires: None, rules: Vec::new() }
 }
 
 pub(crate) fn resolved(request: &str, outcome: Outcome) -> Note {

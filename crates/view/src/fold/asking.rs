@@ -80,6 +80,7 @@ impl Fold {
             suggestions: asked.suggestions.map(|it| it.as_str().to_owned()),
             at: self.now.at,
             expires: None,
+            rules: Vec::new(),
         };
         let rev = self.rev();
         self.requests.change(rev, |requests| {

@@ -34,7 +34,8 @@ mod weight;
 
 use serde::{Deserialize, Serialize};
 use wire::event::{Body as Said, Event};
-use wire::{Dialect, Line, Reading};
+use wire::note::{Note, TurnEnding};
+use wire::{Dialect, Line, Reading, RecordedLine};
 
 use crate::conversation::{Conversation, Head};
 use crate::item::{Body, Item, ItemId, Place, Raw, RawReason, Revision};
@@ -169,6 +170,34 @@ impl Fold {
         self.settle_status();
         self.lighten();
         heard
+    }
+
+    /// Takes the next line of a session's journal, and returns the note it holds, if it is one.
+    ///
+    /// This is the only way from a journal to a conversation: only lines that Towpath wrote are
+    /// read as notes. A note that this version does not know is shown raw.
+    pub fn push_recorded(&mut self, line: RecordedLine<'_>) -> Option<Note> {
+        let (seq, at) = (line.seq, Some(line.at));
+        if let Some(note) = line.note() {
+            self.push(Entry { seq, at, source: Source::Note(&note) });
+            return Some(note);
+        }
+        for line in wire::read(line.bytes) {
+            self.push(Entry { seq, at, source: Source::Agent(&line) });
+        }
+        None
+    }
+
+    /// A fold that begins after entry `seq`, at which `turn` was the last turn that had ended. It
+    /// keeps about `bytes` of document.
+    pub fn starting_after(seq: u64, turn: u64, bytes: usize) -> Self {
+        let mut fold = Self::with_budget(bytes);
+        if seq > 0 {
+            // Tells the fold that this record has notes about turns.
+            let note = Note::TurnOver { turn, ending: TurnEnding::Completed };
+            fold.push(Entry { seq, at: None, source: Source::Note(&note) });
+        }
+        fold
     }
 
     /// Takes a line of a bare stream or file, which may hold several objects.

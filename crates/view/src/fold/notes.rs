@@ -28,11 +28,12 @@ impl Fold {
                 }
             }
             Note::TurnOver { turn, ending } => self.turn_over(*turn, ending),
-            Note::RequestOpened { request, expires, .. } => {
+            Note::RequestOpened { request, expires, rules, .. } => {
                 let rev = self.rev();
                 self.requests.change(rev, |requests| {
                     if let Some(known) = requests.iter_mut().find(|known| known.id == *request) {
                         known.expires = *expires;
+                        known.rules.clone_from(rules);
                     }
                 });
             }

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crossterm::event::Event;
-use journal::{Entry, Origin, Seq};
+use journal::{Entry, Seq};
 use session::{Session, Sessions};
 use wire::note::{Actor, Note};
 
@@ -177,7 +177,7 @@ impl<'a> Stage<'a> {
     /// Takes in what came before; only the last turn of it is shown.
     fn remember(&mut self, entries: &[Entry], turn: u64) {
         for entry in entries {
-            self.document.take(&entry.bytes, Some(entry.at));
+            self.document.take_recorded(entry.line());
             while self.document.now.items.first().is_some_and(|item| item.turn < turn)
                 && self.document.next_settled().is_some()
             {}
@@ -191,10 +191,7 @@ impl<'a> Stage<'a> {
     async fn take(&mut self, entries: &[Entry], course: &mut Course) -> Result<bool, Failure> {
         let mut may_be_over = false;
         for entry in entries {
-            self.document.take(&entry.bytes, Some(entry.at));
-            if entry.origin == Origin::Towpath
-                && let Some(note) = Note::read(&entry.bytes)
-            {
+            if let Some(note) = self.document.take_recorded(entry.line()) {
                 may_be_over |= course.take(&note);
                 if let (Note::RequestOpened { request, .. }, true) = (note, self.refuses) {
                     refuse(self.session, &request).await;

@@ -5,7 +5,8 @@ use wire::note::{Note, Outcome, TurnEnding};
 
 use super::{Stage, allow, ann, asked, ended, failed};
 use crate::heard::{Asked, Heard};
-use crate::machine::{Answer, Command, Done, Reach, Refusal, Remember};
+use crate::machine::{Answer, Command, Done, GrantScope, Refusal, RuleChoice};
+use wire::consent::RuleId;
 
 #[test]
 fn the_first_answer_counts() {
@@ -27,26 +28,23 @@ fn a_request_nobody_answers_expires_and_the_agent_is_told() {
     stage.hear(asked("r", "id"));
     stage.wait(25 * 60 * 60 * 1000);
     assert_eq!(stage.outcomes(), [("r".to_owned(), Outcome::Expired)]);
-    assert!(stage.said.last().unwrap().contains("Nobody answered in time"));
+    assert!(stage.said.last().unwrap().contains("no answer came in time"));
 }
 
 #[test]
 fn a_remembered_answer_settles_what_is_alike_for_as_long_as_it_was_given() {
     let mut stage = Stage::at_work();
-    stage.hear(asked("1", "git diff a"));
-    stage.hear(asked("2", "git diff b"));
-    stage.hear(asked("3", "git push"));
-    let remember = Remember {
-        pattern: Some("git diff:*".to_owned()),
-        until: Some(10_000),
-        reach: Reach::Session,
-    };
+    stage.hear(asked("1", "git diff"));
+    stage.hear(asked("2", "git diff"));
+    stage.hear(asked("3", "git diff --stat"));
+    let remember =
+        RuleChoice { rule: RuleId::Exact, until: Some(10_000), scope: GrantScope::Session };
     let answer = Answer::Allow { input: None, remember: Some(remember), mode: None };
     stage.command(Command::Answer { request: "1".to_owned(), answer, by: ann() }).unwrap().unwrap();
     let settled = [("1", Outcome::AllowedAndRemembered), ("2", Outcome::Allowed)];
     assert_eq!(stage.outcomes(), settled.map(|(id, it)| (id.to_owned(), it)));
     stage.now = 10_000;
-    stage.hear(asked("4", "git diff c"));
+    stage.hear(asked("4", "git diff"));
     assert_eq!(stage.outcomes().len(), 2, "its time is over");
 }
 

@@ -314,6 +314,7 @@ fn a_request_is_open_until_it_is_resolved_and_its_outcome_stays() {
         request: "r1".to_owned(),
         wants: Wants::Permission,
         expires: Some(99),
+        rules: Vec::new(),
     });
     let document = journal.document();
     let request = &document.requests[0];
