@@ -1,4 +1,4 @@
-//! Why the journal could not do what was asked.
+//! Errors of the journal.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,71 +8,46 @@ use rusqlite::ErrorCode;
 
 use crate::id::SessionId;
 
-/// Why the journal could not do what was asked, by what the caller can do about it.
+/// Why an operation failed, by what the caller can do about it.
 ///
-/// It can be cloned, for what fails a group of writes is told to each who waits for it.
+/// It is `Clone` because every write of a failed transaction gets the same error.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Error {
-    /// A later Towpath wrote the file. Nothing of it was touched.
-    #[error("the journal `{path}` has format {found}, this program knows up to {known}")]
-    Newer {
-        /// The file.
-        path: PathBuf,
-        /// The format it has.
-        found: u32,
-        /// The newest format known.
-        known: u32,
-    },
-    /// The file is a sound database of something else. Nothing of it was touched.
-    #[error("`{path}` is a database, but not a journal")]
-    Foreign {
-        /// The file.
-        path: PathBuf,
-    },
-    /// Part of the file cannot be read; opening it again mends what can be.
+    /// A later version of Towpath wrote the file. It was left unchanged.
+    #[error("the journal `{path}` has format {found}; this version supports formats up to {known}")]
+    Newer { path: PathBuf, found: u32, known: u32 },
+    /// The file is a database of another program. It was left unchanged.
+    #[error("`{path}` is a database but not a Towpath journal")]
+    Foreign { path: PathBuf },
+    /// Part of the file cannot be read. The next open repairs it.
     #[error("the journal is damaged")]
-    Damaged {
-        /// What was met.
-        source: Arc<dyn error::Error + Send + Sync>,
-    },
-    /// The journal is damaged, and cannot be mended while another process has it open.
-    #[error("the journal `{path}` is damaged and in use by another process")]
-    DamagedInUse {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The disk is full. Nothing of what was asked is stored; ask again when there is room.
+    Damaged { source: Arc<dyn error::Error + Send + Sync> },
+    /// The journal is damaged and cannot be repaired while another process has it open.
+    #[error("the journal `{path}` is damaged and another process is using it")]
+    DamagedInUse { path: PathBuf },
+    /// An older version of Towpath is using the file, which must be migrated first.
+    #[error("the journal `{path}` must be migrated, but an older version of towpath is using it")]
+    OutdatedInUse { path: PathBuf },
+    /// The disk is full. Nothing was stored.
     #[error("the disk is full")]
     Full,
-    /// Another process holds the journal for too long. Nothing was stored; ask again.
-    #[error("the journal is held by another process")]
+    /// Another process locked the journal for too long. Nothing was stored.
+    #[error("another process is writing to the journal")]
     Busy,
-    /// There is no such session.
-    #[error("there is no session `{0}`")]
+    #[error("no session `{0}`")]
     NoSuchSession(SessionId),
-    /// There is such a session already.
-    #[error("there is a session `{0}` already")]
+    #[error("session `{0}` already exists")]
     SessionExists(SessionId),
-    /// What was followed is no more: the session is deleted, or the journal closed.
-    #[error("the session is deleted or its journal closed")]
+    /// The followed session was deleted, or the journal was closed.
+    #[error("the session was deleted or the journal was closed")]
     Gone,
-    /// The journal is closed.
     #[error("the journal is closed")]
     Closed,
-    /// The system refused.
-    #[error("could not use `{path}`")]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: Arc<io::Error>,
-    },
-    /// The database refused, for a reason that is not among the above.
-    #[error("the journal's database failed")]
-    Sqlite {
-        /// What it said.
-        source: Arc<rusqlite::Error>,
-    },
+    #[error("could not access `{path}`")]
+    Io { path: PathBuf, source: Arc<io::Error> },
+    /// Any other failure of SQLite.
+    #[error("the database of the journal failed")]
+    Sqlite { source: Arc<rusqlite::Error> },
 }
 
 impl Error {
@@ -83,15 +58,15 @@ impl Error {
         Self::Io { path: path.to_owned(), source: Arc::new(source) }
     }
 
-    /// A stored value makes no sense.
-    pub(crate) fn nonsense(what: impl Into<String>) -> Self {
+    /// A stored value is not valid.
+    pub(crate) fn corrupt(what: impl Into<String>) -> Self {
         let source = io::Error::new(io::ErrorKind::InvalidData, what.into());
         Self::Damaged { source: Arc::new(source) }
     }
 
-    /// Whether it says something about what was asked, rather than about the database: nothing was
-    /// written, and others asked for in the same group need not suffer.
-    pub(crate) fn is_refusal(&self) -> bool {
+    /// Whether the error is about the operation and not about the database: nothing was written,
+    /// and other writes of the same transaction are not affected.
+    pub(crate) fn is_rejection(&self) -> bool {
         matches!(self, Self::NoSuchSession(_) | Self::SessionExists(_))
     }
 }

@@ -1,84 +1,84 @@
-//! One reader of a session that is told of new entries.
+//! Followers of a session, and how the writer wakes them.
+//!
+//! Each followed session has one feed: a watch channel and its last entries in memory, bounded by
+//! bytes. There is no queue per follower. A follower that lags behind the tail reads the file from
+//! its cursor: a slow phone costs disk reads, never memory, and the writer waits for no one.
 
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::{mpsc, watch};
-use tokio::time::{self, Instant};
+use tokio::sync::watch;
 
-use crate::command::Command;
-use crate::entry::Entry;
+use crate::connection::ReadPool;
 use crate::error::Error;
-use crate::feed::{Feed, Feeds, Pulse};
 use crate::id::{Seq, SessionId};
-use crate::query::{self, Portion};
-use crate::readers::Readers;
+use crate::query::{self, ReadLimit};
+use crate::records::Entry;
 
 /// How much a follower gets at once.
-const PORTION: Portion = Portion { entries: 1024, bytes: 1 << 20 };
+const READ_LIMIT: ReadLimit = ReadLimit { entries: 1024, bytes: 1 << 20 };
 
-/// How often somebody who waits has the writer look for what another process wrote.
-const LOOK_AROUND: Duration = Duration::from_millis(250);
+/// How many bytes of a session's last entries stay in memory.
+const TAIL_BYTES: usize = 256 << 10;
 
-/// What followers share with the journal. It does not keep the journal open.
+/// What an entry in the tail costs beside its bytes.
+const ENTRY_COST: usize = 64;
+
+/// What followers and the writer share. It does not keep the journal open.
 #[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) feeds: Feeds,
-    pub(crate) readers: Arc<Readers>,
-    pub(crate) commands: mpsc::WeakSender<Command>,
-    /// When a follower last had the writer look around: one look serves all.
-    pub(crate) looked: Mutex<Option<Instant>>,
+pub(crate) struct JournalShared {
+    pub(crate) feeds: SessionFeeds,
+    pub(crate) readers: Arc<ReadPool>,
+    /// Counts the commits of all processes.
+    pub(crate) changes: watch::Sender<u64>,
 }
 
-/// Follows a session from an entry on.
+/// Reads a session from an entry on and waits for new entries.
 ///
-/// Every entry comes once and in order. Entries that were dropped by settling before the follower
-/// came to them do not come; their numbers are then missing.
+/// Every entry comes once and in order. Entries that compaction removed before the follower reached
+/// them do not come; their numbers are then missing.
 #[derive(Debug)]
 pub struct Follower {
     session: SessionId,
     cursor: Seq,
-    shared: Arc<Shared>,
-    feed: Arc<Feed>,
-    pulse: watch::Receiver<Pulse>,
-    /// The pulse at which the file had nothing after the cursor.
-    exhausted: Option<Pulse>,
+    shared: Arc<JournalShared>,
+    feed: Arc<SessionFeed>,
+    state: watch::Receiver<FeedState>,
+    /// The feed's state at which the file had nothing after the cursor.
+    exhausted: Option<FeedState>,
 }
 
 impl Follower {
-    pub(crate) fn new(session: SessionId, after: Seq, shared: Arc<Shared>) -> Self {
-        // Joined before the file is read: what is committed in between comes by the feed.
-        let feed = shared.feeds.join(session);
-        let pulse = feed.pulse();
-        Self { session, cursor: after, shared, feed, pulse, exhausted: None }
+    pub(crate) fn new(session: SessionId, after: Seq, shared: Arc<JournalShared>) -> Self {
+        // Subscribed before the file is read: what is committed in between comes by the feed.
+        let feed = shared.feeds.subscribe(session);
+        let state = feed.state.subscribe();
+        Self { session, cursor: after, shared, feed, state, exhausted: None }
     }
 
     /// The next entries, at least one; waits for them.
     ///
-    /// Cancel safe: what was not returned comes again. Must be called in a runtime with timers.
+    /// Cancel safe: entries that were not returned come again.
     pub async fn next(&mut self) -> Result<Vec<Entry>, Error> {
         loop {
             let entries = self.ready().await?;
             if !entries.is_empty() {
                 return Ok(entries);
             }
-            tokio::select! {
-                changed = self.pulse.changed() => changed.map_err(|_| Error::Gone)?,
-                () = time::sleep(LOOK_AROUND) => self.shared.look_around(),
-            }
+            self.state.changed().await.map_err(|_| Error::Gone)?;
         }
     }
 
-    /// The entries that are there already, or none. Not all of them where there are many.
+    /// The entries that are available now; none if the follower has caught up. There may be more.
     pub async fn ready(&mut self) -> Result<Vec<Entry>, Error> {
-        let pulse = *self.pulse.borrow_and_update();
-        if pulse.gone {
+        let state = *self.state.borrow_and_update();
+        if state.gone {
             return Err(Error::Gone);
         }
-        let entries = match self.feed.after(self.cursor, PORTION.entries) {
+        let entries = match self.feed.after(self.cursor, READ_LIMIT.entries) {
             Some(entries) if !entries.is_empty() => entries,
-            _ if self.exhausted == Some(pulse) => Vec::new(),
-            _ => self.read(pulse).await?,
+            _ if self.exhausted == Some(state) => Vec::new(),
+            _ => self.read(state).await?,
         };
         if let Some(last) = entries.last() {
             self.cursor = last.seq;
@@ -91,20 +91,20 @@ impl Follower {
         self.cursor
     }
 
-    async fn read(&mut self, pulse: Pulse) -> Result<Vec<Entry>, Error> {
+    async fn read(&mut self, state: FeedState) -> Result<Vec<Entry>, Error> {
         let (session, cursor) = (self.session, self.cursor);
         let read = self
             .shared
             .readers
-            .read(move |connection| query::entries(connection, session, cursor, PORTION));
+            .read(move |connection| query::entries(connection, session, cursor, READ_LIMIT));
         match read.await {
-            Ok(stretch) => {
-                if stretch.entries.is_empty() {
-                    // Whatever lay in between was dropped.
-                    self.cursor = self.cursor.max(stretch.last);
-                    self.exhausted = Some(pulse);
+            Ok(range) => {
+                if range.entries.is_empty() {
+                    // Compaction removed everything in between.
+                    self.cursor = self.cursor.max(range.last);
+                    self.exhausted = Some(state);
                 }
-                Ok(stretch.entries)
+                Ok(range.entries)
             }
             Err(Error::NoSuchSession(_) | Error::Closed) => Err(Error::Gone),
             Err(error) => Err(error),
@@ -114,22 +114,147 @@ impl Follower {
 
 impl Drop for Follower {
     fn drop(&mut self) {
-        self.shared.feeds.leave(self.session, &self.feed);
+        self.shared.feeds.unsubscribe(self.session, &self.feed);
     }
 }
 
-impl Shared {
-    /// Has the writer see whether another process has written, unless it just did.
-    fn look_around(&self) {
-        let now = Instant::now();
-        let mut looked = self.looked.lock().unwrap_or_else(PoisonError::into_inner);
-        if looked.is_some_and(|looked| now.duration_since(looked) < LOOK_AROUND / 2) {
-            return;
-        }
-        *looked = Some(now);
-        // A writer that is too busy to be asked is asked again soon.
-        if let Some(commands) = self.commands.upgrade() {
-            let _ = commands.try_send(Command::LookAround);
+/// The feeds of all followed sessions.
+#[derive(Debug, Default)]
+pub(crate) struct SessionFeeds {
+    table: Mutex<FeedTable>,
+}
+
+#[derive(Debug, Default)]
+struct FeedTable {
+    /// Each feed with the number of its followers.
+    feeds: HashMap<SessionId, (Arc<SessionFeed>, usize)>,
+    closed: bool,
+}
+
+/// One session's watch channel and tail.
+#[derive(Debug)]
+pub(crate) struct SessionFeed {
+    state: watch::Sender<FeedState>,
+    tail: Mutex<EntryTail>,
+}
+
+/// What wakes a follower when it changes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FeedState {
+    /// The last entry that this process wrote while the session was followed.
+    last: Seq,
+    /// How many commits of other processes were noticed.
+    external_commits: u64,
+    /// The session is deleted or the journal closed.
+    gone: bool,
+}
+
+#[derive(Debug, Default)]
+struct EntryTail {
+    entries: VecDeque<Entry>,
+    bytes: usize,
+}
+
+impl SessionFeeds {
+    /// Every call is matched by one of [`unsubscribe`](Self::unsubscribe).
+    fn subscribe(&self, session: SessionId) -> Arc<SessionFeed> {
+        let mut table = locked(&self.table);
+        let gone = table.closed;
+        let (feed, followers) = table.feeds.entry(session).or_insert_with(|| {
+            let state = watch::Sender::new(FeedState { gone, ..FeedState::default() });
+            (Arc::new(SessionFeed { state, tail: Mutex::default() }), 0)
+        });
+        *followers += 1;
+        Arc::clone(feed)
+    }
+
+    /// The tail is freed with the last follower.
+    fn unsubscribe(&self, session: SessionId, feed: &Arc<SessionFeed>) {
+        let mut table = locked(&self.table);
+        // The session may have been deleted, and another feed opened for the same id since.
+        if let Some((known, followers)) = table.feeds.get_mut(&session)
+            && Arc::ptr_eq(known, feed)
+        {
+            *followers -= 1;
+            if *followers == 0 {
+                table.feeds.remove(&session);
+            }
         }
     }
+
+    /// Publishes committed entries.
+    pub(crate) fn publish(&self, session: SessionId, entries: Vec<Entry>) {
+        let Some(last) = entries.last().map(|entry| entry.seq) else { return };
+        let feed = locked(&self.table).feeds.get(&session).map(|(feed, _)| Arc::clone(feed));
+        if let Some(feed) = feed {
+            locked(&feed.tail).extend(entries);
+            feed.state.send_modify(|state| state.last = last);
+        }
+    }
+
+    /// Wakes all followers after another process has changed the file.
+    pub(crate) fn external_commit(&self) {
+        for (feed, _) in locked(&self.table).feeds.values() {
+            feed.state.send_modify(|state| state.external_commits += 1);
+        }
+    }
+
+    /// Ends the followers of a deleted session.
+    pub(crate) fn delete(&self, session: SessionId) {
+        if let Some((feed, _)) = locked(&self.table).feeds.remove(&session) {
+            feed.state.send_modify(|state| state.gone = true);
+        }
+    }
+
+    /// Ends all followers.
+    pub(crate) fn close(&self) {
+        let mut table = locked(&self.table);
+        table.closed = true;
+        for (feed, _) in table.feeds.values() {
+            feed.state.send_modify(|state| state.gone = true);
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn sessions(&self) -> usize {
+        locked(&self.table).feeds.len()
+    }
+}
+
+impl SessionFeed {
+    /// At most `most` entries after `seq`; `None` if the tail does not reach back that far.
+    fn after(&self, seq: Seq, most: usize) -> Option<Vec<Entry>> {
+        let tail = locked(&self.tail);
+        let first = tail.entries.front()?.seq;
+        if first > seq.next() {
+            return None;
+        }
+        // Entries of a tail have consecutive numbers.
+        let known = usize::try_from(seq.next().0 - first.0).unwrap_or(usize::MAX);
+        Some(tail.entries.iter().skip(known).take(most).cloned().collect())
+    }
+}
+
+impl EntryTail {
+    fn extend(&mut self, entries: Vec<Entry>) {
+        for entry in entries {
+            // Another process wrote in between.
+            if self.entries.back().is_some_and(|last| last.seq.next() != entry.seq) {
+                self.entries.clear();
+                self.bytes = 0;
+            }
+            self.bytes += entry.bytes.len() + ENTRY_COST;
+            self.entries.push_back(entry);
+            while self.bytes > TAIL_BYTES
+                && let Some(oldest) = self.entries.pop_front()
+            {
+                self.bytes -= oldest.bytes.len() + ENTRY_COST;
+            }
+        }
+    }
+}
+
+/// A lock that stays usable after a panic: every critical section leaves the data consistent.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

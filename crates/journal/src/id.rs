@@ -1,4 +1,4 @@
-//! What names a session, and a place in it.
+//! Identifiers of sessions and entries.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// Our own name of a session. The agent's own ids of it change; this one does not.
+/// Towpath's id of a session. The agent's own id of a session can change; this one does not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct SessionId(pub Uuid);
@@ -19,7 +19,6 @@ pub struct SessionId(pub Uuid);
 pub struct Seq(pub u64);
 
 impl Seq {
-    /// The number after this one.
     #[must_use]
     pub fn next(self) -> Self {
         Self(self.0 + 1)
@@ -46,40 +45,41 @@ impl fmt::Display for Seq {
     }
 }
 
-/// The number the database knows a session by. Never used again, even when the session is gone.
+/// The database's own number of a session. It is never reused, even after the session is deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Key(pub(crate) i64);
+pub(crate) struct SessionKey(pub(crate) i64);
 
-/// How many bits of a [`place`](Key::place) are the sequence number's.
+/// How many bits of a [row id](SessionKey::row) hold the sequence number.
 const SEQ_BITS: u32 = 40;
 
-impl Key {
-    /// The row of an entry: sessions side by side, each in order, so that appending is cheap and
-    /// a session's entries lie together. A session has room for 2⁴⁰ entries.
-    pub(crate) fn place(self, seq: Seq) -> i64 {
+impl SessionKey {
+    /// The row id of an entry. Sessions lie side by side and each is in order, so appending is cheap
+    /// and the entries of a session are close together. A session can have 2⁴⁰ entries.
+    pub(crate) fn row(self, seq: Seq) -> i64 {
         (self.0 << SEQ_BITS) | seq.0.min((1 << SEQ_BITS) - 1).cast_signed()
     }
 
-    /// The last row a session could have.
+    /// The largest row id a session can have.
     pub(crate) fn end(self) -> i64 {
-        self.place(Seq(u64::MAX))
+        self.row(Seq(u64::MAX))
     }
 
-    /// Which session a row belongs to, and which of its entries it is.
-    pub(crate) fn at_place(place: i64) -> (Self, Seq) {
-        (Self(place >> SEQ_BITS), Seq((place & ((1 << SEQ_BITS) - 1)).cast_unsigned()))
+    /// The session and the entry a row id stands for.
+    pub(crate) fn from_row(row: i64) -> (Self, Seq) {
+        (Self(row >> SEQ_BITS), Seq((row & ((1 << SEQ_BITS) - 1)).cast_unsigned()))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Key, Seq};
+    use super::{Seq, SessionKey};
 
     #[test]
-    fn a_place_tells_its_session_and_number() {
+    fn a_row_id_gives_back_its_session_and_number() {
         for (key, seq) in [(1, 1), (7, 0), (123_456, (1 << 40) - 1)] {
-            assert_eq!(Key::at_place(Key(key).place(Seq(seq))), (Key(key), Seq(seq)));
+            let row = SessionKey(key).row(Seq(seq));
+            assert_eq!(SessionKey::from_row(row), (SessionKey(key), Seq(seq)));
         }
-        assert!(Key(1).end() < Key(2).place(Seq(0)));
+        assert!(SessionKey(1).end() < SessionKey(2).row(Seq(0)));
     }
 }

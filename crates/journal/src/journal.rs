@@ -1,152 +1,152 @@
-//! The handle through which everybody uses the journal.
+//! The handle to a journal.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use uuid::Uuid;
 
-use crate::batch::{Batch, Outbound};
-use crate::command::{Answer, Change, Command};
-use crate::connection::Room;
-use crate::entry::Entry;
+use crate::batch::{Batch, OutboundLine};
+use crate::compaction::{self, CompactionStats};
+use crate::connection::{PageLimit, ReadPool};
 use crate::error::Error;
-use crate::feed::Feeds;
-use crate::follower::{Follower, Shared};
-use crate::grant::Grant;
-use crate::health::Health;
+use crate::external;
+use crate::follower::{Follower, JournalShared, SessionFeeds};
 use crate::id::{Seq, SessionId};
-use crate::memory::Memory;
-use crate::mend::{self, Mended};
-use crate::prompt::PromptRecord;
-use crate::query::{self, Portion, Prompts};
-use crate::readers::Readers;
-use crate::request::RequestRecord;
-use crate::session::{NewSession, SessionRecord};
-use crate::settle::{self, Settled};
-use crate::writer::Writer;
+use crate::query::{self, JournalHealth, PromptFilter, ReadLimit};
+use crate::records::{
+    Entry, Grant, NewSession, PromptRecord, RequestRecord, SessionRecord, StateChange,
+};
+use crate::repair::{self, Repair};
+use crate::writer::{Mutation, MutationReply, Writer, WriterCommand};
 
-/// How many commands may wait for the writer. Who comes later waits to be let in, so an agent that
-/// is faster than the disk is read more slowly.
-const WAITING: usize = 1024;
+/// How many commands may wait for the writer. A sender beyond that waits, so an agent that is faster
+/// than the disk is read more slowly.
+const QUEUED_COMMANDS: usize = 1024;
 
-/// The record of all sessions. Clones are the same journal.
+/// The journal of all sessions. Clones share one writer.
 #[derive(Clone, Debug)]
 pub struct Journal {
-    commands: mpsc::Sender<Command>,
-    shared: Arc<Shared>,
+    commands: mpsc::Sender<WriterCommand>,
+    shared: Arc<JournalShared>,
 }
 
-/// A journal that was opened.
+/// The result of opening a journal.
 #[derive(Debug)]
-pub struct Opening {
-    /// The journal.
+pub struct OpenedJournal {
     pub journal: Journal,
-    /// What was done to the file, where it was damaged.
-    pub mended: Option<Mended>,
+    /// What was recovered, if the file was damaged.
+    pub repair: Option<Repair>,
 }
 
 impl Journal {
-    /// Opens a file, creating it where there is none. Blocks.
-    pub fn open(path: &Path) -> Result<Opening, Error> {
-        Self::open_with(path, Room::default())
+    /// Opens a file, or creates it. Blocks.
+    pub fn open(path: &Path) -> Result<OpenedJournal, Error> {
+        Self::open_with(path, PageLimit::default())
     }
 
-    pub(crate) fn open_with(path: &Path, room: Room) -> Result<Opening, Error> {
-        let opened = mend::open(path, room)?;
-        let (commands, received) = mpsc::channel(WAITING);
-        let shared = Arc::new(Shared {
-            feeds: Feeds::default(),
-            readers: Arc::new(Readers::new(path.to_owned())),
-            commands: commands.downgrade(),
-            looked: Mutex::default(),
+    pub(crate) fn open_with(path: &Path, limit: PageLimit) -> Result<OpenedJournal, Error> {
+        let opened = repair::open(path, limit)?;
+        let (commands, received) = mpsc::channel(QUEUED_COMMANDS);
+        let shared = Arc::new(JournalShared {
+            feeds: SessionFeeds::default(),
+            readers: Arc::new(ReadPool::new(path.to_owned())),
+            changes: watch::Sender::new(0),
         });
         Writer::start(opened.connection, opened.lock, path, received, Arc::clone(&shared))?;
-        Ok(Opening { journal: Self { commands, shared }, mended: opened.mended })
+        external::watch(path, commands.downgrade())?;
+        Ok(OpenedJournal { journal: Self { commands, shared }, repair: opened.repair })
     }
 
-    /// Adds a session.
+    /// Creates a session.
     pub async fn create(&self, new: NewSession) -> Result<(), Error> {
-        self.change(Change::Create(new)).await.map(drop)
+        self.change(Mutation::Create(new)).await.map(drop)
     }
 
-    /// Writes to a session: all of the batch or nothing. Returns the number of the session's last
-    /// entry, once all is committed as durably as it must be.
+    /// Writes a batch to a session, completely or not at all. Returns the number of the session's
+    /// last entry after the commit.
     ///
-    /// If the future is dropped, the batch may be written or not.
+    /// If the future is dropped, the batch may or may not be written.
     pub async fn write(&self, session: SessionId, batch: Batch) -> Result<Seq, Error> {
-        self.change(Change::Write(session, batch)).await
+        self.change(Mutation::Write(session, batch)).await
     }
 
-    /// At most so many entries after one, in order.
+    /// At most `most` entries after `after`, in order.
     pub async fn read(
         &self,
         session: SessionId,
         after: Seq,
         most: usize,
     ) -> Result<Vec<Entry>, Error> {
-        let portion = Portion { entries: most, bytes: usize::MAX };
-        let stretch = self
+        let limit = ReadLimit { entries: most, bytes: usize::MAX };
+        let range = self
             .shared
             .readers
-            .read(move |connection| query::entries(connection, session, after, portion));
-        Ok(stretch.await?.entries)
+            .read(move |connection| query::entries(connection, session, after, limit));
+        Ok(range.await?.entries)
     }
 
-    /// Follows a session from after an entry on.
+    /// Follows a session: all entries after `after`, then new ones as they are committed.
     pub fn follow(&self, session: SessionId, after: Seq) -> Follower {
         Follower::new(session, after, Arc::clone(&self.shared))
     }
 
-    /// All sessions, the last active first.
+    /// A counter that increases with every commit, also of other processes.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.shared.changes.subscribe()
+    }
+
+    /// All sessions, the most recently active first.
     pub async fn sessions(&self) -> Result<Vec<SessionRecord>, Error> {
         self.shared.readers.read(query::sessions).await
     }
 
-    /// A session.
     pub async fn session(&self, id: SessionId) -> Result<Option<SessionRecord>, Error> {
         self.shared.readers.read(move |connection| query::session(connection, id)).await
     }
 
-    /// The sessions whose id, or an id of whose agent, begins so; the last active first.
+    /// The sessions whose id, or whose agent's id, starts with `prefix`; the most recently active
+    /// first.
     pub async fn find(&self, prefix: &str) -> Result<Vec<SessionId>, Error> {
         let prefix = prefix.to_owned();
         self.shared.readers.read(move |connection| query::find(connection, &prefix)).await
     }
 
-    /// All prompts of a session, in the order of the queue and then of age.
+    /// All prompts of a session, by queue position and age.
     pub async fn prompts(&self, session: SessionId) -> Result<Vec<PromptRecord>, Error> {
-        self.prompts_that_are(session, Prompts::All).await
+        self.filtered_prompts(session, PromptFilter::All).await
     }
 
-    /// A prompt of a session.
     pub async fn prompt(
         &self,
         session: SessionId,
         id: Uuid,
     ) -> Result<Option<PromptRecord>, Error> {
-        Ok(self.prompts_that_are(session, Prompts::One(id)).await?.pop())
+        Ok(self.filtered_prompts(session, PromptFilter::One(id)).await?.pop())
     }
 
-    /// The prompts of a session that are not in a final state, in the order of the queue.
+    /// The prompts of a session that are not in a final state, in queue order.
     pub async fn open_prompts(&self, session: SessionId) -> Result<Vec<PromptRecord>, Error> {
-        self.prompts_that_are(session, Prompts::Open).await
+        self.filtered_prompts(session, PromptFilter::Open).await
     }
 
-    async fn prompts_that_are(
+    async fn filtered_prompts(
         &self,
         session: SessionId,
-        which: Prompts,
+        filter: PromptFilter,
     ) -> Result<Vec<PromptRecord>, Error> {
-        self.shared.readers.read(move |connection| query::prompts(connection, session, which)).await
+        self.shared
+            .readers
+            .read(move |connection| query::prompts(connection, session, filter))
+            .await
     }
 
-    /// The lines for a session's agent that may not have reached it, in order.
-    pub async fn outbound(&self, session: SessionId) -> Result<Vec<Outbound>, Error> {
+    /// The lines that may not have reached the agent of a session, in order.
+    pub async fn outbound(&self, session: SessionId) -> Result<Vec<OutboundLine>, Error> {
         self.shared.readers.read(move |connection| query::outbound(connection, session)).await
     }
 
-    /// The requests nobody has answered, of one session or all, oldest first.
+    /// The open requests of one session or of all, oldest first.
     pub async fn open_requests(
         &self,
         session: Option<SessionId>,
@@ -154,7 +154,6 @@ impl Journal {
         self.shared.readers.read(move |connection| query::open_requests(connection, session)).await
     }
 
-    /// A request of a session.
     pub async fn request(
         &self,
         session: SessionId,
@@ -164,7 +163,7 @@ impl Journal {
         self.shared.readers.read(move |connection| query::request(connection, session, &id)).await
     }
 
-    /// The last requests that were resolved, of one session or all, newest first.
+    /// The last resolved requests of one session or of all, newest first.
     pub async fn ledger(
         &self,
         session: Option<SessionId>,
@@ -173,77 +172,86 @@ impl Journal {
         self.shared.readers.read(move |connection| query::ledger(connection, session, most)).await
     }
 
-    /// The grants in force: not revoked, and not over.
+    /// The grants that are neither revoked nor expired.
     pub async fn grants(&self, now: u64) -> Result<Vec<Grant>, Error> {
         self.shared.readers.read(move |connection| query::grants(connection, now)).await
     }
 
-    /// Adds a grant, or replaces the one with its id.
+    /// Inserts a grant, or replaces the one with the same id.
     pub async fn add_grant(&self, grant: Grant) -> Result<(), Error> {
-        self.change(Change::AddGrant(grant)).await.map(drop)
+        self.change(Mutation::AddGrant(grant)).await.map(drop)
     }
 
-    /// Ends a grant. Nothing happens where there is none or it is revoked already.
+    /// Revokes a grant. Does nothing if it does not exist or is already revoked.
     pub async fn revoke_grant(&self, id: Uuid, at: u64) -> Result<(), Error> {
-        self.change(Change::RevokeGrant(id, at)).await.map(drop)
+        self.change(Mutation::RevokeGrant(id, at)).await.map(drop)
     }
 
-    /// Puts things into a drawer, all or nothing; on the disk when it is answered.
-    pub async fn keep(&self, drawer: &str, memories: Vec<Memory>) -> Result<(), Error> {
-        self.change(Change::Keep(drawer.to_owned(), memories)).await.map(drop)
+    /// Changes the persistent state of a follower, completely or not at all. It is on disk when this
+    /// returns.
+    pub async fn write_state(
+        &self,
+        follower: &str,
+        changes: Vec<StateChange>,
+    ) -> Result<(), Error> {
+        self.change(Mutation::WriteState(follower.to_owned(), changes)).await.map(drop)
     }
 
-    /// All that is in a drawer, by name.
-    pub async fn kept(&self, drawer: &str) -> Result<Vec<(String, Vec<u8>)>, Error> {
-        let drawer = drawer.to_owned();
-        self.shared.readers.read(move |connection| query::kept(connection, &drawer)).await
+    /// The persistent state of a follower, by key.
+    pub async fn read_state(&self, follower: &str) -> Result<Vec<(String, Vec<u8>)>, Error> {
+        let follower = follower.to_owned();
+        self.shared.readers.read(move |connection| query::state(connection, &follower)).await
     }
 
-    /// Drops what only served streaming, up to an entry, and packs the rest. For after a turn.
+    /// Removes redundant deltas up to an entry and compresses the rest. Meant for the end of a turn.
     ///
-    /// A message that is still being written at that entry is left for the next time, with all that
-    /// follows it. Room on the disk is given back later, see [`tidy`](Self::tidy).
-    pub async fn settle(&self, session: SessionId, upto: Seq) -> Result<Settled, Error> {
-        settle::settle(self, session, upto).await
+    /// A message that is still streaming at that entry is left for the next compaction, with
+    /// everything after it. Disk space is freed later, see
+    /// [`finish_maintenance`](Self::finish_maintenance).
+    pub async fn compact(&self, session: SessionId, upto: Seq) -> Result<CompactionStats, Error> {
+        compaction::compact(self, session, upto).await
     }
 
-    /// Waits until what was settled or deleted has given back its room.
-    pub async fn tidy(&self) -> Result<(), Error> {
-        self.ask(Command::Tidy).await.map(drop)
+    /// Waits until the space of compacted and deleted entries is freed.
+    pub async fn finish_maintenance(&self) -> Result<(), Error> {
+        self.ask(WriterCommand::FinishMaintenance).await.map(drop)
     }
 
-    /// Removes a session and all that belongs to it.
+    /// Deletes a session and everything that belongs to it.
     pub async fn delete(&self, session: SessionId) -> Result<(), Error> {
-        self.change(Change::Delete(session)).await.map(drop)
+        self.change(Mutation::Delete(session)).await.map(drop)
     }
 
-    /// Looks through the whole file. Takes its time.
-    pub async fn check(&self) -> Result<Health, Error> {
-        self.shared.readers.read(Health::of).await
+    /// Checks the whole file, which takes seconds for a large one.
+    pub async fn check(&self) -> Result<JournalHealth, Error> {
+        self.shared.readers.read(query::health).await
     }
 
-    /// Lets the writer finish what it took, and closes the file, for all clones.
+    /// Finishes all accepted writes and closes the file for all clones.
     ///
     /// Dropping the last clone does the same without waiting.
     pub async fn close(self) -> Result<(), Error> {
-        match self.ask(Command::Close).await {
+        match self.ask(WriterCommand::Close).await {
             Ok(_) | Err(Error::Closed) => Ok(()),
             Err(error) => Err(error),
         }
     }
 
-    pub(crate) fn readers(&self) -> &Arc<Readers> {
+    pub(crate) fn readers(&self) -> &Arc<ReadPool> {
         &self.shared.readers
     }
 
-    pub(crate) async fn change(&self, change: Change) -> Result<Seq, Error> {
-        self.ask(|answer| Command::Change(Box::new(change), answer)).await
+    pub(crate) async fn change(&self, mutation: Mutation) -> Result<Seq, Error> {
+        self.ask(|reply| WriterCommand::Mutate(Box::new(mutation), reply)).await
     }
 
-    async fn ask(&self, command: impl FnOnce(Answer) -> Command) -> Result<Seq, Error> {
-        let (answer, answered) = oneshot::channel();
-        self.commands.send(command(answer)).await.map_err(|_| Error::Closed)?;
-        answered.await.map_err(|_| Error::Closed)?
+    async fn ask(
+        &self,
+        command: impl FnOnce(MutationReply) -> WriterCommand,
+    ) -> Result<Seq, Error> {
+        let (reply, replied) = oneshot::channel();
+        self.commands.send(command(reply)).await.map_err(|_| Error::Closed)?;
+        replied.await.map_err(|_| Error::Closed)?
     }
 
     #[cfg(test)]

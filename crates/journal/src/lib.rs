@@ -1,63 +1,51 @@
-//! The append-only record of sessions: sequence numbers, prompts, requests, one SQLite file.
+//! The append-only record of all sessions in one SQLite file.
 //!
-//! A [`Journal`] is a handle to one writer thread and a few read-only connections. What is written
-//! is answered only once it is committed, as durably as its content demands: what somebody said or
-//! decided is on the disk, a token delta may be lost with the machine (not with the process). What
-//! waits while a commit runs is committed together by the next.
+//! A [`Journal`] is a handle to one writer thread and a pool of read-only connections. A write is
+//! acknowledged only after it is committed. Prompts, answers and notes are synced to disk first; a
+//! token delta may be lost if the machine goes down, but not if the process does. Writes that arrive
+//! while a commit runs are committed together.
 //!
-//! Every entry of a session has a [`Seq`], from 1 on, without holes when written and never used
-//! again. [`Journal::settle`] later drops what only served streaming and packs the rest; the bytes
-//! and numbers of what is left do not change.
+//! Every entry of a session has a [`Seq`], starting at 1. Numbers are assigned without gaps and never
+//! reused. [`Journal::compact`] later removes deltas that a complete message repeats and compresses
+//! the rest; the bytes and numbers of the remaining entries do not change.
 //!
-//! Followers are woken by the writer and fed from a small tail in memory, or from the file when
-//! they lag; the writer never waits for one.
+//! A [`Follower`] is woken by the writer and reads from a short tail in memory, or from the file if
+//! it lags. The writer never waits for a follower.
 //!
-//! Deliberately absent: any knowledge of what prompts, requests and options mean. Only the settling
-//! looks into entries, through `wire`.
+//! The journal does not interpret prompts, requests and options. Only compaction looks into entries,
+//! through `wire`.
 
 mod batch;
-mod chores;
-mod command;
+mod columns;
+mod compaction;
 mod connection;
-mod draft;
-mod entry;
 mod error;
-mod feed;
+mod external;
 mod follower;
-mod grant;
-mod group;
-mod health;
 mod id;
 mod journal;
-mod memory;
-mod mend;
-mod page;
-mod prompt;
+mod maintenance;
 mod query;
-mod readers;
-mod request;
-mod salvage;
+mod records;
+mod repair;
 mod schema;
-mod session;
-mod settle;
-mod stored;
+mod segment;
+mod transaction;
 mod writer;
 
 #[cfg(test)]
 mod tests;
 
-pub use batch::{Batch, Outbound, SessionChange};
-pub use entry::{Entry, NewEntry};
+pub use batch::{Batch, OutboundLine, SessionChange};
+pub use compaction::CompactionStats;
 pub use error::Error;
 pub use follower::Follower;
-pub use grant::Grant;
-pub use health::Health;
 pub use id::{Seq, SessionId};
-pub use journal::{Journal, Opening};
-pub use memory::Memory;
-pub use mend::Mended;
-pub use prompt::PromptRecord;
-pub use request::{RequestRecord, Resolution};
-pub use session::{NewSession, SessionRecord, SpoolMark, Status};
-pub use settle::Settled;
+pub use journal::{Journal, OpenedJournal};
+pub use query::JournalHealth;
+pub use records::{
+    Entry, Grant, NewEntry, NewSession, PromptRecord, RequestRecord, Resolution, SessionRecord,
+    SessionStatus, SpoolPosition, StateChange,
+};
+pub use repair::Repair;
 pub use wire::Origin;

@@ -1,101 +1,99 @@
-//! What is asked of the file, in SQL.
+//! Queries.
 //!
-//! Entries are in two tables: settled ones in pages, the rest in rows of their own. A row at or
-//! below the mark `settled` is dead: its page holds it, or it was dropped.
+//! Entries are in two tables: compacted ones in segments, the others in rows of their own. A row at or
+//! below the session's `compacted` number is obsolete: a segment holds the entry, or it was removed.
 
 use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension as _, Params, Row, params};
 use uuid::Uuid;
 
-use crate::batch::Outbound;
-use crate::entry::{Entry, origin_from_code};
+use crate::batch::OutboundLine;
+use crate::columns::{self, number};
 use crate::error::Error;
-use crate::grant::Grant;
-use crate::id::{Key, Seq, SessionId};
-use crate::page::Page;
-use crate::prompt::PromptRecord;
-use crate::request::RequestRecord;
-use crate::session::SessionRecord;
-use crate::stored::{self, number};
+use crate::id::{Seq, SessionId, SessionKey};
+use crate::records::{Entry, Grant, PromptRecord, RequestRecord, SessionRecord, origin_from_code};
+use crate::schema;
+use crate::segment::Segment;
 
-/// Where a session stands.
+/// The position of a session.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Standing {
-    pub(crate) key: Key,
+pub(crate) struct SessionHead {
+    pub(crate) key: SessionKey,
     pub(crate) last: Seq,
-    pub(crate) settled: Seq,
+    /// The last entry that is compacted.
+    pub(crate) compacted: Seq,
 }
 
-/// How much to read at once: as many entries, or so many bytes that one more would be too much.
+/// How much to read at once. Reading stops with the entry that reaches the number of bytes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Portion {
+pub(crate) struct ReadLimit {
     pub(crate) entries: usize,
     pub(crate) bytes: usize,
 }
 
-/// Entries of a session, and where it stood when they were read.
+/// Consecutive entries of a session, and its last entry at the time.
 #[derive(Debug)]
-pub(crate) struct Stretch {
+pub(crate) struct EntryRange {
     pub(crate) entries: Vec<Entry>,
     pub(crate) last: Seq,
 }
 
-pub(crate) fn standing(
+pub(crate) fn head(
     connection: &Connection,
     session: SessionId,
-) -> Result<Option<Standing>, Error> {
+) -> Result<Option<SessionHead>, Error> {
     let mut query =
-        connection.prepare_cached("SELECT key, last, settled FROM session WHERE id = ?1")?;
-    let standing = query.query_row([session.to_string()], |row| {
-        Ok(Standing {
-            key: Key(row.get(0)?),
-            last: Seq(stored::unsigned(row, 1)?),
-            settled: Seq(stored::unsigned(row, 2)?),
+        connection.prepare_cached("SELECT key, last, compacted FROM session WHERE id = ?1")?;
+    let head = query.query_row([session.to_string()], |row| {
+        Ok(SessionHead {
+            key: SessionKey(row.get(0)?),
+            last: Seq(columns::unsigned(row, 1)?),
+            compacted: Seq(columns::unsigned(row, 2)?),
         })
     });
-    Ok(standing.optional()?)
+    Ok(head.optional()?)
 }
 
-/// The entries after one, in order.
+/// The entries after `after`, in order.
 pub(crate) fn entries(
     connection: &Connection,
     session: SessionId,
     after: Seq,
-    portion: Portion,
-) -> Result<Stretch, Error> {
-    // One snapshot, or an entry could move from its row to a page between the two.
+    limit: ReadLimit,
+) -> Result<EntryRange, Error> {
+    // One snapshot: an entry may move from its row to a segment at any time.
     let snapshot = connection.unchecked_transaction()?;
-    let Standing { key, last, settled } =
-        standing(&snapshot, session)?.ok_or(Error::NoSuchSession(session))?;
-    let mut room = Room { entries: Vec::new(), left: portion };
-    if after < settled {
-        settled_entries(&snapshot, key, after, &mut room)?;
+    let SessionHead { key, last, compacted } =
+        head(&snapshot, session)?.ok_or(Error::NoSuchSession(session))?;
+    let mut collector = EntryCollector { entries: Vec::new(), left: limit };
+    if after < compacted {
+        segment_entries(&snapshot, key, after, &mut collector)?;
     }
-    if !room.is_full() {
-        own_rows(&snapshot, key, after.max(settled), &mut room)?;
+    if !collector.is_full() {
+        own_rows(&snapshot, key, after.max(compacted), &mut collector)?;
     }
-    Ok(Stretch { entries: room.entries, last })
+    Ok(EntryRange { entries: collector.entries, last })
 }
 
-/// Entries that are not settled yet, up to and with one.
-pub(crate) fn unsettled(
+/// Entries in rows of their own, after `after`.
+pub(crate) fn uncompacted(
     connection: &Connection,
-    key: Key,
+    key: SessionKey,
     after: Seq,
-    portion: Portion,
+    limit: ReadLimit,
 ) -> Result<Vec<Entry>, Error> {
-    let mut room = Room { entries: Vec::new(), left: portion };
-    own_rows(connection, key, after, &mut room)?;
-    Ok(room.entries)
+    let mut collector = EntryCollector { entries: Vec::new(), left: limit };
+    own_rows(connection, key, after, &mut collector)?;
+    Ok(collector.entries)
 }
 
-/// What was read, and how much more there is room for. The first entry always fits.
-struct Room {
+/// The entries read so far, and how many more are wanted. The first entry is always taken.
+struct EntryCollector {
     entries: Vec<Entry>,
-    left: Portion,
+    left: ReadLimit,
 }
 
-impl Room {
+impl EntryCollector {
     fn is_full(&self) -> bool {
         self.left.entries == 0 || self.left.bytes == 0
     }
@@ -107,83 +105,89 @@ impl Room {
     }
 }
 
-fn settled_entries(
+fn segment_entries(
     connection: &Connection,
-    key: Key,
+    key: SessionKey,
     after: Seq,
-    room: &mut Room,
+    collector: &mut EntryCollector,
 ) -> Result<(), Error> {
     let mut query = connection.prepare_cached(
-        "SELECT raw, bytes FROM page WHERE place > ?1 AND place <= ?2 ORDER BY place",
+        "SELECT raw, bytes FROM segment WHERE row > ?1 AND row <= ?2 ORDER BY row",
     )?;
-    let mut rows = query.query([key.place(after), key.end()])?;
-    while !room.is_full()
+    let mut rows = query.query([key.row(after), key.end()])?;
+    while !collector.is_full()
         && let Some(row) = rows.next()?
     {
-        for entry in page_entries(row)? {
-            if entry.seq > after && !room.is_full() {
-                room.take(entry);
+        for entry in entries_of_segment(row)? {
+            if entry.seq > after && !collector.is_full() {
+                collector.take(entry);
             }
         }
     }
     Ok(())
 }
 
-/// The entries of a page, from its columns `raw` and `bytes`.
-pub(crate) fn page_entries(row: &Row<'_>) -> Result<Vec<Entry>, Error> {
-    let raw = usize::try_from(stored::unsigned(row, 0)?).unwrap_or(usize::MAX);
-    let bytes = row.get_ref(1)?.as_blob().map_err(|error| Error::nonsense(error.to_string()))?;
-    Page::unpack(raw, bytes)
+/// The entries of a segment, from its columns `raw` and `bytes`.
+pub(crate) fn entries_of_segment(row: &Row<'_>) -> Result<Vec<Entry>, Error> {
+    let raw = usize::try_from(columns::unsigned(row, 0)?).unwrap_or(usize::MAX);
+    let bytes = row.get_ref(1)?.as_blob().map_err(|error| Error::corrupt(error.to_string()))?;
+    Segment::decompress(raw, bytes)
 }
 
-fn own_rows(connection: &Connection, key: Key, after: Seq, room: &mut Room) -> Result<(), Error> {
+fn own_rows(
+    connection: &Connection,
+    key: SessionKey,
+    after: Seq,
+    collector: &mut EntryCollector,
+) -> Result<(), Error> {
     let mut query = connection.prepare_cached(
-        "SELECT place, at, origin, bytes FROM entry WHERE place > ?1 AND place <= ?2 ORDER BY place",
+        "SELECT row, at, origin, bytes FROM entry WHERE row > ?1 AND row <= ?2 ORDER BY row",
     )?;
-    let mut rows = query.query([key.place(after), key.end()])?;
-    while !room.is_full()
+    let mut rows = query.query([key.row(after), key.end()])?;
+    while !collector.is_full()
         && let Some(row) = rows.next()?
     {
-        room.take(entry(row)?);
+        collector.take(entry(row)?);
     }
     Ok(())
 }
 
-/// An entry from the columns `place`, `at`, `origin` and `bytes`.
+/// An entry from the columns `row`, `at`, `origin` and `bytes`.
 fn entry(row: &Row<'_>) -> Result<Entry, Error> {
-    let (_, seq) = Key::at_place(row.get(0)?);
-    let bytes = row.get_ref(3)?.as_blob().map_err(|error| Error::nonsense(error.to_string()))?;
+    let (_, seq) = SessionKey::from_row(row.get(0)?);
+    let bytes = row.get_ref(3)?.as_blob().map_err(|error| Error::corrupt(error.to_string()))?;
     Ok(Entry {
         seq,
-        at: stored::unsigned(row, 1)?,
+        at: columns::unsigned(row, 1)?,
         origin: origin_from_code(row.get(2)?)
-            .ok_or_else(|| Error::nonsense("an entry has no known origin"))?,
+            .ok_or_else(|| Error::corrupt("an entry has an unknown origin"))?,
         bytes: Bytes::copy_from_slice(bytes),
     })
 }
 
-/// The session's last page, where more would fit into it: its last entry, its size, its entries.
-pub(crate) fn page_with_room(
+/// The last segment of a session if its decompressed size is below `size`: the number of its last
+/// entry, and its entries.
+pub(crate) fn last_segment_below(
     connection: &Connection,
-    key: Key,
-    room: usize,
+    key: SessionKey,
+    size: usize,
 ) -> Result<Option<(Seq, Vec<Entry>)>, Error> {
     let mut query = connection.prepare_cached(
-        "SELECT raw, bytes, place FROM page WHERE place > ?1 AND place <= ?2
-         ORDER BY place DESC LIMIT 1",
+        "SELECT raw, bytes, row FROM segment WHERE row > ?1 AND row <= ?2
+         ORDER BY row DESC LIMIT 1",
     )?;
-    let mut rows = query.query([key.place(Seq(0)), key.end()])?;
+    let mut rows = query.query([key.row(Seq(0)), key.end()])?;
     let Some(row) = rows.next()? else { return Ok(None) };
-    if usize::try_from(stored::unsigned(row, 0)?).unwrap_or(usize::MAX) >= room {
+    if usize::try_from(columns::unsigned(row, 0)?).unwrap_or(usize::MAX) >= size {
         return Ok(None);
     }
-    let (_, last) = Key::at_place(row.get(2)?);
-    Ok(Some((last, page_entries(row)?)))
+    let (_, last) = SessionKey::from_row(row.get(2)?);
+    Ok(Some((last, entries_of_segment(row)?)))
 }
 
 pub(crate) fn sessions(connection: &Connection) -> Result<Vec<SessionRecord>, Error> {
     let snapshot = connection.unchecked_transaction()?;
-    let columns = stored::SESSION_COLUMNS;
+    let columns = columns::SESSION_COLUMNS;
     let mut query = snapshot
         .prepare_cached(&format!("SELECT {columns} FROM session ORDER BY active DESC, key DESC"))?;
     with_agent_ids(&snapshot, query.query([])?)
@@ -194,7 +198,7 @@ pub(crate) fn session(
     id: SessionId,
 ) -> Result<Option<SessionRecord>, Error> {
     let snapshot = connection.unchecked_transaction()?;
-    let columns = stored::SESSION_COLUMNS;
+    let columns = columns::SESSION_COLUMNS;
     let mut query =
         snapshot.prepare_cached(&format!("SELECT {columns} FROM session WHERE id = ?1"))?;
     Ok(with_agent_ids(&snapshot, query.query([id.to_string()])?)?.pop())
@@ -208,7 +212,7 @@ fn with_agent_ids(
         connection.prepare_cached("SELECT id FROM agent_id WHERE session = ?1 ORDER BY rowid")?;
     let mut records = Vec::new();
     while let Some(row) = rows.next()? {
-        let mut record = stored::session(row)?;
+        let mut record = columns::session(row)?;
         let key: i64 = row.get(0)?;
         record.agent_ids = ids.query_map([key], |row| row.get(0))?.collect::<Result<_, _>>()?;
         records.push(record);
@@ -216,7 +220,7 @@ fn with_agent_ids(
     Ok(records)
 }
 
-/// Sessions whose id, or an id of whose agent, begins so.
+/// Sessions whose id, or whose agent's id, starts with `prefix`.
 pub(crate) fn find(connection: &Connection, prefix: &str) -> Result<Vec<SessionId>, Error> {
     let mut query = connection.prepare_cached(
         "SELECT id FROM session
@@ -225,14 +229,14 @@ pub(crate) fn find(connection: &Connection, prefix: &str) -> Result<Vec<SessionI
          ORDER BY active DESC, key DESC",
     )?;
     let found = query
-        .query_map([&prefix.to_lowercase(), prefix], |row| stored::parsed(row, 0))?
+        .query_map([&prefix.to_lowercase(), prefix], |row| columns::parsed(row, 0))?
         .collect::<Result<_, _>>()?;
     Ok(found)
 }
 
-/// Which prompts of a session are asked for.
+/// Which prompts of a session to read.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Prompts {
+pub(crate) enum PromptFilter {
     All,
     Open,
     One(Uuid),
@@ -241,20 +245,20 @@ pub(crate) enum Prompts {
 pub(crate) fn prompts(
     connection: &Connection,
     session: SessionId,
-    which: Prompts,
+    filter: PromptFilter,
 ) -> Result<Vec<PromptRecord>, Error> {
-    let (condition, id) = match which {
-        Prompts::All => ("true OR id = ?2", Uuid::nil()),
-        Prompts::Open => ("open AND (true OR id = ?2)", Uuid::nil()),
-        Prompts::One(id) => ("id = ?2", id),
+    let (condition, id) = match filter {
+        PromptFilter::All => ("true OR id = ?2", Uuid::nil()),
+        PromptFilter::Open => ("open AND (true OR id = ?2)", Uuid::nil()),
+        PromptFilter::One(id) => ("id = ?2", id),
     };
-    let columns = stored::PROMPT_COLUMNS;
+    let columns = columns::PROMPT_COLUMNS;
     let sql = format!(
         "SELECT {columns} FROM prompt
          WHERE session = (SELECT key FROM session WHERE id = ?1) AND ({condition})
-         ORDER BY place, created, rowid"
+         ORDER BY position, created, rowid"
     );
-    collect(connection, &sql, [session.to_string(), id.to_string()], stored::prompt)
+    collect(connection, &sql, [session.to_string(), id.to_string()], columns::prompt)
 }
 
 pub(crate) fn request(
@@ -262,34 +266,34 @@ pub(crate) fn request(
     session: SessionId,
     id: &str,
 ) -> Result<Option<RequestRecord>, Error> {
-    let columns = stored::REQUEST_COLUMNS;
+    let columns = columns::REQUEST_COLUMNS;
     let sql = format!(
         "SELECT {columns} FROM request
          WHERE session = (SELECT key FROM session WHERE id = ?1) AND id = ?2"
     );
-    let found = collect(connection, &sql, [&session.to_string(), id], stored::request)?;
+    let found = collect(connection, &sql, [&session.to_string(), id], columns::request)?;
     Ok(found.into_iter().next())
 }
 
-/// The lines for a session's agent that may not have reached it, in order.
+/// The lines that may not have reached the agent of a session, in order.
 pub(crate) fn outbound(
     connection: &Connection,
     session: SessionId,
-) -> Result<Vec<Outbound>, Error> {
+) -> Result<Vec<OutboundLine>, Error> {
     let sql = "SELECT number, bytes FROM outbound JOIN session ON session.key = outbound.session
          WHERE session.id = ?1 ORDER BY number";
     collect(connection, sql, [session.to_string()], |row| {
         let bytes: Vec<u8> = row.get(1)?;
-        Ok(Outbound { number: stored::unsigned(row, 0)?, bytes: bytes.into() })
+        Ok(OutboundLine { number: columns::unsigned(row, 0)?, bytes: bytes.into() })
     })
 }
 
-/// Requests of all sessions or one: those open, oldest first.
+/// The open requests of one session or of all, oldest first.
 pub(crate) fn open_requests(
     connection: &Connection,
     session: Option<SessionId>,
 ) -> Result<Vec<(SessionId, RequestRecord)>, Error> {
-    let columns = stored::REQUEST_COLUMNS;
+    let columns = columns::REQUEST_COLUMNS;
     let sql = format!(
         "SELECT {columns}, session.id FROM request JOIN session ON session.key = request.session
          WHERE outcome IS NULL AND (?1 IS NULL OR session.id = ?1)
@@ -298,13 +302,13 @@ pub(crate) fn open_requests(
     collect(connection, &sql, [session.map(|id| id.to_string())], with_session)
 }
 
-/// Requests of all sessions or one: those resolved, newest first.
+/// The resolved requests of one session or of all, newest first.
 pub(crate) fn ledger(
     connection: &Connection,
     session: Option<SessionId>,
     most: usize,
 ) -> Result<Vec<(SessionId, RequestRecord)>, Error> {
-    let columns = stored::REQUEST_COLUMNS;
+    let columns = columns::REQUEST_COLUMNS;
     let sql = format!(
         "SELECT {columns}, session.id FROM request JOIN session ON session.key = request.session
          WHERE outcome IS NOT NULL AND (?1 IS NULL OR session.id = ?1)
@@ -315,22 +319,25 @@ pub(crate) fn ledger(
 }
 
 fn with_session(row: &Row<'_>) -> rusqlite::Result<(SessionId, RequestRecord)> {
-    Ok((stored::parsed(row, 13)?, stored::request(row)?))
+    Ok((columns::parsed(row, 13)?, columns::request(row)?))
 }
 
-/// Grants that are neither revoked nor over.
+/// Grants that are neither revoked nor expired.
 pub(crate) fn grants(connection: &Connection, now: u64) -> Result<Vec<Grant>, Error> {
-    let columns = stored::GRANT_COLUMNS;
+    let columns = columns::GRANT_COLUMNS;
     let sql = format!(
-        "SELECT {columns} FROM granted
+        "SELECT {columns} FROM grants
          WHERE revoked IS NULL AND (until IS NULL OR until > ?1) ORDER BY created, rowid"
     );
-    collect(connection, &sql, [number(now)], stored::grant)
+    collect(connection, &sql, [number(now)], columns::grant)
 }
 
-pub(crate) fn kept(connection: &Connection, drawer: &str) -> Result<Vec<(String, Vec<u8>)>, Error> {
-    let sql = "SELECT name, value FROM kept WHERE drawer = ?1 ORDER BY name";
-    collect(connection, sql, [drawer], |row| Ok((row.get(0)?, row.get(1)?)))
+pub(crate) fn state(
+    connection: &Connection,
+    follower: &str,
+) -> Result<Vec<(String, Vec<u8>)>, Error> {
+    let sql = "SELECT key, value FROM state WHERE follower = ?1 ORDER BY key";
+    collect(connection, sql, [follower], |row| Ok((row.get(0)?, row.get(1)?)))
 }
 
 fn collect<T>(
@@ -342,4 +349,42 @@ fn collect<T>(
     let mut query = connection.prepare_cached(sql)?;
     let found = query.query_map(parameters, read)?.collect::<Result<_, _>>()?;
     Ok(found)
+}
+
+/// The result of checking the file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JournalHealth {
+    /// What is wrong, in SQLite's words; empty if the file is intact.
+    pub faults: Vec<String>,
+    /// The format of the file.
+    pub format: u32,
+    pub sessions: u64,
+    /// Entries that are not compacted yet.
+    pub uncompacted: u64,
+    pub segments: u64,
+    /// The size of the file without its log.
+    pub bytes: u64,
+}
+
+pub(crate) fn health(connection: &Connection) -> Result<JournalHealth, Error> {
+    let mut faults: Vec<String> = connection
+        .prepare("PRAGMA integrity_check(20)")?
+        .query_map([], |row| row.get(0))?
+        .collect::<Result<_, _>>()?;
+    faults.retain(|fault| fault != "ok");
+    let count = |table: &str| -> Result<u64, rusqlite::Error> {
+        let sql = format!("SELECT count(*) FROM {table}");
+        connection.query_row(&sql, [], |row| columns::unsigned(row, 0))
+    };
+    let pragma = |name: &str| -> Result<u64, rusqlite::Error> {
+        connection.pragma_query_value(None, name, |row| columns::unsigned(row, 0))
+    };
+    Ok(JournalHealth {
+        faults,
+        format: schema::format(connection)?,
+        sessions: count("session")?,
+        uncompacted: count("entry")?,
+        segments: count("segment")?,
+        bytes: pragma("page_count")? * pragma("page_size")?,
+    })
 }

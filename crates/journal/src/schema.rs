@@ -1,17 +1,47 @@
-//! The tables, and how a file of an older format becomes one of this.
+//! The tables, and the migrations from older formats.
 //!
-//! A step is never changed once it was released; what comes later is another step. All tables have
-//! a rowid, also where a primary key would do, because mending a damaged file walks along it.
+//! Every table has a row id, because the repair of a damaged file scans tables by row id.
 
-use rusqlite::{Connection, TransactionBehavior};
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 use crate::error::Error;
 
 /// Marks the file as a journal: `Twph`.
 pub(crate) const APPLICATION: i32 = 0x5477_7068;
 
-/// Each step takes the file from the format of its index to the next.
-const STEPS: &[&str] = &["
+/// Each migration takes the file from the format of its index to the next one. A released migration
+/// is never changed; a later change of the tables is another migration.
+const MIGRATIONS: &[&str] = &[
+    FORMAT_1,
+    // Plain names. Earlier versions stored grants for command prefixes (`git diff:*`) and for all calls of
+    // a shell or edit tool. The consent policy has no such rules, so they are revoked.
+    "
+    ALTER TABLE kept RENAME TO state;
+    ALTER TABLE state RENAME COLUMN drawer TO follower;
+    ALTER TABLE state RENAME COLUMN name TO key;
+    DROP INDEX kept_in_drawer;
+    CREATE UNIQUE INDEX state_of_follower ON state (follower, key);
+    ALTER TABLE page RENAME TO segment;
+    ALTER TABLE segment RENAME COLUMN place TO row;
+    ALTER TABLE entry RENAME COLUMN place TO row;
+    ALTER TABLE prompt RENAME COLUMN place TO position;
+    ALTER TABLE session RENAME COLUMN settled TO compacted;
+    ALTER TABLE session RENAME COLUMN turn_over TO turn_ended;
+    ALTER TABLE request RENAME COLUMN wants TO kind;
+    ALTER TABLE remains RENAME TO deleted_session;
+    ALTER TABLE granted RENAME TO grants;
+    UPDATE grants SET revoked = created
+        WHERE revoked IS NULL
+        AND (pattern LIKE '%:*' OR (pattern IS NULL AND tool IN
+            ('Bash', 'Edit', 'MultiEdit', 'NotebookEdit', 'WebFetch', 'Write')));
+    ",
+];
+
+/// The tables of the first format.
+const FORMAT_1: &str = "
     CREATE TABLE session (
         key INTEGER PRIMARY KEY AUTOINCREMENT,
         id TEXT NOT NULL UNIQUE,
@@ -31,14 +61,14 @@ const STEPS: &[&str] = &["
     ) STRICT;
     CREATE TABLE agent_id (session INTEGER NOT NULL, id TEXT NOT NULL) STRICT;
     CREATE UNIQUE INDEX agent_id_of_session ON agent_id (session, id);
-    -- `place` is the session's key and the entry's number in one, see `Key::place`.
+    -- `place` is the session's key and the entry's number in one, see `SessionKey::place`.
     CREATE TABLE entry (
         place INTEGER PRIMARY KEY,
         at INTEGER NOT NULL,
         origin INTEGER NOT NULL,
         bytes BLOB NOT NULL
     ) STRICT;
-    -- Settled entries, many to a page; `place` is that of the last one.
+    -- CompactionStats entries, many to a page; `place` is that of the last one.
     CREATE TABLE page (
         place INTEGER PRIMARY KEY,
         raw INTEGER NOT NULL,
@@ -97,40 +127,51 @@ const STEPS: &[&str] = &["
         created INTEGER NOT NULL,
         revoked INTEGER
     ) STRICT;
-    -- What followers remember, each in a drawer of its own.
+    -- The persistent state of followers.
     CREATE TABLE kept (
         drawer TEXT NOT NULL,
         name TEXT NOT NULL,
         value BLOB NOT NULL
     ) STRICT;
     CREATE UNIQUE INDEX kept_in_drawer ON kept (drawer, name);
-    -- Sessions that are deleted but whose entries are not yet.
+    -- Deleted sessions whose entries are still to be removed.
     CREATE TABLE remains (session INTEGER PRIMARY KEY) STRICT;
-"];
+";
 
-/// The format this program writes.
-pub(crate) fn newest() -> u32 {
-    u32::try_from(STEPS.len()).unwrap_or(u32::MAX)
+/// The format this version writes.
+pub(crate) fn latest() -> u32 {
+    u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX)
 }
 
-/// The format of a file; 0 is empty.
+/// The format of a file; 0 if it is empty.
 pub(crate) fn format(connection: &Connection) -> Result<u32, rusqlite::Error> {
     connection.pragma_query_value(None, "user_version", |row| row.get(0))
 }
 
-/// Brings a file to the newest format. It is of that format or an older one.
+/// Whether a file has an older format and must be migrated.
+pub(crate) fn is_outdated(path: &Path) -> bool {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    Connection::open_with_flags(path, flags)
+        .and_then(|connection| {
+            connection.busy_timeout(Duration::from_secs(5))?;
+            format(&connection)
+        })
+        .is_ok_and(|format| format > 0 && format < latest())
+}
+
+/// Migrates a file to the latest format. The caller has refused later formats.
 pub(crate) fn migrate(connection: &mut Connection) -> Result<(), Error> {
-    if format(connection)? == newest() {
+    if format(connection)? == latest() {
         return Ok(());
     }
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    // Another process may have been faster.
+    // Another process may have migrated it meanwhile.
     let found = usize::try_from(format(&transaction)?).unwrap_or(usize::MAX);
-    for step in STEPS.get(found..).unwrap_or_default() {
-        transaction.execute_batch(step)?;
+    for migration in MIGRATIONS.get(found..).unwrap_or_default() {
+        transaction.execute_batch(migration)?;
     }
     transaction.pragma_update(None, "application_id", APPLICATION)?;
-    transaction.pragma_update(None, "user_version", newest())?;
+    transaction.pragma_update(None, "user_version", latest())?;
     transaction.commit()?;
     Ok(())
 }
@@ -139,10 +180,10 @@ pub(crate) fn migrate(connection: &mut Connection) -> Result<(), Error> {
 mod tests {
     use rusqlite::Connection;
 
-    use super::{STEPS, format, migrate, newest};
+    use super::{MIGRATIONS, format, latest, migrate};
 
     #[test]
-    fn a_file_of_any_older_format_becomes_one_of_the_newest() {
+    fn every_older_format_migrates_to_the_tables_of_a_new_file() {
         let tables = |connection: &Connection| -> Vec<String> {
             let mut query = connection
                 .prepare("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name")
@@ -151,14 +192,14 @@ mod tests {
         };
         let mut fresh = Connection::open_in_memory().unwrap();
         migrate(&mut fresh).unwrap();
-        for older in 0..STEPS.len() {
+        for older in 0..MIGRATIONS.len() {
             let mut connection = Connection::open_in_memory().unwrap();
-            for step in &STEPS[..older] {
-                connection.execute_batch(step).unwrap();
+            for migration in &MIGRATIONS[..older] {
+                connection.execute_batch(migration).unwrap();
             }
             connection.pragma_update(None, "user_version", u32::try_from(older).unwrap()).unwrap();
             migrate(&mut connection).unwrap();
-            assert_eq!(format(&connection).unwrap(), newest());
+            assert_eq!(format(&connection).unwrap(), latest());
             assert_eq!(tables(&connection), tables(&fresh));
         }
     }
@@ -168,6 +209,6 @@ mod tests {
         let mut connection = Connection::open_in_memory().unwrap();
         migrate(&mut connection).unwrap();
         migrate(&mut connection).unwrap();
-        assert_eq!(format(&connection).unwrap(), newest());
+        assert_eq!(format(&connection).unwrap(), latest());
     }
 }

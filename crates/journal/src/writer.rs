@@ -1,8 +1,9 @@
-//! The one thread that writes.
+//! The writer thread.
 //!
-//! It takes what waits, makes it in one transaction, commits, and only then answers. If the
-//! transaction fails, its changes are tried one by one, so that a bad one fails alone. When nothing
-//! waits it cleans up, in small steps; when it is never idle it still takes a step now and then.
+//! It applies all waiting mutations in one transaction, commits, and only then replies. If the
+//! transaction fails, the mutations are applied one by one, so that a bad one fails alone. While no
+//! command waits, it does maintenance in small steps; under constant load it still does a step now
+//! and then.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -12,42 +13,45 @@ use std::thread;
 use rusqlite::Connection;
 use tokio::sync::mpsc::Receiver;
 use tokio::sync::mpsc::error::TryRecvError;
+use tokio::sync::oneshot;
 use tracing::warn;
+use uuid::Uuid;
 
-use crate::chores::Chores;
-use crate::command::{Answer, Change, Command};
+use crate::batch::Batch;
 use crate::connection::Durability;
 use crate::error::Error;
-use crate::follower::Shared;
-use crate::group::{Group, News};
-use crate::id::Seq;
-use crate::mend;
+use crate::follower::JournalShared;
+use crate::id::{Seq, SessionId};
+use crate::maintenance::Maintenance;
+use crate::records::{Grant, NewSession, StateChange};
+use crate::repair;
+use crate::segment::Segment;
+use crate::transaction::{CommitEvents, WriteTransaction};
 
-/// How many changes are made at once, and how many bytes they may hold together: what a commit of
-/// this size delays, a person does not notice.
-const GROUP_CHANGES: usize = 1024;
-const GROUP_BYTES: usize = 4 << 20;
+/// The limits of a transaction. The delay of a commit of this size is not noticeable.
+const TRANSACTION_MUTATIONS: usize = 1024;
+const TRANSACTION_BYTES: usize = 4 << 20;
 
-/// After so many groups without a pause, a chore is done nevertheless.
-const GROUPS_PER_CHORE: u32 = 32;
+/// After this many transactions without a pause, a maintenance step is done nevertheless.
+const TRANSACTIONS_PER_MAINTENANCE: u32 = 32;
 
-/// The state of the writing thread.
+/// The state of the writer thread.
 pub(crate) struct Writer {
     connection: Connection,
-    /// Held shared as long as the file is open.
+    /// Locked, shared with other processes, as long as the file is open.
     lock: File,
     path: PathBuf,
-    commands: Receiver<Command>,
-    shared: Arc<Shared>,
-    /// A command that ended a group without being part of it.
-    held: Option<Command>,
+    commands: Receiver<WriterCommand>,
+    shared: Arc<JournalShared>,
+    /// A command that was received while mutations were collected.
+    next_command: Option<WriterCommand>,
     durability: Option<Durability>,
-    chores: Chores,
-    groups_since_chore: u32,
-    /// What the connection last said of commits by others.
-    others: i64,
-    tidying: Vec<Answer>,
-    closing: Vec<Answer>,
+    maintenance: Maintenance,
+    transactions_since_maintenance: u32,
+    /// SQLite's `data_version`, which changes with commits of other connections.
+    data_version: i64,
+    waiting_for_maintenance: Vec<MutationReply>,
+    waiting_for_close: Vec<MutationReply>,
 }
 
 impl Writer {
@@ -56,24 +60,24 @@ impl Writer {
         connection: Connection,
         lock: File,
         path: &Path,
-        commands: Receiver<Command>,
-        shared: Arc<Shared>,
+        commands: Receiver<WriterCommand>,
+        shared: Arc<JournalShared>,
     ) -> Result<(), Error> {
-        let chores = Chores::in_file(&connection)?;
-        let others = others(&connection)?;
+        let maintenance = Maintenance::in_file(&connection)?;
+        let data_version = data_version(&connection)?;
         let writer = Self {
             connection,
             lock,
             path: path.to_owned(),
             commands,
             shared,
-            held: None,
+            next_command: None,
             durability: None,
-            chores,
-            groups_since_chore: 0,
-            others,
-            tidying: Vec::new(),
-            closing: Vec::new(),
+            maintenance,
+            transactions_since_maintenance: 0,
+            data_version,
+            waiting_for_maintenance: Vec::new(),
+            waiting_for_close: Vec::new(),
         };
         thread::Builder::new()
             .name("journal".to_owned())
@@ -85,132 +89,140 @@ impl Writer {
     fn run(mut self) {
         while let Some(command) = self.next() {
             match command {
-                Command::Change(change, answer) => {
-                    let group = self.group(*change, answer);
-                    self.write(group);
-                    self.groups_since_chore += 1;
+                WriterCommand::Mutate(mutation, reply) => {
+                    let mutations = self.collect(*mutation, reply);
+                    self.write(mutations);
+                    self.transactions_since_maintenance += 1;
                 }
-                Command::LookAround => self.look_around(),
-                Command::Tidy(answer) => self.tidying.push(answer),
-                Command::Close(answer) => {
-                    // What was sent before is still received, and then nothing more.
+                WriterCommand::PollExternal => self.poll_external(),
+                WriterCommand::FinishMaintenance(reply) => self.waiting_for_maintenance.push(reply),
+                WriterCommand::Close(reply) => {
+                    // Commands that were sent before are still received.
                     self.commands.close();
-                    self.closing.push(answer);
+                    self.waiting_for_close.push(reply);
                 }
             }
         }
-        let Self { connection, lock, shared, closing, tidying, .. } = self;
+        let Self { connection, lock, shared, waiting_for_close, waiting_for_maintenance, .. } =
+            self;
         shared.feeds.close();
         shared.readers.close();
         let closed = connection.close().map_err(|(_, error)| Error::from(error));
-        drop((lock, tidying));
-        for answer in closing {
-            let _ = answer.send(closed.clone().map(|()| Seq(0)));
+        drop((lock, waiting_for_maintenance));
+        for reply in waiting_for_close {
+            let _ = reply.send(closed.clone().map(|()| Seq(0)));
         }
     }
 
-    /// The next command; chores while there is none.
-    fn next(&mut self) -> Option<Command> {
+    /// The next command; does maintenance while there is none.
+    fn next(&mut self) -> Option<WriterCommand> {
         loop {
-            if let Some(held) = self.held.take() {
-                return Some(held);
+            if let Some(command) = self.next_command.take() {
+                return Some(command);
             }
-            if self.chores.is_done() {
-                for answer in self.tidying.drain(..) {
-                    let _ = answer.send(Ok(Seq(0)));
+            if self.maintenance.is_done() {
+                for reply in self.waiting_for_maintenance.drain(..) {
+                    let _ = reply.send(Ok(Seq(0)));
                 }
                 return self.commands.blocking_recv();
             }
-            if self.groups_since_chore >= GROUPS_PER_CHORE {
-                self.chore();
+            if self.transactions_since_maintenance >= TRANSACTIONS_PER_MAINTENANCE {
+                self.maintain();
             }
             match self.commands.try_recv() {
                 Ok(command) => return Some(command),
-                Err(TryRecvError::Empty) => self.chore(),
+                Err(TryRecvError::Empty) => self.maintain(),
                 Err(TryRecvError::Disconnected) => return None,
             }
         }
     }
 
-    fn chore(&mut self) {
-        self.groups_since_chore = 0;
+    fn maintain(&mut self) {
+        self.transactions_since_maintenance = 0;
         let done = self
             .set_durability(Durability::Relaxed)
-            .and_then(|()| self.chores.step(&self.connection));
+            .and_then(|()| self.maintenance.step(&self.connection));
         if let Err(error) = done {
-            self.met(&error);
-            self.chores.put_off();
-            warn!(%error, "could not clean up; the next settling tries again");
-            for answer in self.tidying.drain(..) {
-                let _ = answer.send(Err(error.clone()));
+            self.mark_if_damaged(&error);
+            self.maintenance.postpone();
+            warn!(%error, "maintenance failed; the next compaction tries again");
+            for reply in self.waiting_for_maintenance.drain(..) {
+                let _ = reply.send(Err(error.clone()));
             }
         }
     }
 
-    /// A change and those that wait behind it.
-    fn group(&mut self, change: Change, answer: Answer) -> Vec<(Change, Answer)> {
-        let mut bytes = change.size();
-        let mut group = vec![(change, answer)];
-        while group.len() < GROUP_CHANGES && bytes < GROUP_BYTES {
+    /// A mutation and those that wait behind it.
+    fn collect(
+        &mut self,
+        mutation: Mutation,
+        reply: MutationReply,
+    ) -> Vec<(Mutation, MutationReply)> {
+        let mut bytes = mutation.size();
+        let mut collected = vec![(mutation, reply)];
+        while collected.len() < TRANSACTION_MUTATIONS && bytes < TRANSACTION_BYTES {
             match self.commands.try_recv() {
-                Ok(Command::Change(change, answer)) => {
-                    bytes += change.size();
-                    group.push((*change, answer));
+                Ok(WriterCommand::Mutate(mutation, reply)) => {
+                    bytes += mutation.size();
+                    collected.push((*mutation, reply));
                 }
                 Ok(other) => {
-                    self.held = Some(other);
+                    self.next_command = Some(other);
                     break;
                 }
                 Err(TryRecvError::Empty | TryRecvError::Disconnected) => break,
             }
         }
-        group
+        collected
     }
 
-    fn write(&mut self, group: Vec<(Change, Answer)>) {
-        let (changes, answers): (Vec<Change>, Vec<Answer>) = group.into_iter().unzip();
-        let results = match self.make(&changes) {
+    fn write(&mut self, collected: Vec<(Mutation, MutationReply)>) {
+        let (mutations, replies): (Vec<Mutation>, Vec<MutationReply>) =
+            collected.into_iter().unzip();
+        let results = match self.apply(&mutations) {
             Ok(results) => results,
-            // Nobody got in: trying each again would only wait as often.
-            Err(error @ Error::Busy) => changes.iter().map(|_| Err(error.clone())).collect(),
-            Err(error) if changes.len() == 1 && !matches!(error, Error::Full) => vec![Err(error)],
+            // Another process holds the lock: each further attempt would wait as long.
+            Err(error @ Error::Busy) => mutations.iter().map(|_| Err(error.clone())).collect(),
+            Err(error) if mutations.len() == 1 && !matches!(error, Error::Full) => {
+                vec![Err(error)]
+            }
             Err(error) => {
                 if matches!(error, Error::Full) {
-                    self.fold_log();
+                    self.checkpoint();
                 }
-                changes.chunks(1).map(|change| self.make_one(change)).collect()
+                mutations.chunks(1).map(|mutation| self.apply_one(mutation)).collect()
             }
         };
-        for (answer, result) in answers.into_iter().zip(results) {
+        for (reply, result) in replies.into_iter().zip(results) {
             if let Err(error) = &result {
-                self.met(error);
+                self.mark_if_damaged(error);
             }
-            // Who asked may have gone; what is written is written.
-            let _ = answer.send(result);
+            // The sender may have stopped waiting.
+            let _ = reply.send(result);
         }
     }
 
-    fn make_one(&mut self, change: &[Change]) -> Result<Seq, Error> {
-        self.make(change)?.pop().unwrap_or(Err(Error::Closed))
+    fn apply_one(&mut self, mutation: &[Mutation]) -> Result<Seq, Error> {
+        self.apply(mutation)?.pop().unwrap_or(Err(Error::Closed))
     }
 
-    /// Makes changes in one transaction. Refusals are results; any other error undoes all of it.
-    fn make(&mut self, changes: &[Change]) -> Result<Vec<Result<Seq, Error>>, Error> {
-        let lasting = changes.iter().any(|it| it.durability() == Durability::Lasting);
-        self.set_durability(if lasting { Durability::Lasting } else { Durability::Relaxed })?;
+    /// Applies mutations in one transaction. Rejections are results; any other error rolls back.
+    fn apply(&mut self, mutations: &[Mutation]) -> Result<Vec<Result<Seq, Error>>, Error> {
+        let durable = mutations.iter().any(|it| it.durability() == Durability::Durable);
+        self.set_durability(if durable { Durability::Durable } else { Durability::Relaxed })?;
         self.connection.execute_batch("BEGIN IMMEDIATE")?;
-        let made = in_transaction(&self.connection, changes);
-        let committed = made.and_then(|made| {
+        let applied = in_transaction(&self.connection, mutations);
+        let committed = applied.and_then(|applied| {
             self.connection.execute_batch("COMMIT")?;
-            Ok(made)
+            Ok(applied)
         });
         match committed {
-            Ok((results, news)) => {
-                self.tell(news);
+            Ok((results, events)) => {
+                self.publish(events);
                 Ok(results)
             }
             Err(error) => {
-                // Some failures have rolled back already.
+                // SQLite has rolled back already after some failures.
                 if !self.connection.is_autocommit() {
                     self.connection.execute_batch("ROLLBACK")?;
                 }
@@ -219,24 +231,25 @@ impl Writer {
         }
     }
 
-    /// Folds the log into the file: on a full disk, that may be all the room there is.
-    fn fold_log(&self) {
-        if let Err(error) = Chores::fold_log(&self.connection) {
-            warn!(%error, "could not fold the log into the file");
+    /// Copies the log into the file: on a full disk, that may be all the space there is.
+    fn checkpoint(&self) {
+        if let Err(error) = Maintenance::checkpoint(&self.connection) {
+            warn!(%error, "could not checkpoint the log");
         }
     }
 
-    fn tell(&mut self, news: News) {
-        for (session, entries) in news.entries {
+    fn publish(&mut self, events: CommitEvents) {
+        for (session, entries) in events.entries {
             self.shared.feeds.publish(session, entries);
         }
-        for (session, key) in news.deleted {
+        for (session, key) in events.deleted {
             self.shared.feeds.delete(session);
-            self.chores.deleted(key);
+            self.maintenance.deleted(key);
         }
-        for key in news.settled {
-            self.chores.settled(key);
+        for key in events.compacted {
+            self.maintenance.compacted(key);
         }
+        self.count_change();
     }
 
     fn set_durability(&mut self, durability: Durability) -> Result<(), Error> {
@@ -247,40 +260,121 @@ impl Writer {
         Ok(())
     }
 
-    /// This process writes through this connection alone, so what it notices is another's.
-    fn look_around(&mut self) {
-        match others(&self.connection) {
-            Ok(others) if others != self.others => {
-                self.others = others;
-                self.shared.feeds.strangers_wrote();
+    fn count_change(&self) {
+        self.shared.changes.send_modify(|changes| *changes += 1);
+    }
+
+    /// This process writes through this connection alone, so a new version is another process's.
+    fn poll_external(&mut self) {
+        match data_version(&self.connection) {
+            Ok(version) if version != self.data_version => {
+                self.data_version = version;
+                self.shared.feeds.external_commit();
+                self.count_change();
             }
             Ok(_) => {}
-            Err(error) => self.met(&error.into()),
+            Err(error) => self.mark_if_damaged(&error.into()),
         }
     }
 
-    fn met(&self, error: &Error) {
+    fn mark_if_damaged(&self, error: &Error) {
         if matches!(error, Error::Damaged { .. }) {
-            mend::suspect(&self.path, error);
+            repair::mark_suspect(&self.path, error);
         }
     }
 }
 
 fn in_transaction(
     connection: &Connection,
-    changes: &[Change],
-) -> Result<(Vec<Result<Seq, Error>>, News), Error> {
-    let mut group = Group::new(connection);
-    let mut results = Vec::with_capacity(changes.len());
-    for change in changes {
-        match group.make(change) {
-            Err(error) if !error.is_refusal() => return Err(error),
+    mutations: &[Mutation],
+) -> Result<(Vec<Result<Seq, Error>>, CommitEvents), Error> {
+    let mut transaction = WriteTransaction::new(connection);
+    let mut results = Vec::with_capacity(mutations.len());
+    for mutation in mutations {
+        match transaction.apply(mutation) {
+            Err(error) if !error.is_rejection() => return Err(error),
             result => results.push(result),
         }
     }
-    Ok((results, group.finish()?))
+    Ok((results, transaction.finish()?))
 }
 
-fn others(connection: &Connection) -> Result<i64, rusqlite::Error> {
+fn data_version(connection: &Connection) -> Result<i64, rusqlite::Error> {
     connection.pragma_query_value(None, "data_version", |row| row.get(0))
+}
+
+/// Where the result of a mutation goes: the number of the session's last entry, or 0 if the mutation
+/// is not about entries.
+pub(crate) type MutationReply = oneshot::Sender<Result<Seq, Error>>;
+
+/// A message to the writer.
+#[derive(Debug)]
+pub(crate) enum WriterCommand {
+    /// Waiting mutations are applied in one transaction.
+    Mutate(Box<Mutation>, MutationReply),
+    /// Check whether another process has changed the file.
+    PollExternal,
+    /// Reply when no maintenance is left.
+    FinishMaintenance(MutationReply),
+    /// Finish and accept no further commands.
+    Close(MutationReply),
+}
+
+/// A change of the file, applied completely or not at all.
+#[derive(Debug)]
+pub(crate) enum Mutation {
+    Create(NewSession),
+    Write(SessionId, Batch),
+    /// Move entries into a segment. Their own rows are obsolete from then on.
+    Compact(NewSegment),
+    AddGrant(Grant),
+    RevokeGrant(Uuid, u64),
+    WriteState(String, Vec<StateChange>),
+    Delete(SessionId),
+}
+
+/// A segment that replaces the rows of entries.
+#[derive(Debug)]
+pub(crate) struct NewSegment {
+    pub(crate) session: SessionId,
+    /// How far the session was compacted when the segment was made. If that has changed, another
+    /// process has compacted the session, and the segment is discarded.
+    pub(crate) from: Seq,
+    /// How far it is compacted with this segment.
+    pub(crate) to: Seq,
+    /// The last entry of the segment whose entries are included and which this one replaces.
+    pub(crate) replaces: Option<Seq>,
+    /// The segment with the number of its last entry; none if all entries were removed.
+    pub(crate) segment: Option<(Seq, Segment)>,
+}
+
+impl Mutation {
+    pub(crate) fn durability(&self) -> Durability {
+        match self {
+            Self::Write(_, batch) if !batch.must_be_durable() => Durability::Relaxed,
+            // The rows that a segment replaces stay in the file until the segment is on disk.
+            Self::Compact(_) => Durability::Relaxed,
+            Self::Create(_)
+            | Self::Write(..)
+            | Self::AddGrant(_)
+            | Self::RevokeGrant(..)
+            | Self::WriteState(..)
+            | Self::Delete(_) => Durability::Durable,
+        }
+    }
+
+    /// Roughly how much memory it holds.
+    pub(crate) fn size(&self) -> usize {
+        match self {
+            Self::Write(_, batch) => batch.size(),
+            Self::Compact(new) => {
+                new.segment.as_ref().map_or(0, |(_, segment)| segment.bytes.len()) + 256
+            }
+            Self::WriteState(_, changes) => {
+                let value = |change: &StateChange| change.value.as_ref().map_or(0, Vec::len) + 256;
+                changes.iter().map(value).sum()
+            }
+            Self::Create(_) | Self::AddGrant(_) | Self::RevokeGrant(..) | Self::Delete(_) => 256,
+        }
+    }
 }

@@ -1,11 +1,13 @@
 //! Tests of the journal as a whole, through its handle.
 
-mod damage;
-mod follow;
-mod full;
+mod compaction;
+mod disk_full;
+mod follower;
+mod kill;
+mod migration;
 mod records;
-mod settling;
-mod writing;
+mod repair;
+mod writer;
 
 use std::path::PathBuf;
 
@@ -16,12 +18,12 @@ use wire::note::Actor;
 
 use crate::{Batch, Entry, Journal, NewEntry, NewSession, Origin, Seq, SessionId};
 
-/// A folder with a journal in it.
-struct Place {
+/// A temporary directory with a journal in it.
+struct TestJournal {
     folder: TempDir,
 }
 
-impl Place {
+impl TestJournal {
     fn new() -> Self {
         Self { folder: TempDir::new().unwrap() }
     }
@@ -31,9 +33,9 @@ impl Place {
     }
 
     fn open(&self) -> Journal {
-        let opening = Journal::open(&self.path()).unwrap();
-        assert_eq!(opening.mended, None);
-        opening.journal
+        let opened = Journal::open(&self.path()).unwrap();
+        assert_eq!(opened.repair, None);
+        opened.journal
     }
 }
 
@@ -55,14 +57,14 @@ fn ann() -> Actor {
     Actor { name: "ann".to_owned(), via: "terminal".to_owned() }
 }
 
-/// A batch of agent's lines.
+/// A batch of lines of the agent.
 fn lines<B: Into<Bytes>>(lines: impl IntoIterator<Item = B>) -> Batch {
     let entry =
         |bytes: B| NewEntry { origin: Origin::Agent, bytes: bytes.into(), transient: false };
     Batch { at: 2000, entries: lines.into_iter().map(entry).collect(), ..Batch::default() }
 }
 
-/// A batch that may be lost with the machine.
+/// A batch that may be lost if the machine goes down.
 fn deltas<B: Into<Bytes>>(from: impl IntoIterator<Item = B>) -> Batch {
     let mut batch = lines(from);
     batch.entries.iter_mut().for_each(|entry| entry.transient = true);

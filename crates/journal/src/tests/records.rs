@@ -1,18 +1,18 @@
-//! Sessions, prompts, requests, grants and drawers.
+//! Sessions, prompts, requests, grants and follower state.
 
 use uuid::Uuid;
 use wire::note::{Delivery, Outcome, PromptState, Wants};
 
-use super::{Place, ann, id, lines, new_session};
+use super::{TestJournal, ann, id, lines, new_session};
 use crate::{
-    Batch, Grant, Memory, PromptRecord, RequestRecord, Resolution, Seq, SessionChange, SpoolMark,
-    Status,
+    Batch, Grant, PromptRecord, RequestRecord, Resolution, Seq, SessionChange, SessionStatus,
+    SpoolPosition, StateChange,
 };
 
-fn prompt(number: u128, place: i64, state: PromptState) -> PromptRecord {
+fn prompt(number: u128, position: i64, state: PromptState) -> PromptRecord {
     PromptRecord {
         id: Uuid::from_u128(number),
-        place,
+        position,
         text: format!("prompt {number}"),
         content: (number == 2).then(|| r#"[{"type":"image"}]"#.to_owned()),
         delivery: Delivery::Steer,
@@ -27,7 +27,7 @@ fn prompt(number: u128, place: i64, state: PromptState) -> PromptRecord {
 fn request(name: &str, resolution: Option<Resolution>) -> RequestRecord {
     RequestRecord {
         id: name.to_owned(),
-        wants: Wants::Permission,
+        kind: Wants::Permission,
         tool_name: "Bash".to_owned(),
         tool_use_id: Some("toolu_1".to_owned()),
         input: r#"{"command":"ls"}"#.to_owned(),
@@ -45,19 +45,19 @@ fn resolved(at: u64) -> Resolution {
 }
 
 #[tokio::test]
-async fn a_session_is_what_was_last_said_of_it() {
-    let place = Place::new();
-    let journal = place.open();
+async fn a_session_has_the_values_last_written() {
+    let files = TestJournal::new();
+    let journal = files.open();
     journal.create(new_session(1)).await.unwrap();
-    let said = |change| Batch { at: 3000, change, ..Batch::default() };
+    let batch = |change| Batch { at: 3000, change, ..Batch::default() };
     let change = SessionChange {
         title: Some("a name".to_owned()),
-        status: Some(Status::Waiting),
+        status: Some(SessionStatus::Waiting),
         agent_id: Some("c-1".to_owned()),
-        spool: Some(SpoolMark { run: 2, offset: 77 }),
+        spool: Some(SpoolPosition { run: 2, offset: 77 }),
         ..SessionChange::default()
     };
-    journal.write(id(1), said(change)).await.unwrap();
+    journal.write(id(1), batch(change)).await.unwrap();
     let again = SessionChange {
         agent_id: Some("c-2".to_owned()),
         writes: Some(9),
@@ -65,22 +65,22 @@ async fn a_session_is_what_was_last_said_of_it() {
         options: Some("{}".to_owned()),
         ..SessionChange::default()
     };
-    journal.write(id(1), said(again.clone())).await.unwrap();
-    journal.write(id(1), said(again)).await.unwrap();
+    journal.write(id(1), batch(again.clone())).await.unwrap();
+    journal.write(id(1), batch(again)).await.unwrap();
 
     let record = journal.session(id(1)).await.unwrap().unwrap();
     assert_eq!(record.title.as_deref(), Some("a name"));
     assert_eq!(record.agent_ids, ["c-1", "c-2"]);
-    assert_eq!((record.status, record.spool.offset), (Status::Waiting, 77));
+    assert_eq!((record.status, record.spool.offset), (SessionStatus::Waiting, 77));
     assert_eq!((record.writes, record.turn, record.last), (9, 3, Seq(0)));
     assert_eq!((record.created, record.active, &*record.options), (1000, 3000, "{}"));
     assert_eq!(record.directory.to_str(), Some("/home/dev/project"));
 }
 
 #[tokio::test]
-async fn sessions_are_listed_by_their_last_activity_and_found_by_any_id() {
-    let place = Place::new();
-    let journal = place.open();
+async fn sessions_are_listed_by_last_activity_and_found_by_any_id() {
+    let files = TestJournal::new();
+    let journal = files.open();
     for session in [0xa1 << 120, 0xa2 << 120, 0xb3 << 120] {
         journal.create(new_session(session)).await.unwrap();
     }
@@ -98,9 +98,9 @@ async fn sessions_are_listed_by_their_last_activity_and_found_by_any_id() {
 }
 
 #[tokio::test]
-async fn prompts_keep_their_queue_and_change_in_place() {
-    let place = Place::new();
-    let journal = place.open();
+async fn prompts_keep_their_order_and_change_in_place() {
+    let files = TestJournal::new();
+    let journal = files.open();
     journal.create(new_session(1)).await.unwrap();
     let prompts = [
         prompt(1, 30, PromptState::Queued),
@@ -124,8 +124,8 @@ async fn prompts_keep_their_queue_and_change_in_place() {
 
 #[tokio::test]
 async fn requests_are_open_until_resolved_and_then_in_the_ledger() {
-    let place = Place::new();
-    let journal = place.open();
+    let files = TestJournal::new();
+    let journal = files.open();
     for session in 1..=2 {
         journal.create(new_session(session)).await.unwrap();
         let requests = vec![request("r1", None), request("r2", None), request("r3", None)];
@@ -150,9 +150,9 @@ async fn requests_are_open_until_resolved_and_then_in_the_ledger() {
 }
 
 #[tokio::test]
-async fn grants_hold_until_they_are_over_revoked_or_their_session_is_gone() {
-    let place = Place::new();
-    let journal = place.open();
+async fn grants_apply_until_they_expire_or_are_revoked_or_the_session_is_deleted() {
+    let files = TestJournal::new();
+    let journal = files.open();
     journal.create(new_session(1)).await.unwrap();
     let grant = |number, session, until| Grant {
         id: Uuid::from_u128(number),
@@ -177,19 +177,19 @@ async fn grants_hold_until_they_are_over_revoked_or_their_session_is_gone() {
 }
 
 #[tokio::test]
-async fn a_drawer_holds_the_newest_of_each_name_across_lives() {
-    let place = Place::new();
-    let memory = |name: &str, value: Option<&str>| Memory {
-        name: name.to_owned(),
+async fn follower_state_survives_a_restart_with_the_latest_value_of_each_key() {
+    let files = TestJournal::new();
+    let change = |key: &str, value: Option<&str>| StateChange {
+        key: key.to_owned(),
         value: value.map(|value| value.as_bytes().to_vec()),
     };
-    let journal = place.open();
-    journal.keep("one", vec![memory("a", Some("1")), memory("b", Some("2"))]).await.unwrap();
-    journal.keep("two", vec![memory("a", Some("other"))]).await.unwrap();
-    journal.keep("one", vec![memory("a", Some("3")), memory("b", None)]).await.unwrap();
+    let journal = files.open();
+    journal.write_state("one", vec![change("a", Some("1")), change("b", Some("2"))]).await.unwrap();
+    journal.write_state("two", vec![change("a", Some("other"))]).await.unwrap();
+    journal.write_state("one", vec![change("a", Some("3")), change("b", None)]).await.unwrap();
     journal.close().await.unwrap();
-    let journal = place.open();
-    assert_eq!(journal.kept("one").await.unwrap(), [("a".to_owned(), b"3".to_vec())]);
-    assert_eq!(journal.kept("two").await.unwrap(), [("a".to_owned(), b"other".to_vec())]);
-    assert!(journal.kept("three").await.unwrap().is_empty());
+    let journal = files.open();
+    assert_eq!(journal.read_state("one").await.unwrap(), [("a".to_owned(), b"3".to_vec())]);
+    assert_eq!(journal.read_state("two").await.unwrap(), [("a".to_owned(), b"other".to_vec())]);
+    assert!(journal.read_state("three").await.unwrap().is_empty());
 }

@@ -1,4 +1,4 @@
-//! How values are written in columns, and read back.
+//! Conversions between records and table columns.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -8,31 +8,30 @@ use rusqlite::types::Type;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::grant::Grant;
 use crate::id::Seq;
-use crate::prompt::PromptRecord;
-use crate::request::{RequestRecord, Resolution};
-use crate::session::{SessionRecord, SpoolMark};
+use crate::records::{
+    Grant, PromptRecord, RequestRecord, Resolution, SessionRecord, SpoolPosition,
+};
 
-/// A word or a small structure as JSON, in a text column.
+/// A small value as JSON for a text column.
 pub(crate) fn json<T: Serialize>(value: &T) -> String {
-    serde_json::to_string(value).expect("words and strings serialise")
+    serde_json::to_string(value).expect("enums and strings serialise")
 }
 
-/// A path as its bytes: not every path is text.
+/// A path as bytes, because not every path is UTF-8.
 pub(crate) fn path_bytes(path: &Path) -> &[u8] {
     path.as_os_str().as_encoded_bytes()
 }
 
-/// A number for an integer column. Those beyond 2⁶³ are no times, offsets or counts.
+/// A number for an integer column. Times, offsets and counts stay below 2⁶³.
 pub(crate) fn number(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
 pub(crate) const SESSION_COLUMNS: &str = "key, id, title, directory, status, options, created, \
-     active, last, spool_run, spool_offset, writes, turn, turn_over";
+     active, last, spool_run, spool_offset, writes, turn, turn_ended";
 
-/// A session from [`SESSION_COLUMNS`]; its agent's ids are in another table.
+/// A session from [`SESSION_COLUMNS`]. The agent's ids are in another table.
 pub(crate) fn session(row: &Row<'_>) -> rusqlite::Result<SessionRecord> {
     Ok(SessionRecord {
         id: parsed(row, 1)?,
@@ -44,21 +43,21 @@ pub(crate) fn session(row: &Row<'_>) -> rusqlite::Result<SessionRecord> {
         active: unsigned(row, 7)?,
         last: Seq(unsigned(row, 8)?),
         agent_ids: Vec::new(),
-        spool: SpoolMark { run: unsigned(row, 9)?, offset: unsigned(row, 10)? },
+        spool: SpoolPosition { run: unsigned(row, 9)?, offset: unsigned(row, 10)? },
         writes: unsigned(row, 11)?,
         turn: unsigned(row, 12)?,
-        turn_over: unsigned(row, 13)?,
+        turn_ended: unsigned(row, 13)?,
     })
 }
 
 pub(crate) const PROMPT_COLUMNS: &str =
-    "id, place, text, content, delivery, state, by, turn, created, changed";
+    "id, position, text, content, delivery, state, by, turn, created, changed";
 
 /// A prompt from [`PROMPT_COLUMNS`].
 pub(crate) fn prompt(row: &Row<'_>) -> rusqlite::Result<PromptRecord> {
     Ok(PromptRecord {
         id: parsed(row, 0)?,
-        place: row.get(1)?,
+        position: row.get(1)?,
         text: row.get(2)?,
         content: row.get(3)?,
         delivery: from_json(row, 4)?,
@@ -70,7 +69,7 @@ pub(crate) fn prompt(row: &Row<'_>) -> rusqlite::Result<PromptRecord> {
     })
 }
 
-pub(crate) const REQUEST_COLUMNS: &str = "request.id, wants, tool_name, tool_use_id, input, \
+pub(crate) const REQUEST_COLUMNS: &str = "request.id, kind, tool_name, tool_use_id, input, \
      suggestions, agent, opened, expires, outcome, by, message, resolved";
 
 /// A request from [`REQUEST_COLUMNS`].
@@ -87,7 +86,7 @@ pub(crate) fn request(row: &Row<'_>) -> rusqlite::Result<RequestRecord> {
     };
     Ok(RequestRecord {
         id: row.get(0)?,
-        wants: from_json(row, 1)?,
+        kind: from_json(row, 1)?,
         tool_name: row.get(2)?,
         tool_use_id: row.get(3)?,
         input: row.get(4)?,

@@ -1,12 +1,12 @@
-//! A disk without room.
+//! A full disk.
 
-use super::{Place, all, id, lines, new_session};
-use crate::connection::Room;
+use super::{TestJournal, all, id, lines, new_session};
+use crate::connection::PageLimit;
 use crate::{Error, Journal, Seq};
 
-/// Fills the journal until it says so, and checks that nothing of what was refused is in it and
-/// that it goes on once there is room.
-async fn fill_and_go_on(journal: &Journal, make_room: impl AsyncFnOnce(&Journal)) {
+/// Fills the journal until it is full, and checks that it has nothing of the rejected batch and goes
+/// on once there is space.
+async fn fill_and_continue(journal: &Journal, free_space: impl AsyncFnOnce(&Journal)) {
     for session in 1..=2 {
         journal.create(new_session(session)).await.unwrap();
     }
@@ -27,14 +27,14 @@ async fn fill_and_go_on(journal: &Journal, make_room: impl AsyncFnOnce(&Journal)
     let last = journal.session(id(2)).await.unwrap().unwrap().last;
     assert_eq!(last, Seq(before.len() as u64));
 
-    // Even now a batch that fits is not harmed by one that does not.
+    // Even now a small change of the same transaction is stored.
     let too_big = journal.write(id(2), lines(vec!["y".repeat(60_000); 9]));
-    let read = journal.session(id(1));
-    let (too_big, read) = tokio::join!(too_big, read);
+    let revoked = journal.revoke_grant(uuid::Uuid::nil(), 1);
+    let (too_big, revoked) = tokio::join!(too_big, revoked);
     assert!(matches!(too_big, Err(Error::Full)), "{too_big:?}");
-    assert!(read.unwrap().is_some());
+    revoked.unwrap();
 
-    make_room(journal).await;
+    free_space(journal).await;
     assert_eq!(journal.write(id(2), lines([big])).await.unwrap(), last.next());
     let after = all(journal, id(2)).await;
     assert_eq!(after[..before.len()], before);
@@ -43,43 +43,43 @@ async fn fill_and_go_on(journal: &Journal, make_room: impl AsyncFnOnce(&Journal)
 }
 
 #[tokio::test]
-async fn a_file_that_may_not_grow_refuses_whole_batches_and_goes_on_when_there_is_room() {
-    let place = Place::new();
-    let opening = Journal::open_with(&place.path(), Room(Some(200))).unwrap();
-    fill_and_go_on(&opening.journal, async |journal| {
+async fn a_file_at_its_limit_rejects_whole_batches_and_continues_when_there_is_space() {
+    let files = TestJournal::new();
+    let opened = Journal::open_with(&files.path(), PageLimit(Some(200))).unwrap();
+    fill_and_continue(&opened.journal, async |journal| {
         journal.delete(id(1)).await.unwrap();
-        journal.tidy().await.unwrap();
+        journal.finish_maintenance().await.unwrap();
     })
     .await;
 }
 
-/// A real disk that is really full. Only Linux has file systems of any size at hand.
+/// A real file system that is full. Only Linux can mount one of any size in memory.
 #[cfg(target_os = "linux")]
 mod small_disk {
     use std::fs;
     use std::path::Path;
     use std::process::Command;
 
-    use super::fill_and_go_on;
+    use super::fill_and_continue;
     use crate::Journal;
-    use crate::tests::Place;
+    use crate::tests::TestJournal;
 
     #[tokio::test]
-    async fn a_full_disk_refuses_whole_batches_and_goes_on_when_there_is_room() {
-        let place = Place::new();
-        let Some(disk) = SmallDisk::mounted_at(place.folder.path()) else {
+    async fn a_full_disk_rejects_whole_batches_and_continues_when_there_is_space() {
+        let files = TestJournal::new();
+        let Some(disk) = SmallDisk::mounted_at(files.folder.path()) else {
             eprintln!("skipped: only root may mount a small disk");
             return;
         };
-        let ballast = place.folder.path().join("ballast");
-        fs::write(&ballast, vec![0; 1 << 20]).unwrap();
-        let journal = Journal::open(&place.path()).unwrap().journal;
-        fill_and_go_on(&journal, async |_| fs::remove_file(&ballast).unwrap()).await;
+        let filler = files.folder.path().join("filler");
+        fs::write(&filler, vec![0; 1 << 20]).unwrap();
+        let journal = Journal::open(&files.path()).unwrap().journal;
+        fill_and_continue(&journal, async |_| fs::remove_file(&filler).unwrap()).await;
         journal.close().await.unwrap();
         drop(disk);
     }
 
-    /// A file system in memory, unmounted when dropped.
+    /// A small file system in memory, unmounted when dropped.
     struct SmallDisk<'a>(&'a Path);
 
     #[expect(clippy::disallowed_methods, reason = "mounting takes a program")]

@@ -1,7 +1,7 @@
-//! A page: settled entries, many at once, compressed.
+//! Segments: compacted entries, compressed together.
 //!
-//! Inside, first the numbers of all entries and then their bytes: numbers compress well beside
-//! numbers, and a reader gets all entries of a page as slices of one buffer.
+//! A segment holds the metadata of all its entries and then their bytes. Similar data compresses well
+//! side by side, and a reader gets all entries as slices of one buffer.
 
 use std::io;
 
@@ -9,35 +9,35 @@ use bytes::Bytes;
 use zstd::bulk::Compressor;
 use zstd::zstd_safe::CParameter;
 
-use crate::entry::{Entry, origin_code, origin_from_code};
 use crate::error::Error;
 use crate::id::Seq;
+use crate::records::{Entry, origin_code, origin_from_code};
 
-/// How hard to compress. An entry is packed beside the writer and rarely more than twice, so this may
-/// take its time; reading does not get slower with it.
+/// The compression level. Entries are compressed outside the writer thread and rarely more than
+/// twice, so it may be slow; decompression is not affected.
 const LEVEL: i32 = 6;
 
-/// What a page may hold when decompressed, far above what SQLite stores in a row.
+/// The largest decompressed size, far above what SQLite stores in a row.
 const LARGEST: usize = 2 << 30;
 
 /// Compressed entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Page {
-    /// Their size when decompressed.
+pub(crate) struct Segment {
+    /// Their decompressed size.
     pub(crate) raw: usize,
     pub(crate) bytes: Vec<u8>,
 }
 
-impl Page {
-    /// Packs entries, which are in order.
-    pub(crate) fn pack(entries: &[Entry]) -> io::Result<Self> {
+impl Segment {
+    /// Compresses entries, which are in order.
+    pub(crate) fn compress(entries: &[Entry]) -> io::Result<Self> {
         let bodies: usize = entries.iter().map(|entry| entry.bytes.len()).sum();
         let mut raw = Vec::with_capacity(bodies + 12 * entries.len() + 8);
         put(&mut raw, entries.len() as u64);
         let (mut seq, mut at) = (0, 0);
         for entry in entries {
             put(&mut raw, entry.seq.0 - seq);
-            // Clocks go backwards, too.
+            // Clocks can go backwards.
             let step = entry.at.wrapping_sub(at).cast_signed();
             put(&mut raw, ((step << 1) ^ (step >> 63)).cast_unsigned());
             put(&mut raw, u64::from(origin_code(entry.origin)));
@@ -49,25 +49,25 @@ impl Page {
         }
         let mut compressor = Compressor::new(LEVEL)?;
         compressor.set_parameter(CParameter::ChecksumFlag(true))?;
-        // Tool results come twice in a line, and a picture may lie between.
+        // Tool results appear twice in a line, possibly with an image in between.
         compressor.set_parameter(CParameter::EnableLongDistanceMatching(raw.len() > 1 << 20))?;
         Ok(Self { raw: raw.len(), bytes: compressor.compress(&raw)? })
     }
 
-    /// The entries again.
-    pub(crate) fn unpack(raw: usize, bytes: &[u8]) -> Result<Vec<Entry>, Error> {
+    /// The entries of a segment.
+    pub(crate) fn decompress(raw: usize, bytes: &[u8]) -> Result<Vec<Entry>, Error> {
         if raw > LARGEST {
-            return Err(Error::nonsense("a page claims an impossible size"));
+            return Err(Error::corrupt("a segment has an impossible size"));
         }
         let raw = zstd::bulk::decompress(bytes, raw)
-            .map_err(|error| Error::nonsense(format!("a page does not decompress: {error}")))?;
-        Self::entries(&Bytes::from(raw)).ok_or_else(|| Error::nonsense("a page is cut short"))
+            .map_err(|error| Error::corrupt(format!("a segment does not decompress: {error}")))?;
+        Self::entries(&Bytes::from(raw)).ok_or_else(|| Error::corrupt("a segment is truncated"))
     }
 
     fn entries(raw: &Bytes) -> Option<Vec<Entry>> {
         let mut heads = &raw[..];
         let count = usize::try_from(take(&mut heads)?).ok()?;
-        // Each head takes four bytes at least.
+        // The metadata of an entry takes at least four bytes.
         let mut entries = Vec::with_capacity(count.min(raw.len() / 4 + 1));
         let mut lengths = Vec::with_capacity(entries.capacity());
         let (mut seq, mut at) = (0u64, 0u64);
@@ -89,7 +89,7 @@ impl Page {
     }
 }
 
-/// Appends a number, seven bits to a byte.
+/// Appends a number with seven bits per byte.
 fn put(out: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         out.push(number.to_le_bytes()[0] | 0x80);
@@ -98,7 +98,7 @@ fn put(out: &mut Vec<u8>, mut number: u64) {
     out.push(number.to_le_bytes()[0]);
 }
 
-/// Takes a number that [`put`] appended.
+/// Reads a number that [`put`] appended.
 fn take(from: &mut &[u8]) -> Option<u64> {
     let mut number = 0;
     for shift in (0..64).step_by(7) {
@@ -117,14 +117,14 @@ mod tests {
     use bytes::Bytes;
     use proptest::prelude::*;
 
-    use super::Page;
-    use crate::entry::Entry;
+    use super::Segment;
     use crate::id::Seq;
+    use crate::records::Entry;
     use wire::Origin;
 
     proptest! {
         #[test]
-        fn what_is_packed_comes_back_exactly(
+        fn decompressing_gives_back_the_same_entries(
             parts in proptest::collection::vec(
                 (1..1000u64, any::<u64>(), any::<bool>(), proptest::collection::vec(any::<u8>(), 0..80)),
                 0..60,
@@ -139,12 +139,12 @@ mod tests {
                     Entry { seq: Seq(seq), at, origin, bytes: Bytes::from(bytes) }
                 })
                 .collect();
-            let page = Page::pack(&entries).unwrap();
-            prop_assert_eq!(Page::unpack(page.raw, &page.bytes).unwrap(), entries);
+            let segment = Segment::compress(&entries).unwrap();
+            prop_assert_eq!(Segment::decompress(segment.raw, &segment.bytes).unwrap(), entries);
         }
 
         #[test]
-        fn a_page_with_a_wrong_bit_is_never_taken_for_whole(at in any::<prop::sample::Index>(), bit in 0..8u32) {
+        fn a_flipped_bit_is_always_detected(at in any::<prop::sample::Index>(), bit in 0..8u32) {
             let entries: Vec<Entry> = (1..20)
                 .map(|n| Entry {
                     seq: Seq(n),
@@ -153,12 +153,12 @@ mod tests {
                     bytes: format!("{{\"n\":{n}}}").into(),
                 })
                 .collect();
-            let mut page = Page::pack(&entries).unwrap();
-            let at = at.index(page.bytes.len());
-            page.bytes[at] ^= 1u8 << bit;
-            // Some bits of the frame's header say nothing; no other may pass.
-            if let Ok(unpacked) = Page::unpack(page.raw, &page.bytes) {
-                prop_assert_eq!(unpacked, entries);
+            let mut segment = Segment::compress(&entries).unwrap();
+            let at = at.index(segment.bytes.len());
+            segment.bytes[at] ^= 1u8 << bit;
+            // Some bits of the frame header are unused; no other may pass.
+            if let Ok(decompressed) = Segment::decompress(segment.raw, &segment.bytes) {
+                prop_assert_eq!(decompressed, entries);
             }
         }
     }

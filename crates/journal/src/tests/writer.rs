@@ -1,14 +1,14 @@
-//! Writing and reading back.
+//! Writes, as they are read back.
 
 use std::os::unix::fs::PermissionsExt as _;
 
-use super::{Place, all, deltas, id, lines, new_session, numbers, text};
+use super::{TestJournal, all, deltas, id, lines, new_session, numbers, text};
 use crate::{Batch, Error, Journal, Seq};
 
 #[tokio::test]
 async fn entries_come_back_as_they_went_in_numbered_from_one() {
-    let place = Place::new();
-    let journal = place.open();
+    let files = TestJournal::new();
+    let journal = files.open();
     journal.create(new_session(1)).await.unwrap();
     let odd: [&'static [u8]; 3] = [b"{\"a\":0.19243785000000002}", b"", b"\xff\x00 not text"];
     assert_eq!(journal.write(id(1), lines(odd)).await.unwrap(), Seq(3));
@@ -23,30 +23,30 @@ async fn entries_come_back_as_they_went_in_numbered_from_one() {
 }
 
 #[tokio::test]
-async fn a_journal_that_was_closed_holds_all_and_goes_on_counting() {
-    let place = Place::new();
-    let journal = place.open();
+async fn a_reopened_journal_has_all_entries_and_continues_the_numbers() {
+    let files = TestJournal::new();
+    let journal = files.open();
     journal.create(new_session(1)).await.unwrap();
     journal.write(id(1), lines(["a", "b"])).await.unwrap();
     let other = journal.clone();
     journal.close().await.unwrap();
     assert!(matches!(other.write(id(1), lines(["c"])).await, Err(Error::Closed)));
     assert!(matches!(other.read(id(1), Seq(0), 1).await, Err(Error::Closed)));
-    assert!(!place.folder.path().join("journal.db-wal").exists(), "the log is folded in");
+    assert!(!files.folder.path().join("journal.db-wal").exists(), "the log is checkpointed");
 
-    let journal = place.open();
+    let journal = files.open();
     assert_eq!(journal.write(id(1), lines(["c"])).await.unwrap(), Seq(3));
     assert_eq!(all(&journal, id(1)).await.iter().map(text).collect::<String>(), "abc");
 }
 
 #[tokio::test]
-async fn what_waits_together_is_numbered_in_the_order_it_was_sent() {
-    let place = Place::new();
-    let journal = place.open();
+async fn concurrent_writes_are_numbered_in_the_order_they_were_sent() {
+    let files = TestJournal::new();
+    let journal = files.open();
     for session in 1..=3 {
         journal.create(new_session(session)).await.unwrap();
     }
-    // All are sent before the first answer is awaited.
+    // All are sent before the first reply is awaited.
     let writes: Vec<_> = (0..300u32)
         .map(|n| {
             let batch = if n % 7 == 0 { lines([n.to_string()]) } else { deltas([n.to_string()]) };
@@ -65,9 +65,9 @@ async fn what_waits_together_is_numbered_in_the_order_it_was_sent() {
 }
 
 #[tokio::test]
-async fn one_bad_batch_does_not_harm_those_it_waits_with() {
-    let place = Place::new();
-    let journal = place.open();
+async fn a_rejected_batch_does_not_affect_the_others_of_its_transaction() {
+    let files = TestJournal::new();
+    let journal = files.open();
     journal.create(new_session(1)).await.unwrap();
     let mut writes = Vec::new();
     for n in 0..50u32 {
@@ -88,9 +88,9 @@ async fn one_bad_batch_does_not_harm_those_it_waits_with() {
 }
 
 #[tokio::test]
-async fn two_journals_on_one_file_never_give_out_a_number_twice() {
-    let place = Place::new();
-    let (one, other) = (place.open(), place.open());
+async fn two_writers_on_one_file_never_assign_a_number_twice() {
+    let files = TestJournal::new();
+    let (one, other) = (files.open(), files.open());
     one.create(new_session(1)).await.unwrap();
     let write = |journal: &Journal| {
         let journal = journal.clone();
@@ -110,12 +110,12 @@ async fn two_journals_on_one_file_never_give_out_a_number_twice() {
 }
 
 #[tokio::test]
-async fn the_file_and_its_companions_are_for_their_owner_alone() {
-    let place = Place::new();
-    let journal = place.open();
+async fn the_file_and_its_companions_are_accessible_to_the_owner_only() {
+    let files = TestJournal::new();
+    let journal = files.open();
     journal.create(new_session(1)).await.unwrap();
     let mut seen = 0;
-    for file in std::fs::read_dir(place.folder.path()).unwrap() {
+    for file in std::fs::read_dir(files.folder.path()).unwrap() {
         let file = file.unwrap();
         let mode = file.metadata().unwrap().permissions().mode() & 0o777;
         assert_eq!(mode, 0o600, "{}", file.path().display());
@@ -125,9 +125,9 @@ async fn the_file_and_its_companions_are_for_their_owner_alone() {
 }
 
 #[tokio::test]
-async fn a_deleted_session_is_gone_and_gives_back_its_room() {
-    let place = Place::new();
-    let journal = place.open();
+async fn a_deleted_session_is_gone_and_its_space_is_freed() {
+    let files = TestJournal::new();
+    let journal = files.open();
     let big = vec![b'x'; 20_000];
     for session in 1..=2 {
         journal.create(new_session(session)).await.unwrap();
@@ -138,12 +138,12 @@ async fn a_deleted_session_is_gone_and_gives_back_its_room() {
     assert_eq!(journal.session(id(1)).await.unwrap(), None);
     assert!(matches!(journal.read(id(1), Seq(0), 1).await, Err(Error::NoSuchSession(_))));
     assert!(matches!(journal.delete(id(1)).await, Err(Error::NoSuchSession(_))));
-    journal.tidy().await.unwrap();
+    journal.finish_maintenance().await.unwrap();
     let after = journal.check().await.unwrap();
     assert!(after.bytes < before.bytes * 6 / 10, "{before:?} {after:?}");
-    assert_eq!((after.unsettled, after.faults.len()), (300, 0));
+    assert_eq!((after.uncompacted, after.faults.len()), (300, 0));
     assert_eq!(all(&journal, id(2)).await.len(), 300);
 
     journal.create(new_session(1)).await.unwrap();
-    assert!(all(&journal, id(1)).await.is_empty(), "nothing of the old one comes back");
+    assert!(all(&journal, id(1)).await.is_empty(), "nothing of the old session comes back");
 }

@@ -1,8 +1,7 @@
-//! Changes that are made in one transaction.
+//! One write transaction: the mutations that are committed together.
 //!
-//! Where a session stands is looked up once per group, inside the transaction, and written back at
-//! its end: that is what makes a token stream cheap, and it holds even if another process has
-//! written to the same session in between.
+//! The head of a session is read once per transaction and written back at its end. That makes a token
+//! stream cheap, and is correct even if another process has written to the session in between.
 
 use std::collections::HashMap;
 
@@ -10,82 +9,80 @@ use rusqlite::{Connection, params};
 use tracing::debug;
 
 use crate::batch::{Batch, SessionChange};
-use crate::command::{Change, SettledPage};
-use crate::entry::{Entry, origin_code};
+use crate::columns::{json, number, path_bytes};
 use crate::error::Error;
-use crate::grant::Grant;
-use crate::id::{Key, Seq, SessionId};
-use crate::memory::Memory;
-use crate::prompt::PromptRecord;
-use crate::query::{self, Standing};
-use crate::request::RequestRecord;
-use crate::session::{NewSession, Status};
-use crate::stored::{self, json, number, path_bytes};
+use crate::id::{Seq, SessionId, SessionKey};
+use crate::query::{self, SessionHead};
+use crate::records::{
+    Entry, Grant, NewSession, PromptRecord, RequestRecord, SessionStatus, StateChange, origin_code,
+};
+use crate::writer::{Mutation, NewSegment};
 
-/// The changes of one transaction, while it is open.
-pub(crate) struct Group<'c> {
+/// A write transaction while it is open.
+pub(crate) struct WriteTransaction<'c> {
     connection: &'c Connection,
-    sessions: HashMap<SessionId, Touched>,
-    deleted: Vec<(SessionId, Key)>,
-    settled: Vec<Key>,
+    sessions: HashMap<SessionId, PendingSession>,
+    deleted: Vec<(SessionId, SessionKey)>,
+    compacted: Vec<SessionKey>,
 }
 
-/// What others must learn once the transaction is committed.
+/// What the writer does after the commit.
 #[derive(Debug, Default)]
-pub(crate) struct News {
+pub(crate) struct CommitEvents {
     pub(crate) entries: Vec<(SessionId, Vec<Entry>)>,
-    pub(crate) deleted: Vec<(SessionId, Key)>,
-    pub(crate) settled: Vec<Key>,
+    pub(crate) deleted: Vec<(SessionId, SessionKey)>,
+    pub(crate) compacted: Vec<SessionKey>,
 }
 
-/// A session that the group writes to.
-struct Touched {
-    standing: Standing,
+/// A session that the transaction writes to.
+struct PendingSession {
+    head: SessionHead,
     active: u64,
     change: SessionChange,
     written: bool,
     entries: Vec<Entry>,
 }
 
-impl<'c> Group<'c> {
+impl<'c> WriteTransaction<'c> {
     pub(crate) fn new(connection: &'c Connection) -> Self {
-        Self { connection, sessions: HashMap::new(), deleted: Vec::new(), settled: Vec::new() }
+        Self { connection, sessions: HashMap::new(), deleted: Vec::new(), compacted: Vec::new() }
     }
 
-    /// Makes a change. A [refusal](Error::is_refusal) has written nothing; after any other error
-    /// the transaction must be given up.
-    pub(crate) fn make(&mut self, change: &Change) -> Result<Seq, Error> {
-        match change {
-            Change::Create(new) => self.create(new),
-            Change::Write(session, batch) => self.write(*session, batch),
-            Change::Settle(settled) => self.settle(settled),
-            Change::AddGrant(grant) => self.add_grant(grant),
-            Change::RevokeGrant(id, at) => {
+    /// Applies a mutation. A [rejection](Error::is_rejection) has written nothing; after any other
+    /// error the transaction must be rolled back.
+    pub(crate) fn apply(&mut self, mutation: &Mutation) -> Result<Seq, Error> {
+        match mutation {
+            Mutation::Create(new) => self.create(new),
+            Mutation::Write(session, batch) => self.write(*session, batch),
+            Mutation::Compact(segment) => self.compact(segment),
+            Mutation::AddGrant(grant) => self.add_grant(grant),
+            Mutation::RevokeGrant(id, at) => {
                 self.connection
                     .prepare_cached(
-                        "UPDATE granted SET revoked = ?2 WHERE id = ?1 AND revoked IS NULL",
+                        "UPDATE grants SET revoked = ?2 WHERE id = ?1 AND revoked IS NULL",
                     )?
                     .execute(params![id.to_string(), number(*at)])?;
                 Ok(Seq(0))
             }
-            Change::Keep(drawer, memories) => self.keep(drawer, memories),
-            Change::Delete(session) => self.delete(*session),
+            Mutation::WriteState(follower, changes) => self.write_state(follower, changes),
+            Mutation::Delete(session) => self.delete(*session),
         }
     }
 
-    /// Writes back where the sessions stand, after the last change.
-    pub(crate) fn finish(self) -> Result<News, Error> {
-        let mut news = News { entries: Vec::new(), deleted: self.deleted, settled: self.settled };
+    /// Writes the heads of the sessions back, after the last mutation.
+    pub(crate) fn finish(self) -> Result<CommitEvents, Error> {
+        let mut events =
+            CommitEvents { entries: Vec::new(), deleted: self.deleted, compacted: self.compacted };
         let mut update = self.connection.prepare_cached(
             "UPDATE session SET last = ?2, active = max(active, ?3), title = coalesce(?4, title),
                 status = coalesce(?5, status), options = coalesce(?6, options),
                 spool_run = coalesce(?7, spool_run), spool_offset = coalesce(?8, spool_offset),
                 writes = coalesce(?9, writes), turn = coalesce(?10, turn),
-                turn_over = coalesce(?11, turn_over)
+                turn_ended = coalesce(?11, turn_ended)
              WHERE key = ?1",
         )?;
-        for (session, touched) in self.sessions {
-            if touched.written {
+        for (session, pending) in self.sessions {
+            if pending.written {
                 let SessionChange {
                     title,
                     status,
@@ -94,13 +91,13 @@ impl<'c> Group<'c> {
                     spool,
                     writes,
                     turn,
-                    turn_over,
+                    turn_ended,
                     delivered: _,
-                } = &touched.change;
+                } = &pending.change;
                 update.execute(params![
-                    touched.standing.key.0,
-                    number(touched.standing.last.0),
-                    number(touched.active),
+                    pending.head.key.0,
+                    number(pending.head.last.0),
+                    number(pending.active),
                     title,
                     status.as_ref().map(json),
                     options,
@@ -108,23 +105,23 @@ impl<'c> Group<'c> {
                     spool.map(|mark| number(mark.offset)),
                     writes.map(number),
                     turn.map(number),
-                    turn_over.map(number),
+                    turn_ended.map(number),
                 ])?;
-                news.entries.push((session, touched.entries));
+                events.entries.push((session, pending.entries));
             }
         }
-        Ok(news)
+        Ok(events)
     }
 
-    fn touch(&mut self, session: SessionId) -> Result<&mut Touched, Error> {
+    fn pending(&mut self, session: SessionId) -> Result<&mut PendingSession, Error> {
         use std::collections::hash_map::Entry::{Occupied, Vacant};
         match self.sessions.entry(session) {
-            Occupied(touched) => Ok(touched.into_mut()),
+            Occupied(pending) => Ok(pending.into_mut()),
             Vacant(vacant) => {
-                let standing = query::standing(self.connection, session)?
-                    .ok_or(Error::NoSuchSession(session))?;
-                Ok(vacant.insert(Touched {
-                    standing,
+                let head =
+                    query::head(self.connection, session)?.ok_or(Error::NoSuchSession(session))?;
+                Ok(vacant.insert(PendingSession {
+                    head,
                     active: 0,
                     change: SessionChange::default(),
                     written: false,
@@ -135,7 +132,7 @@ impl<'c> Group<'c> {
     }
 
     fn create(&mut self, new: &NewSession) -> Result<Seq, Error> {
-        if query::standing(self.connection, new.id)?.is_some() {
+        if query::head(self.connection, new.id)?.is_some() {
             return Err(Error::SessionExists(new.id));
         }
         self.connection
@@ -147,7 +144,7 @@ impl<'c> Group<'c> {
                 new.id.to_string(),
                 path_bytes(&new.directory),
                 new.title,
-                json(&Status::default()),
+                json(&SessionStatus::default()),
                 new.options,
                 number(new.at),
             ])?;
@@ -156,31 +153,30 @@ impl<'c> Group<'c> {
 
     fn write(&mut self, session: SessionId, batch: &Batch) -> Result<Seq, Error> {
         let connection = self.connection;
-        let touched = self.touch(session)?;
-        let key = touched.standing.key;
-        let mut insert = connection.prepare_cached(
-            "INSERT INTO entry (place, at, origin, bytes) VALUES (?1, ?2, ?3, ?4)",
-        )?;
+        let pending = self.pending(session)?;
+        let key = pending.head.key;
+        let mut insert = connection
+            .prepare_cached("INSERT INTO entry (row, at, origin, bytes) VALUES (?1, ?2, ?3, ?4)")?;
         for new in &batch.entries {
-            let seq = touched.standing.last.next();
+            let seq = pending.head.last.next();
             insert.execute(params![
-                key.place(seq),
+                key.row(seq),
                 number(batch.at),
                 origin_code(new.origin),
                 &new.bytes[..]
             ])?;
-            touched.standing.last = seq;
-            touched.entries.push(Entry {
+            pending.head.last = seq;
+            pending.entries.push(Entry {
                 seq,
                 at: batch.at,
                 origin: new.origin,
                 bytes: new.bytes.clone(),
             });
         }
-        touched.written = true;
-        touched.active = touched.active.max(batch.at);
-        touched.change.then(&batch.change);
-        let last = touched.standing.last;
+        pending.written = true;
+        pending.active = pending.active.max(batch.at);
+        pending.change.merge(&batch.change);
+        let last = pending.head.last;
         for prompt in &batch.prompts {
             self.put_prompt(key, prompt)?;
         }
@@ -196,13 +192,13 @@ impl<'c> Group<'c> {
         Ok(last)
     }
 
-    fn put_prompt(&self, key: Key, prompt: &PromptRecord) -> Result<(), Error> {
+    fn put_prompt(&self, key: SessionKey, prompt: &PromptRecord) -> Result<(), Error> {
         self.connection
             .prepare_cached(
-                "INSERT INTO prompt (session, id, place, text, content, delivery, state, open, by,
+                "INSERT INTO prompt (session, id, position, text, content, delivery, state, open, by,
                     turn, created, changed)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
-                 ON CONFLICT (session, id) DO UPDATE SET place = excluded.place,
+                 ON CONFLICT (session, id) DO UPDATE SET position = excluded.position,
                     text = excluded.text, content = excluded.content,
                     delivery = excluded.delivery, state = excluded.state, open = excluded.open,
                     by = excluded.by, turn = excluded.turn, created = excluded.created,
@@ -211,7 +207,7 @@ impl<'c> Group<'c> {
             .execute(params![
                 key.0,
                 prompt.id.to_string(),
-                prompt.place,
+                prompt.position,
                 prompt.text,
                 prompt.content,
                 json(&prompt.delivery),
@@ -225,9 +221,9 @@ impl<'c> Group<'c> {
         Ok(())
     }
 
-    /// Forgets the lines that reached the agent, then keeps the new ones: with another process their
-    /// numbers begin again.
-    fn put_outbound(&self, key: Key, batch: &Batch) -> Result<(), Error> {
+    /// Deletes the lines that reached the agent before it inserts new ones: the numbers start again
+    /// with every agent process.
+    fn put_outbound(&self, key: SessionKey, batch: &Batch) -> Result<(), Error> {
         if let Some(delivered) = batch.change.delivered {
             self.connection
                 .prepare_cached("DELETE FROM outbound WHERE session = ?1 AND number <= ?2")?
@@ -243,14 +239,14 @@ impl<'c> Group<'c> {
         Ok(())
     }
 
-    fn put_request(&self, key: Key, request: &RequestRecord) -> Result<(), Error> {
+    fn put_request(&self, key: SessionKey, request: &RequestRecord) -> Result<(), Error> {
         let resolution = request.resolution.as_ref();
         self.connection
             .prepare_cached(
-                "INSERT INTO request (session, id, wants, tool_name, tool_use_id, input,
+                "INSERT INTO request (session, id, kind, tool_name, tool_use_id, input,
                     suggestions, agent, opened, expires, outcome, by, message, resolved)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
-                 ON CONFLICT (session, id) DO UPDATE SET wants = excluded.wants,
+                 ON CONFLICT (session, id) DO UPDATE SET kind = excluded.kind,
                     tool_name = excluded.tool_name, tool_use_id = excluded.tool_use_id,
                     input = excluded.input, suggestions = excluded.suggestions,
                     agent = excluded.agent, opened = excluded.opened, expires = excluded.expires,
@@ -260,7 +256,7 @@ impl<'c> Group<'c> {
             .execute(params![
                 key.0,
                 request.id,
-                json(&request.wants),
+                json(&request.kind),
                 request.tool_name,
                 request.tool_use_id,
                 request.input,
@@ -276,43 +272,43 @@ impl<'c> Group<'c> {
         Ok(())
     }
 
-    fn settle(&mut self, settled: &SettledPage) -> Result<Seq, Error> {
+    fn compact(&mut self, new: &NewSegment) -> Result<Seq, Error> {
         let connection = self.connection;
-        let standing = &mut self.touch(settled.session)?.standing;
-        if standing.settled != settled.from {
-            debug!(session = %settled.session, "settled by somebody else meanwhile");
-            return Ok(standing.settled);
+        let head = &mut self.pending(new.session)?.head;
+        if head.compacted != new.from {
+            debug!(session = %new.session, "another process compacted the session meanwhile");
+            return Ok(head.compacted);
         }
-        let key = standing.key;
-        if let Some(replaced) = settled.replaces {
+        let key = head.key;
+        if let Some(replaced) = new.replaces {
             connection
-                .prepare_cached("DELETE FROM page WHERE place = ?1")?
-                .execute([key.place(replaced)])?;
+                .prepare_cached("DELETE FROM segment WHERE row = ?1")?
+                .execute([key.row(replaced)])?;
         }
-        if let Some((last, page)) = &settled.page {
+        if let Some((last, segment)) = &new.segment {
             connection
-                .prepare_cached("INSERT INTO page (place, raw, bytes) VALUES (?1, ?2, ?3)")?
-                .execute(params![key.place(*last), number(page.raw as u64), page.bytes])?;
+                .prepare_cached("INSERT INTO segment (row, raw, bytes) VALUES (?1, ?2, ?3)")?
+                .execute(params![key.row(*last), number(segment.raw as u64), segment.bytes])?;
         }
         connection
-            .prepare_cached("UPDATE session SET settled = ?2 WHERE key = ?1")?
-            .execute(params![key.0, number(settled.to.0)])?;
-        standing.settled = settled.to;
-        self.settled.push(key);
-        Ok(settled.to)
+            .prepare_cached("UPDATE session SET compacted = ?2 WHERE key = ?1")?
+            .execute(params![key.0, number(new.to.0)])?;
+        head.compacted = new.to;
+        self.compacted.push(key);
+        Ok(new.to)
     }
 
     fn add_grant(&mut self, grant: &Grant) -> Result<Seq, Error> {
         self.connection
             .prepare_cached(
-                "INSERT OR REPLACE INTO granted
+                "INSERT OR REPLACE INTO grants
                     (id, session, directory, tool, pattern, until, by, created)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
             )?
             .execute(params![
                 grant.id.to_string(),
                 grant.session.map(|session| session.to_string()),
-                grant.directory.as_deref().map(stored::path_bytes),
+                grant.directory.as_deref().map(path_bytes),
                 grant.tool,
                 grant.pattern,
                 grant.until.map(number),
@@ -322,28 +318,28 @@ impl<'c> Group<'c> {
         Ok(Seq(0))
     }
 
-    fn keep(&mut self, drawer: &str, memories: &[Memory]) -> Result<Seq, Error> {
-        for Memory { name, value } in memories {
+    fn write_state(&mut self, follower: &str, changes: &[StateChange]) -> Result<Seq, Error> {
+        for StateChange { key, value } in changes {
             match value {
                 Some(value) => self
                     .connection
                     .prepare_cached(
-                        "INSERT INTO kept (drawer, name, value) VALUES (?1, ?2, ?3)
-                         ON CONFLICT (drawer, name) DO UPDATE SET value = excluded.value",
+                        "INSERT INTO state (follower, key, value) VALUES (?1, ?2, ?3)
+                         ON CONFLICT (follower, key) DO UPDATE SET value = excluded.value",
                     )?
-                    .execute(params![drawer, name, value])?,
+                    .execute(params![follower, key, value])?,
                 None => self
                     .connection
-                    .prepare_cached("DELETE FROM kept WHERE drawer = ?1 AND name = ?2")?
-                    .execute([drawer, name])?,
+                    .prepare_cached("DELETE FROM state WHERE follower = ?1 AND key = ?2")?
+                    .execute([follower, key])?,
             };
         }
         Ok(Seq(0))
     }
 
-    /// Takes the session away at once; its entries, of which there may be many, are removed later.
+    /// Deletes the session at once. Maintenance deletes its entries, of which there may be many.
     fn delete(&mut self, session: SessionId) -> Result<Seq, Error> {
-        let key = self.touch(session)?.standing.key;
+        let key = self.pending(session)?.head.key;
         self.sessions.remove(&session);
         for sql in [
             "DELETE FROM prompt WHERE session = ?1",
@@ -351,12 +347,12 @@ impl<'c> Group<'c> {
             "DELETE FROM outbound WHERE session = ?1",
             "DELETE FROM agent_id WHERE session = ?1",
             "DELETE FROM session WHERE key = ?1",
-            "INSERT INTO remains (session) VALUES (?1)",
+            "INSERT INTO deleted_session (session) VALUES (?1)",
         ] {
             self.connection.prepare_cached(sql)?.execute([key.0])?;
         }
         self.connection
-            .prepare_cached("DELETE FROM granted WHERE session = ?1")?
+            .prepare_cached("DELETE FROM grants WHERE session = ?1")?
             .execute([session.to_string()])?;
         self.deleted.push((session, key));
         Ok(Seq(0))

@@ -1,9 +1,7 @@
-//! A writer that is killed leaves every batch it acknowledged, whole, and no half of any.
+//! A killed writer leaves every batch it acknowledged, and no part of any other.
 //!
-//! The test starts itself again as the writer, which says on stdout what was acknowledged, and
-//! kills it without warning after a number of acknowledgements that chance decides.
-
-#![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
+//! The test starts itself again as the writer, which prints what was acknowledged, and kills it after
+//! a random number of acknowledgements.
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher as _, RandomState};
@@ -11,9 +9,9 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use journal::{Batch, Journal, NewEntry, NewSession, Origin, Seq, SessionId, SpoolMark};
-use towpath_journal as journal;
 use uuid::Uuid;
+
+use crate::{Batch, Journal, NewEntry, NewSession, Origin, Seq, SessionId, SpoolPosition};
 
 const PATH: &str = "TOWPATH_TEST_JOURNAL";
 const SESSIONS: u128 = 4;
@@ -23,7 +21,7 @@ fn session(number: u128) -> SessionId {
     SessionId(Uuid::from_u128(number))
 }
 
-/// How many entries the batch of a number has: none too many, but some.
+/// The number of entries of a batch.
 fn length(batch: u64) -> u64 {
     batch * 7919 % 23 + 1
 }
@@ -37,10 +35,10 @@ fn line(batch: u64, part: u64) -> String {
 }
 
 #[test]
-fn what_was_acknowledged_before_a_kill_is_there_whole() {
+fn acknowledged_batches_survive_a_kill_completely() {
     #[expect(clippy::disallowed_methods, reason = "a test that starts itself is told so")]
     if let Some(path) = std::env::var_os(PATH) {
-        write_for_ever(Path::new(&path));
+        write_until_killed(Path::new(&path));
     }
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("journal.db");
@@ -48,44 +46,48 @@ fn what_was_acknowledged_before_a_kill_is_there_whole() {
     println!("seed {seed}");
     let mut acknowledged = BTreeMap::new();
     for round in 0..ROUNDS {
-        let patience = (seed.rotate_left(u32::try_from(round * 5).unwrap()) % 150) + 1;
-        kill_after(&path, patience, &mut acknowledged);
-        look(&path, &acknowledged);
+        let acknowledgements = (seed.rotate_left(u32::try_from(round * 5).unwrap()) % 150) + 1;
+        kill_after(&path, acknowledgements, &mut acknowledged);
+        check(&path, &acknowledged);
     }
 }
 
-/// Starts a writer and kills it once it has acknowledged so many batches.
-fn kill_after(path: &Path, patience: u64, acknowledged: &mut BTreeMap<u128, u64>) {
+/// Starts a writer and kills it after a number of acknowledgements.
+fn kill_after(path: &Path, acknowledgements: u64, acknowledged: &mut BTreeMap<u128, u64>) {
     #[expect(clippy::disallowed_methods, reason = "the writer that is killed is this test again")]
     let mut writer = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "what_was_acknowledged_before_a_kill_is_there_whole", "--nocapture"])
+        .args([
+            "--exact",
+            "tests::kill::acknowledged_batches_survive_a_kill_completely",
+            "--nocapture",
+        ])
         .env(PATH, path)
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let said = BufReader::new(writer.stdout.take().unwrap());
+    let output = BufReader::new(writer.stdout.take().unwrap());
     let mut count = 0;
-    for word in said.lines().map(Result::unwrap) {
-        let Some(("acknowledged", numbers)) = word.split_once(' ') else { continue };
+    for line in output.lines().map(Result::unwrap) {
+        let Some(("acknowledged", numbers)) = line.split_once(' ') else { continue };
         let (number, batch) = numbers.split_once(' ').unwrap();
         // A line that the kill cut off is not an acknowledgement.
         let Some(batch) = batch.strip_suffix('.') else { continue };
         acknowledged.insert(number.parse().unwrap(), batch.parse().unwrap());
         count += 1;
-        if count == patience {
+        if count == acknowledgements {
             writer.kill().unwrap();
         }
     }
-    assert!(count >= patience, "the writer ended by itself");
+    assert!(count >= acknowledgements, "the writer ended by itself");
     writer.wait().unwrap();
 }
 
 /// Checks what a killed writer left.
-fn look(path: &Path, acknowledged: &BTreeMap<u128, u64>) {
+fn check(path: &Path, acknowledged: &BTreeMap<u128, u64>) {
     runtime().block_on(async {
-        let opening = Journal::open(path).unwrap();
-        assert_eq!(opening.mended, None);
-        let journal = opening.journal;
+        let opened = Journal::open(path).unwrap();
+        assert_eq!(opened.repair, None);
+        let journal = opened.journal;
         assert_eq!(journal.check().await.unwrap().faults, Vec::<String>::new());
         for (&number, &last) in acknowledged {
             let record = journal.session(session(number)).await.unwrap().unwrap();
@@ -115,8 +117,8 @@ fn look(path: &Path, acknowledged: &BTreeMap<u128, u64>) {
     });
 }
 
-/// Writes to several sessions at once, settling now and then, until it is killed.
-fn write_for_ever(path: &Path) -> ! {
+/// Writes to several sessions at once, with compaction now and then, until it is killed.
+fn write_until_killed(path: &Path) -> ! {
     runtime().block_on(async {
         let journal = Journal::open(path).unwrap().journal;
         let mut writers = tokio::task::JoinSet::new();
@@ -146,11 +148,11 @@ async fn write_session(journal: &Journal, number: u128) {
         };
         let mut written =
             Batch { entries: (0..length(batch)).map(entry).collect(), ..Batch::default() };
-        written.change.spool = Some(SpoolMark { run: 1, offset: batch });
+        written.change.spool = Some(SpoolPosition { run: 1, offset: batch });
         let last = journal.write(id, written).await.unwrap();
         acknowledge(number, batch);
         if batch % 16 == 0 {
-            journal.settle(id, last).await.unwrap();
+            journal.compact(id, last).await.unwrap();
         }
     }
 }

@@ -1,17 +1,17 @@
-//! Following a session.
+//! Followers of a session.
 
 use std::time::Duration;
 
 use tokio::task::{JoinSet, yield_now};
 use tokio::time::timeout;
 
-use super::{Place, deltas, id, lines, new_session, numbers};
+use super::{TestJournal, deltas, id, lines, new_session, numbers};
 use crate::{Error, Seq};
 
 #[tokio::test]
 async fn a_follower_gets_what_was_there_and_what_comes() {
-    let place = Place::new();
-    let journal = place.open();
+    let files = TestJournal::new();
+    let journal = files.open();
     journal.create(new_session(1)).await.unwrap();
     journal.write(id(1), lines(["a", "b", "c"])).await.unwrap();
     let mut follower = journal.follow(id(1), Seq(1));
@@ -27,20 +27,20 @@ async fn a_follower_gets_what_was_there_and_what_comes() {
     assert_eq!(came, [4]);
     assert_eq!((follower.cursor(), journal.followed_sessions()), (Seq(4), 1));
     drop(follower);
-    assert_eq!(journal.followed_sessions(), 0, "with the last follower the tail goes");
+    assert_eq!(journal.followed_sessions(), 0, "the tail is freed with the last follower");
 }
 
 #[tokio::test]
-async fn twenty_laggards_under_load_and_settling_lose_nothing() {
+async fn twenty_slow_followers_lose_nothing_during_load_and_compaction() {
     const ENTRIES: u64 = 6000;
-    let place = Place::new();
-    let journal = place.open();
+    let files = TestJournal::new();
+    let journal = files.open();
     journal.create(new_session(1)).await.unwrap();
-    let mut laggards = JoinSet::new();
-    for laggard in 0..20u64 {
-        let mut follower = journal.follow(id(1), Seq(laggard));
-        laggards.spawn(async move {
-            let mut expected = laggard;
+    let mut followers = JoinSet::new();
+    for start in 0..20u64 {
+        let mut follower = journal.follow(id(1), Seq(start));
+        followers.spawn(async move {
+            let mut expected = start;
             while expected < ENTRIES {
                 for entry in follower.next().await.unwrap() {
                     expected += 1;
@@ -48,7 +48,7 @@ async fn twenty_laggards_under_load_and_settling_lose_nothing() {
                     assert!(entry.bytes.starts_with(format!("{expected} ").as_bytes()));
                 }
                 // Some keep up, some fall far behind the tail.
-                for _ in 0..laggard * 40 {
+                for _ in 0..start * 40 {
                     yield_now().await;
                 }
             }
@@ -59,19 +59,19 @@ async fn twenty_laggards_under_load_and_settling_lose_nothing() {
         let batch = deltas((from + 1..=from + 50).map(|n| format!("{n} {filler}")));
         let last = journal.write(id(1), batch).await.unwrap();
         if from % 1000 == 0 {
-            journal.settle(id(1), last).await.unwrap();
+            journal.compact(id(1), last).await.unwrap();
         }
     }
-    while let Some(laggard) = laggards.join_next().await {
-        laggard.unwrap();
+    while let Some(follower) = followers.join_next().await {
+        follower.unwrap();
     }
 }
 
 #[tokio::test]
-async fn what_another_process_writes_comes_too() {
-    let place = Place::new();
+async fn a_follower_gets_what_another_process_writes() {
+    let files = TestJournal::new();
     // Two journals share nothing but the file, as two processes would.
-    let (ours, theirs) = (place.open(), place.open());
+    let (ours, theirs) = (files.open(), files.open());
     theirs.create(new_session(1)).await.unwrap();
     let mut follower = ours.follow(id(1), Seq(0));
     assert!(follower.ready().await.unwrap().is_empty());
@@ -86,9 +86,9 @@ async fn what_another_process_writes_comes_too() {
 }
 
 #[tokio::test]
-async fn following_ends_with_the_session_and_with_the_journal() {
-    let place = Place::new();
-    let journal = place.open();
+async fn followers_end_with_the_session_and_with_the_journal() {
+    let files = TestJournal::new();
+    let journal = files.open();
     for session in 1..=2 {
         journal.create(new_session(session)).await.unwrap();
     }
@@ -104,12 +104,28 @@ async fn following_ends_with_the_session_and_with_the_journal() {
 }
 
 #[tokio::test]
-async fn dropping_the_last_handle_closes_the_journal_for_followers_too() {
-    let place = Place::new();
-    let journal = place.open();
+async fn dropping_the_last_handle_ends_the_followers() {
+    let files = TestJournal::new();
+    let journal = files.open();
     journal.create(new_session(1)).await.unwrap();
     let mut follower = journal.follow(id(1), Seq(0));
     drop(journal);
     let gone = timeout(Duration::from_secs(20), follower.next()).await.unwrap();
     assert!(matches!(gone, Err(Error::Gone)));
+}
+
+#[tokio::test]
+async fn every_commit_counts_as_a_change_also_that_of_another_process() {
+    let files = TestJournal::new();
+    let (ours, theirs) = (files.open(), files.open());
+    let mut changes = ours.changes();
+    for session in 1..=2 {
+        changes.mark_unchanged();
+        let journal = if session == 1 { &ours } else { &theirs };
+        journal.create(new_session(session)).await.unwrap();
+        timeout(Duration::from_secs(20), changes.changed()).await.unwrap().unwrap();
+    }
+    // Let reports about the last commit pass.
+    while timeout(Duration::from_secs(1), changes.changed()).await.is_ok() {}
+    assert!(timeout(Duration::from_secs(1), changes.changed()).await.is_err(), "nothing changed");
 }

@@ -1,0 +1,201 @@
+//! What the journal stores: entries, sessions, prompts, requests, grants and follower state.
+//!
+//! Times are milliseconds since 1970.
+
+use std::path::PathBuf;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+use wire::note::{Actor, Delivery, Outcome, PromptState, Wants};
+use wire::{Origin, RecordedLine};
+
+use crate::id::{Seq, SessionId};
+
+/// A line of a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    pub seq: Seq,
+    pub at: u64,
+    pub origin: Origin,
+    /// The line without its newline, exactly as it came. It may be a slice of a larger buffer;
+    /// copy it to keep it for long.
+    pub bytes: Bytes,
+}
+
+/// A line to be appended to a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewEntry {
+    pub origin: Origin,
+    /// The line without its newline.
+    pub bytes: Bytes,
+    /// The entry may be lost if the machine goes down, because a later line repeats its content.
+    pub transient: bool,
+}
+
+impl Entry {
+    /// The entry as readers of any journal get it.
+    pub fn line(&self) -> RecordedLine<'_> {
+        RecordedLine { seq: self.seq.0, at: self.at, origin: self.origin, bytes: &self.bytes }
+    }
+}
+
+/// How an origin is stored.
+pub(crate) fn origin_code(origin: Origin) -> u8 {
+    match origin {
+        Origin::Agent => 0,
+        Origin::Towpath => 1,
+    }
+}
+
+pub(crate) fn origin_from_code(code: u8) -> Option<Origin> {
+    match code {
+        0 => Some(Origin::Agent),
+        1 => Some(Origin::Towpath),
+        _ => None,
+    }
+}
+
+/// A session to be created.
+#[derive(Clone, Debug)]
+pub struct NewSession {
+    pub id: SessionId,
+    /// The working directory of the agent.
+    pub directory: PathBuf,
+    pub title: Option<String>,
+    /// How the agent is started: JSON that the journal does not interpret.
+    pub options: String,
+    pub at: u64,
+}
+
+/// A session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionRecord {
+    pub id: SessionId,
+    pub title: Option<String>,
+    /// The working directory of the agent.
+    pub directory: PathBuf,
+    pub status: SessionStatus,
+    /// How the agent is started: JSON that the journal does not interpret.
+    pub options: String,
+    pub created: u64,
+    /// When it was last written to.
+    pub active: u64,
+    /// The number of its last entry.
+    pub last: Seq,
+    /// The ids the agent gave the session, oldest first.
+    pub agent_ids: Vec<String>,
+    /// How much of the agent's output is in the journal.
+    pub spool: SpoolPosition,
+    /// How many lines were written to the agent.
+    pub writes: u64,
+    /// The number of the last turn that started.
+    pub turn: u64,
+    /// The number of the last turn that ended.
+    pub turn_ended: u64,
+}
+
+/// A position in the output of an agent process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SpoolPosition {
+    /// The number of the process in its session.
+    pub run: u64,
+    /// How many bytes of its output are in the journal.
+    pub offset: u64,
+}
+
+/// What a session is doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SessionStatus {
+    /// It waits for a prompt.
+    #[default]
+    Idle,
+    /// The agent is working.
+    Running,
+    /// The agent waits for a person.
+    Waiting,
+    /// The agent has exited and can be resumed.
+    Dead,
+    /// The agent has exited and could not be resumed.
+    Failed,
+}
+
+/// A prompt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PromptRecord {
+    /// Assigned by the sender.
+    pub id: Uuid,
+    /// Its position in the queue: the smallest goes first.
+    pub position: i64,
+    pub text: String,
+    /// Attachments: JSON that the journal does not interpret.
+    pub content: Option<String>,
+    pub delivery: Delivery,
+    pub state: PromptState,
+    pub by: Actor,
+    /// The turn it became part of.
+    pub turn: Option<u64>,
+    pub created: u64,
+    pub changed: u64,
+}
+
+/// A request of an agent to a person.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestRecord {
+    /// Assigned by the agent.
+    pub id: String,
+    pub kind: Wants,
+    pub tool_name: String,
+    pub tool_use_id: Option<String>,
+    /// The input of the tool: JSON that the journal does not interpret.
+    pub input: String,
+    /// The rules the agent suggests to remember, as JSON.
+    pub suggestions: Option<String>,
+    /// The sub-agent that asks; none for the main agent.
+    pub agent: Option<String>,
+    pub opened: u64,
+    /// When it is denied if nobody has answered.
+    pub expires: Option<u64>,
+    /// The outcome; none while the request is open.
+    pub resolution: Option<Resolution>,
+}
+
+/// The outcome of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resolution {
+    pub outcome: Outcome,
+    pub by: Option<Actor>,
+    /// The reason given with the answer.
+    pub message: Option<String>,
+    pub at: u64,
+}
+
+/// A permission that allows calls without asking.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Grant {
+    pub id: Uuid,
+    /// The session it is limited to. It is deleted with the session.
+    pub session: Option<SessionId>,
+    /// The working directory it is limited to.
+    pub directory: Option<PathBuf>,
+    /// The tool it allows, see [`wire::consent`].
+    pub tool: String,
+    /// The calls of the tool it allows; all if there is none.
+    pub pattern: Option<String>,
+    /// When it expires.
+    pub until: Option<u64>,
+    pub by: Actor,
+    pub created: u64,
+}
+
+/// A change to the persistent state of a follower, such as how far it got and what it has sent.
+///
+/// Each follower has keys of its own and alone knows what the values mean. The state is in the same
+/// file as the sessions, so it is as durable and is part of the same backup.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StateChange {
+    pub key: String,
+    /// The new value; the key is removed if there is none.
+    pub value: Option<Vec<u8>>,
+}

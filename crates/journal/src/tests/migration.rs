@@ -1,0 +1,91 @@
+//! A journal that the first released format wrote, opened by this version.
+//!
+//! `fixtures/format-1.db` was written by `serve --demo` before the tables got their present names:
+//! permissions, a question, a plan, an interrupt, queued prompts, a watch setting and four grants.
+//! `fixtures/format-1.json` is what that build reported about it.
+
+use std::fs;
+use std::path::Path;
+
+use serde::Deserialize;
+use sha2::{Digest as _, Sha256};
+
+use super::{TestJournal, all, id};
+use crate::{Error, Journal, Origin, SessionId, SessionStatus};
+
+#[derive(Deserialize)]
+struct ExpectedSession {
+    id: SessionId,
+    title: String,
+    status: SessionStatus,
+    lines: usize,
+    sha256: String,
+}
+
+fn fixture(name: &str) -> Vec<u8> {
+    fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(name)).unwrap()
+}
+
+fn old_journal() -> TestJournal {
+    let files = TestJournal::new();
+    fs::write(files.path(), fixture("format-1.db")).unwrap();
+    files
+}
+
+#[tokio::test]
+async fn a_journal_of_the_first_format_keeps_every_byte_and_record() {
+    let files = old_journal();
+    let journal = files.open();
+    assert_eq!(journal.check().await.unwrap().faults, Vec::<String>::new());
+
+    let expected: Vec<ExpectedSession> = serde_json::from_slice(&fixture("format-1.json")).unwrap();
+    let sessions = journal.sessions().await.unwrap();
+    assert_eq!(sessions.len(), expected.len());
+    for (found, expected) in sessions.iter().zip(&expected) {
+        assert_eq!((found.id, found.status), (expected.id, expected.status));
+        assert_eq!(found.title.as_ref(), Some(&expected.title));
+        let entries = all(&journal, found.id).await;
+        let lines = entries.iter().filter(|entry| entry.origin == Origin::Agent);
+        let (mut count, mut digest) = (0, Sha256::new());
+        for line in lines {
+            digest.update(&line.bytes);
+            digest.update(b"\n");
+            count += 1;
+        }
+        let digest: String = digest.finalize().iter().map(|it| format!("{it:02x}")).collect();
+        assert_eq!((count, digest), (expected.lines, expected.sha256.clone()), "{}", found.id);
+        // Every note is still understood.
+        let notes = entries.iter().filter(|entry| entry.origin == Origin::Towpath);
+        for note in notes {
+            assert!(note.line().note().is_some(), "{}", super::text(note));
+        }
+    }
+    assert_eq!(journal.ledger(None, 99).await.unwrap().len(), 8);
+    let open = journal.open_requests(None).await.unwrap();
+    assert_eq!((open.len(), open[0].0), (1, expected[0].id), "the question still waits");
+    assert_eq!(journal.open_prompts(expected[0].id).await.unwrap().len(), 2);
+    assert_eq!(journal.read_state("watch").await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn grants_that_the_consent_policy_no_longer_offers_are_revoked() {
+    let files = old_journal();
+    let journal = files.open();
+    let grants = journal.grants(2).await.unwrap();
+    let patterns: Vec<_> = grants.iter().map(|grant| grant.pattern.as_deref()).collect();
+    assert_eq!(patterns, [Some("npm test"), Some("/tmp/towpath-fixture/project/**")]);
+}
+
+#[tokio::test]
+async fn a_journal_in_use_by_an_older_version_is_not_migrated() {
+    let files = old_journal();
+    let lock = files.folder.path().join("journal.db.lock");
+    let lock = fs::File::create(lock).unwrap();
+    lock.lock_shared().unwrap();
+    let refused = Journal::open(&files.path());
+    assert!(matches!(refused, Err(Error::OutdatedInUse { .. })), "{refused:?}");
+    assert_eq!(fs::read(files.path()).unwrap(), fixture("format-1.db"));
+    drop(lock);
+    let journal = files.open();
+    assert_eq!(journal.session(id(1)).await.unwrap(), None);
+}
