@@ -1,4 +1,4 @@
-//! `towpath play` as a process: lines in, lines out, files, exit codes.
+//! `towpath play` as a process: its lines, files and exit codes.
 
 #![expect(clippy::disallowed_methods, reason = "tests start the program they test")]
 
@@ -9,8 +9,8 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// A player in a directory of its own.
-struct Player {
+/// A player that runs in a temporary directory.
+struct PlayerProcess {
     child: Child,
     stdin: Option<ChildStdin>,
     lines: Box<dyn Iterator<Item = Value>>,
@@ -28,12 +28,12 @@ fn command(home: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-impl Player {
+impl PlayerProcess {
     fn start(home: &TempDir, arguments: &[&str]) -> Self {
-        Self::of(command(home.path(), &[&STREAM, arguments].concat()))
+        Self::spawn(command(home.path(), &[&STREAM, arguments].concat()))
     }
 
-    fn of(mut command: Command) -> Self {
+    fn spawn(mut command: Command) -> Self {
         let mut child = command.spawn().expect("the player starts");
         let stdin = child.stdin.take();
         let stdout = BufReader::new(child.stdout.take().expect("a pipe"));
@@ -44,13 +44,13 @@ impl Player {
         Self { child, stdin, lines: Box::new(lines) }
     }
 
-    fn say(&mut self, line: &Value) {
+    fn send(&mut self, line: &Value) {
         let stdin = self.stdin.as_mut().expect("an open stdin");
         writeln!(stdin, "{line}").expect("a reader");
     }
 
     fn prompt(&mut self, text: &str) {
-        self.say(&json!({"type": "user", "message": {"role": "user", "content": text}}));
+        self.send(&json!({"type": "user", "message": {"role": "user", "content": text}}));
     }
 
     /// The next line of a type.
@@ -75,58 +75,59 @@ fn home() -> TempDir {
 }
 
 #[test]
-fn a_session_goes_on_in_another_process() {
+fn a_session_is_resumed_in_another_process() {
     let home = home();
-    let mut first = Player::start(&home, &[]);
+    let mut first = PlayerProcess::start(&home, &[]);
     first.prompt("think");
     let session = first.next("result")["session_id"].as_str().expect("an id").to_owned();
     assert_eq!(first.exit(), Some(0));
 
-    let mut second = Player::start(&home, &["--resume", &session]);
+    let mut second = PlayerProcess::start(&home, &["--resume", &session]);
     second.prompt("think");
     assert_eq!(second.next("system")["session_id"], *session);
     assert_eq!(second.exit(), Some(0));
 
-    let taken = Player::start(&home, &["--session-id", &session]);
-    assert_eq!(taken.exit(), Some(1));
+    let in_use = PlayerProcess::start(&home, &["--session-id", &session]);
+    assert_eq!(in_use.exit(), Some(1));
 
-    let mut fork = Player::start(&home, &["--resume", &session, "--fork-session"]);
+    let mut fork = PlayerProcess::start(&home, &["--resume", &session, "--fork-session"]);
     fork.prompt("think");
     assert_ne!(fork.next("system")["session_id"], *session);
 
-    let mut missing = Player::start(&home, &["--resume", "0b7ab7a8-7f0e-4c43-a4b5-59d0f4e4bc4b"]);
+    let mut missing =
+        PlayerProcess::start(&home, &["--resume", "0b7ab7a8-7f0e-4c43-a4b5-59d0f4e4bc4b"]);
     assert_eq!(missing.next("result")["subtype"], "error_during_execution");
     assert_eq!(missing.exit(), Some(1));
 }
 
 #[test]
-fn permissions_are_asked_and_files_really_written() {
+fn a_file_is_written_once_the_host_allows_it() {
     let home = home();
-    let mut player = Player::start(&home, &["--permission-prompt-tool", "stdio"]);
+    let mut player = PlayerProcess::start(&home, &["--permission-prompt-tool", "stdio"]);
     player.prompt("permission please");
-    let ask = player.next("control_request");
+    let request = player.next("control_request");
     let file = home.path().join("towpath-demo.txt");
     assert!(!file.exists());
-    let payload = json!({"behavior": "allow", "updatedInput": ask["request"]["input"]});
+    let payload = json!({"behavior": "allow", "updatedInput": request["request"]["input"]});
     let response =
-        json!({"subtype": "success", "request_id": ask["request_id"], "response": payload});
-    player.say(&json!({"type": "control_response", "response": response}));
+        json!({"subtype": "success", "request_id": request["request_id"], "response": payload});
+    player.send(&json!({"type": "control_response", "response": response}));
     assert_eq!(player.next("result")["is_error"], false);
     assert_eq!(std::fs::read_to_string(file).expect("a file"), "one\ntwo\nthree\n");
     assert_eq!(player.exit(), Some(0));
 }
 
 #[test]
-fn signals_end_it_as_they_end_the_cli() {
+fn signals_end_the_player_as_they_end_the_cli() {
     let home = home();
-    let mut player = Player::start(&home, &["--include-partial-messages"]);
+    let mut player = PlayerProcess::start(&home, &["--include-partial-messages"]);
     player.prompt("something long");
     player.next("stream_event");
     player.signal("INT");
     assert_eq!(player.next("result")["subtype"], "error_during_execution");
     assert_eq!(player.exit(), Some(0));
 
-    let mut player = Player::start(&home, &["--include-partial-messages"]);
+    let mut player = PlayerProcess::start(&home, &["--include-partial-messages"]);
     player.prompt("something long");
     player.next("stream_event");
     player.signal("TERM");
@@ -134,7 +135,7 @@ fn signals_end_it_as_they_end_the_cli() {
 }
 
 #[test]
-fn a_line_it_cannot_read_ends_it() {
+fn an_unreadable_line_ends_the_player() {
     let home = home();
     let mut child = command(home.path(), &STREAM).spawn().expect("the player starts");
     let mut stdin = child.stdin.take().expect("a pipe");
@@ -146,7 +147,7 @@ fn a_line_it_cannot_read_ends_it() {
 }
 
 #[test]
-fn the_other_formats_and_the_version() {
+fn text_and_json_output_and_the_version() {
     let home = home();
     let out = |arguments: &[&str]| {
         let mut command = command(home.path(), arguments);
@@ -165,27 +166,27 @@ fn the_other_formats_and_the_version() {
 }
 
 #[test]
-fn faults_strike_on_demand() {
+fn faults_are_injected_on_demand() {
     let home = home();
     let start = |fault: &str| {
         let mut command = command(home.path(), &STREAM);
         command.env("TOWPATH_PLAY_FAULT", fault);
-        let mut player = Player::of(command);
+        let mut player = PlayerProcess::spawn(command);
         player.prompt("think");
         player
     };
     assert_eq!(start("die-mid-turn").exit(), Some(137));
     let mut half = start("half-line");
-    assert!(half.lines.any(|line| line.is_string()), "a line that is no JSON");
+    assert!(half.lines.any(|line| line.is_string()), "a line that is not JSON");
     let mut big = start("big-line");
     assert!(big.next("user")["message"]["content"].as_str().expect("a text").len() >= 20_000_000);
-    let mut strange = start("unknown-event");
-    strange.next("wibble");
-    strange.next("result");
+    let mut unknown = start("unknown-event");
+    unknown.next("wibble");
+    unknown.next("result");
 }
 
 #[test]
-fn replies_come_from_a_scenario() {
+fn replies_are_taken_from_a_scenario() {
     let home = home();
     let scenario = home.path().join("read.scenario");
     let text = "# A file is read\n\nfile notes.txt \"milk\"\n\
@@ -194,7 +195,7 @@ fn replies_come_from_a_scenario() {
     std::fs::write(&scenario, text).expect("a file");
     std::fs::write(home.path().join("notes.txt"), "milk").expect("a file");
     let path = scenario.display().to_string();
-    let mut player = Player::start(&home, &["--scenario", &path]);
+    let mut player = PlayerProcess::start(&home, &["--scenario", &path]);
     player.prompt("what do my notes say?");
     let result = player.next("user")["message"]["content"][0]["content"].clone();
     assert_eq!(result, "1\tmilk");

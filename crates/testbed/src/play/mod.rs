@@ -1,34 +1,24 @@
 //! `towpath play`: a stand-in for the CLI, version 2.1.325.
 //!
-//! A session decides: it is told what happened and says what is to be done,
-//! and is tested without a process. Around it, thin: [`run`] reads stdin, asks a model, carries tool
-//! calls out in the working directory and writes stdout. What the session says goes through one
-//! loop, in order, so a line that comes before another was decided before it.
+//! The *host* is the program that started the player and talks to it over stdin and stdout. All
+//! decisions are made by [`session::PlayerSession`], a state machine that is tested without a
+//! process. [`run`] does the I/O around it: it reads stdin, sends requests to a model, runs tools in
+//! the working directory and writes stdout. One loop handles the effects of the session in order,
+//! so the order of the lines is the order of the decisions.
 
-mod arguments;
-mod beginning;
-mod clock;
-mod effect;
-mod fault;
-mod history;
-mod ids;
-mod input;
-mod message;
+mod args;
+mod event;
 mod model;
 mod permission;
 mod player;
-mod printer;
-mod queue;
-mod said;
 mod session;
 mod settings;
-mod stdin;
-mod store;
-mod surroundings;
-mod tally;
+mod stamps;
+mod stdio;
+mod texts;
 mod tools;
-mod wording;
+mod transcript;
 
-pub use arguments::{Arguments, Refusal};
+pub use args::{PlayerArgs, PlayerStartError};
 pub use player::run;
-pub use surroundings::Surroundings;
+pub use settings::PlayerEnvironment;

@@ -9,126 +9,123 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use super::Refusal;
-use super::arguments::Arguments;
-use super::beginning::beginning;
-use super::effect::{Effect, RequestNumber};
-use super::fault::{Fate, Fault};
-use super::ids::Ids;
-use super::input::Input;
-use super::model::Model;
-use super::printer::Printer;
-use super::session::{Session, VERSION};
-use super::settings::{Settings, save_rules};
-use super::stdin::read_stdin;
-use super::store::Store;
-use super::surroundings::Surroundings;
-use super::tools::{Workshop, run_hook};
+use crate::play::args::{PlayerArgs, PlayerStartError};
+use crate::play::event::{ModelRequestNumber, PlayerEffect, PlayerInput};
+use crate::play::model::ModelSource;
+use crate::play::session::{PlayerSession, VERSION};
+use crate::play::settings::{PlayerEnvironment, PlayerSettings, save_rules};
+use crate::play::stamps::IdGenerator;
+use crate::play::stdio::{FaultAction, PlayerFault, PlayerStdout, read_stdin};
+use crate::play::tools::{ToolRunner, run_hook};
+use crate::play::transcript::{PlayerSessionStart, TranscriptStore};
 
-/// Inputs that may wait; whoever has more waits too.
-const WAITING: usize = 256;
+/// Capacity of the channel for inputs. Senders wait while it is full.
+const INPUT_CAPACITY: usize = 256;
 
-/// Plays the CLI until it ends; its exit code.
-pub async fn run(arguments: Arguments, around: Surroundings) -> u8 {
-    if arguments.version {
-        show(&format!("{VERSION} (towpath play)"));
+const HELP: &str = "Usage: towpath play [options] [prompt]\n\nStands in for `claude` 2.1.325: takes \
+the same options and prints the same lines.\n\nOptions of its own:\n  --scenario <file>  take the \
+model's replies from a scenario";
+
+/// Plays the CLI until it ends, and returns its exit code.
+pub async fn run(args: PlayerArgs, environment: PlayerEnvironment) -> u8 {
+    if args.version {
+        print_line(&format!("{VERSION} (towpath play)"));
         return 0;
     }
-    if arguments.help {
-        show(HELP);
+    if args.help {
+        print_line(HELP);
         return 0;
     }
-    match Player::start(arguments, around).await {
-        Ok(player) => player.play().await,
-        Err(refusal) => {
-            complain(&refusal.0);
+    match Player::start(args, environment).await {
+        Ok(player) => player.run().await,
+        Err(error) => {
+            print_error_line(&error.0);
             1
         }
     }
 }
 
-const HELP: &str = "Usage: towpath play [options] [prompt]\n\nPlays `claude` 2.1.325: the same \
-options, the same lines.\nBesides: --scenario FILE takes the model's replies from a scenario.";
-
-fn show(text: &str) {
+fn print_line(text: &str) {
     drop(writeln!(std::io::stdout(), "{text}"));
 }
 
-fn complain(text: &str) {
+fn print_error_line(text: &str) {
     drop(writeln!(std::io::stderr(), "{text}"));
 }
 
-/// A session and the world around it.
+/// A session and everything it has effects on.
 struct Player {
-    session: Session,
-    around: Surroundings,
-    printer: Printer,
-    store: Store,
-    model: Model,
-    workshop: Workshop,
-    fault: Option<Fault>,
-    silent: bool,
-    inputs: mpsc::Sender<Input>,
-    waiting: mpsc::Receiver<Input>,
-    requests: BTreeMap<RequestNumber, JoinHandle<()>>,
-    /// What a session that cannot start says instead.
-    missing: Option<String>,
+    session: PlayerSession,
+    environment: PlayerEnvironment,
+    stdout: PlayerStdout,
+    transcripts: TranscriptStore,
+    model: ModelSource,
+    tools: ToolRunner,
+    fault: Option<PlayerFault>,
+    sender: mpsc::Sender<PlayerInput>,
+    inputs: mpsc::Receiver<PlayerInput>,
+    requests: BTreeMap<ModelRequestNumber, JoinHandle<()>>,
+    /// The error to report if the session to resume does not exist.
+    missing_session: Option<String>,
 }
 
 impl Player {
-    async fn start(arguments: Arguments, around: Surroundings) -> Result<Self, Refusal> {
-        if arguments.skip_permissions && around.root && !around.sandbox {
-            return Err(Refusal(
+    async fn start(
+        args: PlayerArgs,
+        environment: PlayerEnvironment,
+    ) -> Result<Self, PlayerStartError> {
+        if args.skip_permissions && environment.root && !environment.sandbox {
+            return Err(PlayerStartError(
                 "--dangerously-skip-permissions cannot be used with root/sudo privileges for \
                  security reasons"
                     .to_owned(),
             ));
         }
-        let (id, past, missing) = beginning(&arguments, &around)?;
-        let settings = Settings::load(&arguments, &around);
-        let (inputs, waiting) = mpsc::channel(WAITING);
-        let model = Model::choose(&arguments, &around).await?;
-        let mut around = around;
-        around.all_tools |= model.is_demonstration();
-        let printer = Printer::new(arguments.output, arguments.verbose);
-        read_stdin(&arguments, inputs.clone());
+        let start = PlayerSessionStart::choose(&args, &environment)?;
+        let mut settings = PlayerSettings::load(&args, &environment);
+        let (sender, inputs) = mpsc::channel(INPUT_CAPACITY);
+        let model = ModelSource::choose(&args, &environment).await?;
+        settings.todo_list = model.is_demo();
+        let stdout = PlayerStdout::new(args.output, args.verbose);
+        read_stdin(&args, sender.clone());
+        let ids = IdGenerator::random();
+        let (session_environment, id, past) = (environment.clone(), start.id, start.conversation);
         Ok(Self {
-            printer,
-            store: Store::new(&around.home, &around.cwd),
+            stdout,
+            transcripts: TranscriptStore::new(&environment.home, &environment.cwd),
             model,
-            workshop: Workshop::new(&around),
-            fault: around.fault.as_deref().and_then(Fault::named),
-            silent: false,
-            session: Session::new(arguments, around.clone(), settings, id, past, Ids::random()),
-            around,
+            tools: ToolRunner::new(&environment),
+            fault: environment.fault.as_deref().and_then(PlayerFault::from_name),
+            session: PlayerSession::new(args, session_environment, settings, id, past, ids),
+            environment,
+            sender,
             inputs,
-            waiting,
             requests: BTreeMap::new(),
-            missing,
+            missing_session: start.missing,
         })
     }
 
-    async fn play(mut self) -> u8 {
+    async fn run(mut self) -> u8 {
         let (Ok(mut interrupts), Ok(mut terminations)) =
             (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
         else {
             return 1;
         };
-        let mut effects = match self.missing.take() {
-            Some(error) => self.session.missing(&error),
+        let mut effects = match self.missing_session.take() {
+            Some(error) => self.session.fail_to_resume(&error),
             None => Vec::new(),
         };
         loop {
-            if let Some(code) = self.act(effects).await {
-                self.workshop.shells().kill_all();
-                self.printer.close().await;
+            if let Some(code) = self.apply(effects).await {
+                self.tools.processes().kill_all();
+                self.stdout.close().await;
                 return code;
             }
             let input = tokio::select! {
                 biased;
-                _ = terminations.recv() => Input::Terminated,
-                _ = interrupts.recv() => Input::Interrupted,
-                input = self.waiting.recv() => match input {
+                _ = terminations.recv() => PlayerInput::Terminated,
+                _ = interrupts.recv() => PlayerInput::Interrupted,
+                input = self.inputs.recv() => match input {
                     Some(input) => input,
                     None => return 0,
                 },
@@ -137,96 +134,93 @@ impl Player {
         }
     }
 
-    /// Does what the session wants; the exit code, where that is its end.
-    async fn act(&mut self, effects: Vec<Effect>) -> Option<u8> {
+    /// Applies effects in order, until one of them ends the process with an exit code.
+    async fn apply(&mut self, effects: Vec<PlayerEffect>) -> Option<u8> {
         for effect in effects {
             match effect {
-                Effect::Print(line) => {
+                PlayerEffect::Print(line) => {
                     if let Some(code) = self.print(line).await {
                         return Some(code);
                     }
                 }
-                Effect::Complain(text) => complain(&text),
-                Effect::Record { session, entry } => drop(self.store.append(&session, &entry)),
-                Effect::Ask { number, body } => {
-                    let task = self.model.ask(number, body, self.inputs.clone());
+                PlayerEffect::PrintError(text) => print_error_line(&text),
+                PlayerEffect::Record { session, entry } => {
+                    drop(self.transcripts.append(&session, &entry));
+                }
+                PlayerEffect::RequestModel { number, body } => {
+                    let task = self.model.request(number, body, self.sender.clone());
                     self.requests.retain(|_, task| !task.is_finished());
                     self.requests.insert(number, task);
                 }
-                Effect::Hush(number) => {
+                PlayerEffect::CancelRequest(number) => {
                     if let Some(task) = self.requests.remove(&number) {
                         task.abort();
                     }
                 }
-                Effect::Stop(call) | Effect::Kill(call) => self.workshop.shells().kill(&call),
-                Effect::Checkpoint(prompt) => self.workshop.checkpoint(&prompt),
-                Effect::SaveRules(rules) => save_rules(&self.around, &rules),
-                Effect::End(code) => return Some(code),
+                PlayerEffect::StopTool(name) | PlayerEffect::KillTask(name) => {
+                    self.tools.processes().kill(&name);
+                }
+                PlayerEffect::Checkpoint(prompt) => self.tools.checkpoint(&prompt),
+                PlayerEffect::SaveRules(rules) => save_rules(&self.environment, &rules),
+                PlayerEffect::Exit(code) => return Some(code),
                 other => self.spawn(other),
             }
         }
         None
     }
 
-    /// Starts what takes a while, and tells the session when it is done.
-    fn spawn(&self, effect: Effect) {
-        let (workshop, inputs) = (self.workshop.clone(), self.inputs.clone());
-        let cwd = self.around.cwd.clone();
+    /// Runs an effect that takes time in a task, which sends the result to the session.
+    fn spawn(&self, effect: PlayerEffect) {
+        let (tools, sender) = (self.tools.clone(), self.sender.clone());
+        let cwd = self.environment.cwd.clone();
         tokio::spawn(async move {
             let input = match effect {
-                Effect::Inspect(work) => {
-                    let finding = workshop.inspect(&work);
-                    Input::Inspected { call: work.call, finding }
+                PlayerEffect::Inspect(invocation) => {
+                    let inspection = tools.inspect(&invocation);
+                    PlayerInput::Inspected { call: invocation.call, inspection }
                 }
-                Effect::Run(work) => {
-                    let outcome = workshop.run(&work).await;
-                    Input::Done { call: work.call, outcome }
+                PlayerEffect::RunTool(invocation) => {
+                    let outcome = tools.run(&invocation).await;
+                    PlayerInput::ToolDone { call: invocation.call, outcome }
                 }
-                Effect::Background { work, task } => {
-                    let code = workshop.background(&work, &task).await;
-                    Input::TaskEnded { task, code }
+                PlayerEffect::RunInBackground { invocation, task } => {
+                    let code = tools.run_in_background(&invocation, &task).await;
+                    PlayerInput::TaskEnded { task, code }
                 }
-                Effect::Wake { timer, after } => {
+                PlayerEffect::StartTimer { timer, after } => {
                     tokio::time::sleep(after).await;
-                    Input::Woken(timer)
+                    PlayerInput::Timer(timer)
                 }
-                Effect::Shell { command } => {
-                    Input::ShellDone { output: workshop.typed(&command).await }
+                PlayerEffect::RunHostShell { command } => {
+                    PlayerInput::HostShellDone { output: tools.run_host_command(&command).await }
                 }
-                Effect::Hook { id, command, input, limit } => {
-                    let report = run_hook(&command, &input, &cwd, limit).await;
-                    Input::HookDone { id, report }
+                PlayerEffect::RunHook { id, command, input, timeout } => {
+                    let output = run_hook(&command, &input, &cwd, timeout).await;
+                    PlayerInput::HookDone { id, output }
                 }
-                Effect::Rewind { request, prompt, dry } => {
-                    let answer = workshop.rewind(&prompt, dry);
-                    Input::Rewound { request, answer }
+                PlayerEffect::RewindFiles { request, prompt, dry_run } => {
+                    let response = tools.rewind(&prompt, dry_run);
+                    PlayerInput::FilesRewound { request, response }
                 }
                 _ => return,
             };
-            drop(inputs.send(input).await);
+            drop(sender.send(input).await);
         });
     }
 
     async fn print(&mut self, line: Value) -> Option<u8> {
-        if self.silent {
-            return None;
-        }
-        let fate = self.fault.map_or(Fate::Written(Vec::new()), |fault| fault.fate(&line));
-        match fate {
-            Fate::Written(before) => {
+        let none = FaultAction::Write(Vec::new());
+        match self.fault.map_or(none, |fault| fault.action(&line)) {
+            FaultAction::Write(before) => {
                 for bytes in before {
-                    self.printer.raw(bytes).await;
+                    self.stdout.write(bytes).await;
                 }
-                let read = self.printer.print(line).await;
-                (!read).then_some(1)
+                let open = self.stdout.print(line).await;
+                (!open).then_some(1)
             }
-            Fate::Death(bytes) => {
-                self.printer.raw(bytes).await;
+            FaultAction::Die(bytes) => {
+                self.stdout.write(bytes).await;
                 Some(137)
-            }
-            Fate::Silence => {
-                self.silent = true;
-                None
             }
         }
     }

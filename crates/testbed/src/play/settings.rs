@@ -1,70 +1,113 @@
-//! Settings from files and flags: rules, the mode to start in, hooks, directories.
+//! The environment that a player runs in, and the settings of files and flags.
+//!
+//! The binary reads the environment and passes it in, so that two players with different
+//! environments can run in one test.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::arguments::Arguments;
-use super::permission::{Behavior, Mode, Rule, Rules, Source};
-use super::surroundings::Surroundings;
+use crate::play::args::PlayerArgs;
+use crate::play::permission::{PlayerMode, PlayerRule, PlayerRules, RuleBehavior, RuleSource};
 
-/// What the session starts with.
+/// The environment of one player.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Settings {
-    pub(crate) mode: Mode,
-    pub(crate) rules: Rules,
+#[expect(clippy::struct_excessive_bools, reason = "each is a separate variable")]
+pub struct PlayerEnvironment {
+    pub cwd: PathBuf,
+    /// The home directory, which holds the transcripts.
+    pub home: PathBuf,
+    pub temporary: PathBuf,
+    pub pid: u32,
+    /// Whether the player runs as root.
+    pub root: bool,
+    /// `IS_SANDBOX`
+    pub sandbox: bool,
+    /// `ANTHROPIC_BASE_URL`
+    pub base_url: Option<String>,
+    /// `ANTHROPIC_API_KEY`
+    pub api_key: Option<String>,
+    /// `ANTHROPIC_AUTH_TOKEN`
+    pub auth_token: Option<String>,
+    /// `ANTHROPIC_MODEL`
+    pub model: Option<String>,
+    /// `CLAUDE_CODE_EFFORT_LEVEL`
+    pub effort: Option<String>,
+    /// `CLAUDE_CODE_MAX_RETRIES`
+    pub max_retries: Option<u32>,
+    /// `CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS`
+    pub state_events: bool,
+    /// `CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING`
+    pub checkpoints: bool,
+    /// `TOWPATH_PLAY_SCENARIO`
+    pub scenario: Option<PathBuf>,
+    /// `TOWPATH_PLAY_PACE`: time between the deltas of the demo.
+    pub pace: Option<Duration>,
+    /// `TOWPATH_PLAY_FAULT`
+    pub fault: Option<String>,
+}
+
+/// What the settings files and the flags say.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PlayerSettings {
+    pub(crate) mode: PlayerMode,
+    pub(crate) rules: PlayerRules,
     pub(crate) directories: Vec<PathBuf>,
     pub(crate) hooks: Vec<CommandHook>,
     pub(crate) model: Option<String>,
-    /// What `CLAUDE.md` files say, each with its path.
+    /// The contents of the `CLAUDE.md` files, each with its path.
     pub(crate) memory: Vec<(PathBuf, String)>,
-    /// Everything the files say, one over the other.
+    /// The merged contents of the settings files.
     pub(crate) effective: Value,
+    /// Whether the model may call `TodoWrite`, which 2.1.325 no longer has and the demo shows.
+    pub(crate) todo_list: bool,
 }
 
-/// A hook that is a shell command.
+/// A hook of a settings file: a shell command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CommandHook {
     pub(crate) event: String,
     pub(crate) matcher: Option<String>,
     pub(crate) command: String,
-    pub(crate) limit: Duration,
+    pub(crate) timeout: Duration,
 }
 
-impl Settings {
-    /// Reads the files that the arguments leave in force, then the flags.
-    pub(crate) fn load(arguments: &Arguments, around: &Surroundings) -> Self {
+impl PlayerSettings {
+    /// Reads the settings files that `--setting-sources` selects, then the flags.
+    pub(crate) fn load(args: &PlayerArgs, environment: &PlayerEnvironment) -> Self {
         let mut settings =
             Self { effective: Value::Object(serde_json::Map::new()), ..Self::default() };
-        let sources = arguments.setting_sources.as_deref();
-        let wanted = |name: &str| sources.is_none_or(|list| list.split(',').any(|it| it == name));
+        let sources = args.setting_sources.as_deref();
+        let selected = |name: &str| sources.is_none_or(|list| list.split(',').any(|it| it == name));
         let files = [
-            ("user", around.home.join(".claude/settings.json")),
-            ("project", around.cwd.join(".claude/settings.json")),
-            ("local", around.cwd.join(".claude/settings.local.json")),
+            ("user", environment.home.join(".claude/settings.json")),
+            ("project", environment.cwd.join(".claude/settings.json")),
+            ("local", environment.cwd.join(".claude/settings.local.json")),
         ];
         for (name, path) in files {
-            if wanted(name)
-                && let Some(value) = read(&path)
+            if selected(name)
+                && let Some(value) = read_json(&path)
             {
-                settings.take(&value);
+                settings.merge(&value);
             }
         }
-        if let Some(given) = &arguments.settings {
-            let value = serde_json::from_str(given).ok().or_else(|| read(&around.cwd.join(given)));
+        if let Some(given) = &args.settings {
+            let value = serde_json::from_str(given)
+                .ok()
+                .or_else(|| read_json(&environment.cwd.join(given)));
             if let Some(value) = value {
-                settings.take(&value);
+                settings.merge(&value);
             }
         }
-        settings.take_flags(arguments, around);
+        settings.merge_flags(args, environment);
         let memory = [
-            ("user", around.home.join(".claude/CLAUDE.md")),
-            ("project", around.cwd.join("CLAUDE.md")),
-            ("local", around.cwd.join("CLAUDE.local.md")),
+            ("user", environment.home.join(".claude/CLAUDE.md")),
+            ("project", environment.cwd.join("CLAUDE.md")),
+            ("local", environment.cwd.join("CLAUDE.local.md")),
         ];
         for (name, path) in memory {
-            if wanted(name)
+            if selected(name)
                 && let Ok(text) = std::fs::read_to_string(&path)
             {
                 settings.memory.push((path, text));
@@ -73,17 +116,20 @@ impl Settings {
         settings
     }
 
-    fn take(&mut self, value: &Value) {
+    fn merge(&mut self, value: &Value) {
         let permissions = &value["permissions"];
-        let behaviors =
-            [("allow", Behavior::Allow), ("deny", Behavior::Deny), ("ask", Behavior::Ask)];
+        let behaviors = [
+            ("allow", RuleBehavior::Allow),
+            ("deny", RuleBehavior::Deny),
+            ("ask", RuleBehavior::Ask),
+        ];
         for (key, behavior) in behaviors {
             let rules = permissions[key].as_array().into_iter().flatten();
             for rule in rules.filter_map(Value::as_str) {
-                self.rules.add(behavior, Rule::read(rule), Source::Settings);
+                self.rules.add(behavior, PlayerRule::parse(rule), RuleSource::Settings);
             }
         }
-        if let Some(mode) = permissions["defaultMode"].as_str().and_then(Mode::named) {
+        if let Some(mode) = permissions["defaultMode"].as_str().and_then(PlayerMode::from_name) {
             self.mode = mode;
         }
         let directories = permissions["additionalDirectories"].as_array().into_iter().flatten();
@@ -101,21 +147,21 @@ impl Settings {
         }
     }
 
-    fn take_flags(&mut self, arguments: &Arguments, around: &Surroundings) {
-        for rule in &arguments.allowed {
-            self.rules.add(Behavior::Allow, Rule::read(rule), Source::Flag);
+    fn merge_flags(&mut self, args: &PlayerArgs, environment: &PlayerEnvironment) {
+        for rule in &args.allowed {
+            self.rules.add(RuleBehavior::Allow, PlayerRule::parse(rule), RuleSource::Flag);
         }
-        for rule in &arguments.disallowed {
-            self.rules.add(Behavior::Deny, Rule::read(rule), Source::Flag);
+        for rule in &args.disallowed {
+            self.rules.add(RuleBehavior::Deny, PlayerRule::parse(rule), RuleSource::Flag);
         }
-        let directories = arguments.directories.iter();
-        self.directories.extend(directories.map(|directory| around.cwd.join(directory)));
-        if let Some(mode) = arguments.permission_mode.as_deref().and_then(Mode::named) {
+        let directories = args.directories.iter();
+        self.directories.extend(directories.map(|directory| environment.cwd.join(directory)));
+        if let Some(mode) = args.permission_mode.as_deref().and_then(PlayerMode::from_name) {
             self.mode = mode;
-        } else if arguments.skip_permissions {
-            self.mode = Mode::Bypass;
+        } else if args.skip_permissions {
+            self.mode = PlayerMode::Bypass;
         }
-        let model = arguments.model.clone().or(around.model.clone());
+        let model = args.model.clone().or(environment.model.clone());
         self.model = model.or(self.model.take());
     }
 }
@@ -128,7 +174,7 @@ impl CommandHook {
                 event: event.to_owned(),
                 matcher: matcher["matcher"].as_str().map(str::to_owned),
                 command: hook["command"].as_str()?.to_owned(),
-                limit: Duration::from_secs(hook["timeout"].as_u64().unwrap_or(60)),
+                timeout: Duration::from_secs(hook["timeout"].as_u64().unwrap_or(60)),
             })
         };
         hooks.filter_map(hook).collect()
@@ -136,8 +182,8 @@ impl CommandHook {
 }
 
 /// Adds rules to the project's local settings.
-pub(crate) fn save_rules(around: &Surroundings, rules: &Value) {
-    let path: PathBuf = around.cwd.join(".claude/settings.local.json");
+pub(crate) fn save_rules(environment: &PlayerEnvironment, rules: &Value) {
+    let path: PathBuf = environment.cwd.join(".claude/settings.local.json");
     let text = std::fs::read_to_string(&path).unwrap_or_default();
     let mut settings: Value = serde_json::from_str(&text).unwrap_or_else(|_| json!({}));
     let mut allow = settings["permissions"]["allow"].as_array().cloned().unwrap_or_default();
@@ -153,11 +199,11 @@ pub(crate) fn save_rules(around: &Surroundings, rules: &Value) {
     }
 }
 
-fn read(path: &Path) -> Option<Value> {
+fn read_json(path: &Path) -> Option<Value> {
     serde_json::from_slice(&std::fs::read(path).ok()?).ok()
 }
 
-/// The model an alias stands for.
+/// The model that an alias stands for.
 pub(crate) fn resolve_model(name: &str) -> String {
     match name {
         "default" | "opus" | "best" => "claude-opus-5-5",

@@ -1,43 +1,53 @@
-//! The demonstration: what a model would say to show every card that a host must draw.
+//! The demo: scripted replies that show every kind of message a host has to display.
 //!
-//! It is a function of the request alone. Which act is played depends on the words of the newest
-//! prompt, where in the act on how often the model spoke since; without words that name one, all are
-//! played as a tour.
+//! A reply depends on the request alone. Words in the newest prompt choose the script, and the
+//! number of replies since that prompt chooses the step in it. Without such words, the script is a
+//! tour of all the others.
 
 use std::path::Path;
+use std::time::Duration;
 
 use serde_json::{Value, json};
+use tokio::sync::mpsc;
 
+use crate::play::event::{ModelReply, ModelRequestNumber, PlayerInput};
 use crate::scenario::Block;
 
-const WELCOME: &str = "# A tour of the deck\n\nThis is **towpath play**, a stand-in that needs no \
-network. It shows *every* kind of card once:\n\n1. text with `code` and [links](https://example.com)\n\
-2. thoughts, tools and their results\n3. questions, plans and permissions\n\n```rust\nfn main() \
-{\n    println!(\"hello from the towpath\");\n}\n```\n\n> Nothing here was written by a model.";
+const WELCOME: &str = "# Welcome to Towpath\n\nThis is the built-in **demo agent**. It needs no \
+network, and all of its replies are scripted. The tour shows *every* kind of message once:\n\n1. text \
+with `code` and [links](https://example.com)\n2. thinking, tool calls and their results\n3. \
+permission requests, questions and plans\n\n```rust\nfn main() {\n    println!(\"Hello from \
+Towpath\");\n}\n```\n\n> No model was involved in writing this.";
 
-const TABLE: &str = "That was all of it.\n\n| Card | Seen |\n|---|---|\n| text, thoughts | ✓ |\n| \
-tools, diffs, colours | ✓ |\n| permission, question, plan | ✓ |\n| sub-agent, error | ✓ |\n\nAsk for \
-one of them by name: `edit`, `bash`, `permission`, `question`, `plan`, `todo`, `agent`, `error`, \
-`think`, `markdown`, `long`.";
+const SUMMARY: &str = "That is the end of the tour.\n\n| Feature | Shown |\n|---|---|\n| Text and \
+thinking | ✓ |\n| Tool calls, diffs and colored output | ✓ |\n| Permission requests, questions and \
+plans | ✓ |\n| Sub-agents and errors | ✓ |\n\nTo see one of them again, ask for it by name: `edit`, \
+`bash`, `permission`, `question`, `plan`, `todo`, `agent`, `error`, `think`, `markdown`, `long`.";
 
-/// What the model says next.
+/// Marks the prompt of the demo's sub-agent, which gets a script of its own.
+const SUB_AGENT_MARK: &str = "demo-sub-agent";
+
+/// The blocks of a reply, or of several replies one after another.
+type DemoScript = Vec<Vec<Block>>;
+
+/// The blocks of the reply to a request.
 pub(super) fn reply(request: &Value, cwd: &Path) -> Vec<Block> {
     let messages = request["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
     let prompt = messages.iter().rposition(is_prompt).unwrap_or_default();
-    let words = messages.get(prompt).map(words).unwrap_or_default().to_lowercase();
-    let spoken = messages[prompt.min(messages.len())..].iter();
-    let spoken = spoken.filter(|message| message["role"] == "assistant").count();
-    // Without somebody to approve it, no plan is made, and none is written.
-    let plans = offers(request, "ExitPlanMode");
-    let plan = plans.then(|| plan_file(request).unwrap_or("/nowhere/plan.md"));
-    let steps = act(&words, cwd, plan);
-    let offered = |block: &Block| match block {
+    let text = messages.get(prompt).map(prompt_text).unwrap_or_default().to_lowercase();
+    let since_prompt = messages[prompt.min(messages.len())..].iter();
+    let replies = since_prompt.filter(|message| message["role"] == "assistant").count();
+    // A plan needs approval, so without a host that can approve it none is made.
+    let can_plan = offers(request, "ExitPlanMode");
+    let plan = can_plan.then(|| plan_file(request).unwrap_or("/nowhere/plan.md"));
+    let is_offered = |block: &Block| match block {
         Block::Tool { name, .. } => offers(request, name),
         _ => true,
     };
-    let mut playable = steps.into_iter().filter(|step| step.iter().all(offered));
-    let last = vec![Block::Text("Done. Ask for a `tour` to see everything.".to_owned())];
-    playable.nth(spoken).unwrap_or(last)
+    let script = script(&text, cwd, plan);
+    let mut steps = script.into_iter().filter(|step| step.iter().all(is_offered));
+    let last = || vec![text_block("Done. Ask for a `tour` to see everything.")];
+    steps.nth(replies).unwrap_or_else(last)
 }
 
 fn is_prompt(message: &Value) -> bool {
@@ -48,7 +58,7 @@ fn is_prompt(message: &Value) -> bool {
         && blocks.into_iter().any(|block| block["type"] == "text")
 }
 
-fn words(message: &Value) -> String {
+fn prompt_text(message: &Value) -> String {
     let blocks = message["content"].as_array().into_iter().flatten();
     let texts = blocks.filter_map(|block| block["text"].as_str());
     texts.filter(|text| !text.starts_with("<system-reminder>")).collect::<Vec<_>>().join("\n")
@@ -60,149 +70,244 @@ fn offers(request: &Value, tool: &str) -> bool {
     tools.filter_map(|tool| tool["name"].as_str()).any(|it| it == name)
 }
 
-/// The plan's file, of which the session tells while it plans.
+/// The path of the plan file, which the system prompt names in plan mode.
 fn plan_file(request: &Value) -> Option<&str> {
     let system = request["system"].as_array().into_iter().flatten();
     let mut texts = system.filter_map(|block| block["text"].as_str());
     texts.find_map(|text| text.split_once("Plan file: ").map(|(_, path)| path.trim()))
 }
 
-fn text(text: &str) -> Block {
+fn text_block(text: &str) -> Block {
     Block::Text(text.to_owned())
 }
 
-fn call(name: &str, input: Value) -> Block {
+fn tool_call(name: &str, input: Value) -> Block {
     Block::Tool { name: name.to_owned(), input, id: None }
 }
 
-/// The steps of the act that some words ask for.
-fn act(words: &str, cwd: &Path, plan: Option<&str>) -> Vec<Vec<Block>> {
-    let has = |names: &[&str]| names.iter().any(|name| words.contains(name));
+/// The script that a prompt asks for.
+fn script(prompt: &str, cwd: &Path, plan: Option<&str>) -> DemoScript {
+    let has = |words: &[&str]| words.iter().any(|word| prompt.contains(word));
     let file = cwd.join("towpath-demo.txt").display().to_string();
-    if words.starts_with("<task-notification>") {
-        return vec![vec![text("The helper in the background is done; I have read its report.")]];
+    if prompt.starts_with("<task-notification>") {
+        let text = "The sub-agent in the background has finished, and I have read its report.";
+        return vec![vec![text_block(text)]];
     }
-    if has(&["demo-helper"]) {
-        return helper();
+    if has(&[SUB_AGENT_MARK]) {
+        return sub_agent();
     }
     if has(&["tour", "everything", "every card"]) {
         return tour(&file, plan);
     }
-    let done = |mut steps: Vec<Vec<Block>>| {
-        steps.push(vec![text("That is what it looks like.")]);
+    let part = |mut steps: DemoScript| {
+        steps.push(vec![text_block("That is what it looks like.")]);
         steps
     };
     match () {
-        () if has(&["plan"]) => done(planning(plan)),
-        () if has(&["question"]) => done(question()),
-        () if has(&["permission", "write"]) => done(writing(&file)),
-        () if has(&["edit", "diff"]) => done([writing(&file), editing(&file)].concat()),
-        () if has(&["agent", "helper"]) => done(delegating(true)),
-        () if has(&["todo"]) => done(todos()),
-        () if has(&["error", "fail"]) => done(failing()),
-        () if has(&["bash", "shell", "colour", "color"]) => done(colours()),
-        () if has(&["think"]) => vec![vec![thought(), text("I have thought about it.")]],
-        () if has(&["markdown", "code", "table"]) => vec![vec![text(WELCOME)], vec![text(TABLE)]],
-        () if has(&["long"]) => vec![vec![text(&"The river is long and slow. ".repeat(400))]],
+        () if has(&["plan"]) => part(make_plan(plan)),
+        () if has(&["question"]) => part(ask_questions()),
+        () if has(&["permission", "write"]) => part(write_file(&file)),
+        () if has(&["edit", "diff"]) => part([write_file(&file), edit_file(&file)].concat()),
+        () if has(&["agent", "helper"]) => part(start_sub_agent(true)),
+        () if has(&["todo"]) => part(write_todos()),
+        () if has(&["error", "fail"]) => part(fail()),
+        () if has(&["bash", "shell", "colour", "color"]) => part(print_colors()),
+        () if has(&["think"]) => vec![vec![thinking(), text_block("I have thought about it.")]],
+        () if has(&["markdown", "code", "table"]) => {
+            vec![vec![text_block(WELCOME)], vec![text_block(SUMMARY)]]
+        }
+        () if has(&["long"]) => {
+            vec![vec![text_block(&"This reply is long on purpose. ".repeat(400))]]
+        }
         () => tour(&file, plan),
     }
 }
 
-fn tour(file: &str, plan: Option<&str>) -> Vec<Vec<Block>> {
-    let mut steps = vec![vec![thought(), text(WELCOME)]];
-    steps[0].extend(todos().concat());
-    steps.extend(colours());
-    steps.extend(writing(file));
-    steps.extend(editing(file));
-    steps.extend(question());
-    steps.extend(planning(plan));
-    steps.extend(delegating(false));
-    steps.extend(failing());
-    steps.push(vec![text(TABLE)]);
+fn tour(file: &str, plan: Option<&str>) -> DemoScript {
+    let mut steps = vec![vec![thinking(), text_block(WELCOME)]];
+    steps[0].extend(write_todos().concat());
+    steps.extend(print_colors());
+    steps.extend(write_file(file));
+    steps.extend(edit_file(file));
+    steps.extend(ask_questions());
+    steps.extend(make_plan(plan));
+    steps.extend(start_sub_agent(false));
+    steps.extend(fail());
+    steps.push(vec![text_block(SUMMARY)]);
     steps
 }
 
-fn thought() -> Block {
-    Block::Thinking("They want to see everything once. First the words, then the tools.".to_owned())
+fn thinking() -> Block {
+    let text =
+        "The user wants to see what I can do. I will start with text and then call some tools.";
+    Block::Thinking(text.to_owned())
 }
 
-fn todos() -> Vec<Vec<Block>> {
+fn write_todos() -> DemoScript {
     let todo = |content: &str, active: &str, status: &str| json!({ "content": content, "activeForm": active, "status": status });
     let todos = json!({ "todos": [
-        todo("Show text", "Showing text", "completed"),
-        todo("Show tools", "Showing tools", "in_progress"),
+        todo("Introduce the demo", "Introducing the demo", "completed"),
+        todo("Show tool calls", "Showing tool calls", "in_progress"),
         todo("Show questions", "Showing questions", "pending"),
     ] });
-    vec![vec![call("TodoWrite", todos)]]
+    vec![vec![tool_call("TodoWrite", todos)]]
 }
 
-fn colours() -> Vec<Vec<Block>> {
+fn print_colors() -> DemoScript {
     let command = r"printf '\033[32m✓ 12 passed\033[0m  \033[31m✗ 1 failed\033[0m\n\033[1;34mblue and bold\033[0m\n'";
-    vec![vec![
-        text("Now a command with colours."),
-        call("Bash", json!({ "command": command, "description": "Print colours" })),
-    ]]
+    let input = json!({ "command": command, "description": "Print colored text" });
+    vec![vec![text_block("Here is a command with colored output."), tool_call("Bash", input)]]
 }
 
-fn writing(file: &str) -> Vec<Vec<Block>> {
-    let content = "one\ntwo\nthree\n";
-    vec![vec![
-        text("This writes a file, and asks first."),
-        call("Write", json!({ "file_path": file, "content": content })),
-    ]]
+fn write_file(file: &str) -> DemoScript {
+    let input = json!({ "file_path": file, "content": "one\ntwo\nthree\n" });
+    let text = "Now I will write a file. This needs your permission.";
+    vec![vec![text_block(text), tool_call("Write", input)]]
 }
 
-fn editing(file: &str) -> Vec<Vec<Block>> {
+fn edit_file(file: &str) -> DemoScript {
     let input =
         json!({ "file_path": file, "old_string": "two", "new_string": "2\ntwo and a half" });
-    vec![vec![call("Read", json!({ "file_path": file }))], vec![call("Edit", input)]]
+    vec![vec![tool_call("Read", json!({ "file_path": file }))], vec![tool_call("Edit", input)]]
 }
 
-fn question() -> Vec<Vec<Block>> {
-    let option = |label: &str, about: &str| json!({ "label": label, "description": about });
+fn ask_questions() -> DemoScript {
+    let option = |label: &str, text: &str| json!({ "label": label, "description": text });
     let input = json!({ "questions": [
         {
-            "question": "Which way shall we go?", "header": "Way", "multiSelect": false,
-            "options": [option("Upstream", "towards the source"), option("Downstream", "with the flow")],
+            "question": "Which database should I use?", "header": "Database", "multiSelect": false,
+            "options": [option("SQLite", "a single file"), option("PostgreSQL", "a server")],
         },
         {
-            "question": "What shall we take?", "header": "Luggage", "multiSelect": true,
-            "options": [option("Rope", "long"), option("Tea", "hot"), option("Map", "old")],
+            "question": "What else should I add?", "header": "Extras", "multiSelect": true,
+            "options": [
+                option("Tests", "for the new code"), option("Docs", "a page in the manual"),
+                option("Logging", "of every query"),
+            ],
         },
     ] });
-    vec![vec![call("AskUserQuestion", input)]]
+    vec![vec![tool_call("AskUserQuestion", input)]]
 }
 
-fn planning(file: Option<&str>) -> Vec<Vec<Block>> {
-    let plan = "# Plan\n\n1. Look at the lock\n2. Open the gates\n3. Go on\n";
+fn make_plan(file: Option<&str>) -> DemoScript {
+    let plan = "# Plan\n\n1. Create the tables\n2. Write the queries\n3. Add tests\n";
     let Some(path) = file else { return Vec::new() };
     vec![
-        vec![text("Let us make a plan."), call("EnterPlanMode", json!({}))],
-        vec![call("Write", json!({ "file_path": path, "content": plan }))],
-        vec![call("ExitPlanMode", json!({ "plan": plan }))],
+        vec![text_block("I will make a plan first."), tool_call("EnterPlanMode", json!({}))],
+        vec![tool_call("Write", json!({ "file_path": path, "content": plan }))],
+        vec![tool_call("ExitPlanMode", json!({ "plan": plan }))],
     ]
 }
 
-fn delegating(background: bool) -> Vec<Vec<Block>> {
+fn start_sub_agent(background: bool) -> DemoScript {
     let input = json!({
-        "description": "Count the files", "prompt": "demo-helper: count the files here",
+        "description": "Count the files",
+        "prompt": format!("{SUB_AGENT_MARK}: count the files in this directory"),
         "subagent_type": "general-purpose", "run_in_background": background,
     });
-    vec![vec![text("A helper does this."), call("Task", input)]]
+    vec![vec![text_block("A sub-agent will do the next step."), tool_call("Task", input)]]
 }
 
-fn helper() -> Vec<Vec<Block>> {
+fn sub_agent() -> DemoScript {
     let input = json!({ "command": "ls | wc -l", "description": "Count files" });
     vec![
-        vec![text("I count the files."), call("Bash", input)],
-        vec![text("I counted the files here.")],
+        vec![text_block("I will count the files."), tool_call("Bash", input)],
+        vec![text_block("I have counted the files in this directory.")],
     ]
 }
 
-fn failing() -> Vec<Vec<Block>> {
+fn fail() -> DemoScript {
     let input =
-        json!({ "command": "ls ./no-such-folder", "description": "List what is not there" });
-    vec![vec![text("This one fails."), call("Bash", input)]]
+        json!({ "command": "ls ./no-such-folder", "description": "List a missing directory" });
+    vec![vec![text_block("The next command fails."), tool_call("Bash", input)]]
+}
+
+/// Sends blocks as the events of a stream, a few characters at a time.
+pub(super) async fn stream(
+    blocks: Vec<Block>,
+    model: Value,
+    number: ModelRequestNumber,
+    pace: Duration,
+    inputs: mpsc::Sender<PlayerInput>,
+) {
+    let id = |prefix: &str| format!("{prefix}_{}", uuid::Uuid::new_v4().simple());
+    let started = ModelReply::Started(Some(id("req")));
+    if inputs.send(PlayerInput::Model(number, started)).await.is_err() {
+        return;
+    }
+    for event in events(&blocks, &model, &id("msg")) {
+        if event["type"] == "content_block_delta" {
+            tokio::time::sleep(pace).await;
+        }
+        if inputs.send(PlayerInput::Model(number, ModelReply::Event(event))).await.is_err() {
+            return;
+        }
+    }
+    drop(inputs.send(PlayerInput::Model(number, ModelReply::Ended)).await);
+}
+
+/// The events of a message with these blocks.
+fn events(blocks: &[Block], model: &Value, id: &str) -> Vec<Value> {
+    let usage = json!({
+        "input_tokens": 40, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 1200,
+        "output_tokens": 1,
+    });
+    let mut events = vec![json!({
+        "type": "message_start",
+        "message": {
+            "id": id, "type": "message", "role": "assistant", "model": model, "content": [],
+            "stop_reason": null, "stop_sequence": null, "usage": usage,
+        },
+    })];
+    let mut length = 0;
+    for (index, block) in blocks.iter().enumerate() {
+        let (start, deltas) = deltas(block);
+        length += deltas.iter().map(|delta| delta.to_string().len()).sum::<usize>();
+        events
+            .push(json!({ "type": "content_block_start", "index": index, "content_block": start }));
+        let delta =
+            |delta| json!({ "type": "content_block_delta", "index": index, "delta": delta });
+        events.extend(deltas.into_iter().map(delta));
+        events.push(json!({ "type": "content_block_stop", "index": index }));
+    }
+    let calls = blocks.iter().any(|block| matches!(block, Block::Tool { .. }));
+    let stop = if calls { "tool_use" } else { "end_turn" };
+    events.push(json!({
+        "type": "message_delta", "delta": { "stop_reason": stop, "stop_sequence": null },
+        "usage": { "output_tokens": length / 20 + 1 },
+    }));
+    events.push(json!({ "type": "message_stop" }));
+    events
+}
+
+/// The start of a block and its deltas.
+fn deltas(block: &Block) -> (Value, Vec<Value>) {
+    match block {
+        Block::Text(text) => {
+            let delta = |part: String| json!({ "type": "text_delta", "text": part });
+            (json!({ "type": "text", "text": "" }), chunks(text).into_iter().map(delta).collect())
+        }
+        Block::Thinking(text) => {
+            let delta = |part: String| json!({ "type": "thinking_delta", "thinking": part });
+            let mut deltas: Vec<Value> = chunks(text).into_iter().map(delta).collect();
+            deltas.push(json!({ "type": "signature_delta", "signature": "cGxheQ==" }));
+            (json!({ "type": "thinking", "thinking": "", "signature": "" }), deltas)
+        }
+        Block::Tool { name, input, id } => {
+            let new_id = || format!("toolu_{}", uuid::Uuid::new_v4().simple());
+            let id = id.clone().unwrap_or_else(new_id);
+            let start = json!({ "type": "tool_use", "id": id, "name": name, "input": {} });
+            let delta = |part: String| json!({ "type": "input_json_delta", "partial_json": part });
+            (start, chunks(&input.to_string()).into_iter().map(delta).collect())
+        }
+        Block::Raw(block) => (block.clone(), Vec::new()),
+    }
+}
+
+/// Splits a text into chunks of twelve characters.
+fn chunks(text: &str) -> Vec<String> {
+    let chars: Vec<char> = text.chars().collect();
+    chars.chunks(12).map(|chunk| chunk.iter().collect()).collect()
 }
 
 #[cfg(test)]
@@ -227,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn words_choose_the_act_and_the_place_in_it_is_how_often_the_model_spoke() {
+    fn words_choose_the_script_and_the_number_of_replies_the_step() {
         let prompt =
             json!({"role": "user", "content": [{"type": "text", "text": "ask a question"}]});
         let call = json!({"role": "assistant", "content": []});

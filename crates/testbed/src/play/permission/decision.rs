@@ -1,48 +1,44 @@
-//! Whether a call may run, must be asked about, or is denied.
+//! Decides whether a call may run, is denied, or needs an answer of the host.
 
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::bash::bash;
-use super::mode::Mode;
-use super::rules::{Behavior, Rules, Source, absolute};
-use super::shell::{Command, Part};
-use crate::play::wording;
+use crate::play::permission::PlayerMode;
+use crate::play::permission::rules::{PlayerRules, RuleBehavior, RuleSource, absolute};
+use crate::play::permission::shell::{ShellCommandLine, ShellCommandPart, decide_bash};
+use crate::play::texts;
 
 /// What a decision depends on.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Circumstances<'a> {
-    pub(crate) mode: Mode,
-    pub(crate) rules: &'a Rules,
+pub(crate) struct PermissionContext<'a> {
+    pub(crate) mode: PlayerMode,
+    pub(crate) rules: &'a PlayerRules,
     pub(crate) cwd: &'a Path,
-    /// Further directories that may be worked in.
+    /// More directories that tools may work in.
     pub(crate) directories: &'a [PathBuf],
-    /// The file of the plan, which may always be written.
+    /// The plan file, which may always be written.
     pub(crate) plan: &'a Path,
 }
 
-/// What is decided.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Decision {
-    /// It runs; who decided, and by what.
+pub(crate) enum PlayerPermissionDecision {
+    /// The call runs. The fields are the `source` and the `reason_type` of the decision.
     Allow(&'static str, Option<&'static str>),
-    /// It is denied.
     Deny {
-        /// What the model is told.
+        /// The text for the model.
         message: String,
-        /// What the kind of denial is called.
+        /// The `non_execution_kind` of the result.
         kind: &'static str,
-        /// By what.
+        /// The `reason_type` of the decision.
         reason: &'static str,
     },
-    /// Somebody is to be asked.
-    Ask(Box<Asking>),
+    Ask(Box<PlayerPermissionQuestion>),
 }
 
-/// What is asked, and what is said where nobody can be.
+/// A permission request to the host.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Asking {
+pub(crate) struct PlayerPermissionQuestion {
     pub(crate) description: Option<String>,
     pub(crate) suggestions: Option<Vec<Value>>,
     pub(crate) blocked: Option<String>,
@@ -50,134 +46,156 @@ pub(crate) struct Asking {
     pub(crate) reason_type: Option<&'static str>,
     pub(crate) policy: bool,
     pub(crate) interaction: bool,
-    /// What the model is told where nobody can be asked.
+    /// The text for the model if no host answers permission requests.
     pub(crate) denial: String,
 }
 
-/// Decides about a call.
-pub(crate) fn decide(tool: &str, input: &Value, given: &Circumstances<'_>) -> Decision {
-    if let Some(denial) = denied(tool, input, given) {
+pub(crate) fn decide(
+    tool: &str,
+    input: &Value,
+    context: &PermissionContext<'_>,
+) -> PlayerPermissionDecision {
+    if let Some(denial) = denial_by_rule(tool, input, context) {
         return denial;
     }
     if matches!(tool, "AskUserQuestion" | "ExitPlanMode") {
         let denial =
             format!("Claude requested permissions to use {tool}, but you haven't granted it yet.");
-        return Decision::Ask(Box::new(Asking { interaction: true, denial, ..Asking::default() }));
+        return PlayerPermissionDecision::Ask(Box::new(PlayerPermissionQuestion {
+            interaction: true,
+            denial,
+            ..PlayerPermissionQuestion::default()
+        }));
     }
-    if given.mode == Mode::Bypass || given.mode == Mode::Auto {
-        return Decision::Allow("config", Some("mode"));
+    if context.mode == PlayerMode::Bypass || context.mode == PlayerMode::Auto {
+        return PlayerPermissionDecision::Allow("config", Some("mode"));
     }
     let decision = match tool {
-        "Bash" => bash(input, given),
-        "Write" | "Edit" | "MultiEdit" | "NotebookEdit" => edit(tool, input, given),
-        "Read" | "Glob" | "Grep" => read(tool, input, given),
-        "Task" | "EnterPlanMode" | "TodoWrite" | "TaskStop" | "ToolSearch" | "ListAgents" => {
-            Decision::Allow("config", None)
-        }
-        _ => other(tool, input, given),
+        "Bash" => decide_bash(input, context),
+        "Write" | "Edit" | "NotebookEdit" => decide_edit(tool, input, context),
+        "Read" => decide_read(tool, input, context),
+        "Task" | "EnterPlanMode" | "TodoWrite" => PlayerPermissionDecision::Allow("config", None),
+        _ => decide_other(tool, input, context),
     };
     match decision {
-        Decision::Ask(_) if given.mode == Mode::DontAsk => Decision::Deny {
-            message: wording::do_not_ask(tool),
-            kind: "permission-rule",
-            reason: "mode",
-        },
+        PlayerPermissionDecision::Ask(_) if context.mode == PlayerMode::DontAsk => {
+            PlayerPermissionDecision::Deny {
+                message: texts::denied_by_mode(tool),
+                kind: "permission-rule",
+                reason: "mode",
+            }
+        }
         decision => decision,
     }
 }
 
-fn denied(tool: &str, input: &Value, given: &Circumstances<'_>) -> Option<Decision> {
-    let deny =
-        |message: String, reason| Some(Decision::Deny { message, kind: "permission-rule", reason });
+fn denial_by_rule(
+    tool: &str,
+    input: &Value,
+    context: &PermissionContext<'_>,
+) -> Option<PlayerPermissionDecision> {
+    let deny = |message: String, reason| {
+        Some(PlayerPermissionDecision::Deny { message, kind: "permission-rule", reason })
+    };
     if tool == "Bash" {
         let text = input["command"].as_str().unwrap_or_default();
-        let command = Command::read(text, given.cwd, given.directories);
-        let hit = |part: &Part| given.rules.command(Behavior::Deny, &part.text).is_some();
-        let whole = given.rules.command(Behavior::Deny, text).is_some();
-        if whole || command.parts.iter().any(hit) {
+        let command = ShellCommandLine::parse(text, context.cwd, context.directories);
+        let part_denied = |part: &ShellCommandPart| {
+            context.rules.for_command(RuleBehavior::Deny, &part.text).is_some()
+        };
+        let line_denied = context.rules.for_command(RuleBehavior::Deny, text).is_some();
+        if line_denied || command.parts.iter().any(part_denied) {
             let message = format!("Permission to use Bash with command {text} has been denied.");
             return deny(message, "subcommandResults");
         }
         return None;
     }
-    let path = input["file_path"].as_str().or(input["path"].as_str())?;
-    let path = absolute(path, given.cwd);
-    given.rules.path(Behavior::Deny, tool, &path, given.cwd)?;
+    let path = input["file_path"].as_str()?;
+    let path = absolute(path, context.cwd);
+    context.rules.for_path(RuleBehavior::Deny, tool, &path, context.cwd)?;
     deny("File is in a directory that is denied by your permission settings.".to_owned(), "rule")
 }
 
-/// How an allowing rule is reported.
-pub(super) fn by_rule(source: Source) -> Decision {
-    let who = if source == Source::Settings { "user_permanent" } else { "config" };
-    Decision::Allow(who, Some("rule"))
+/// The decision to allow a call because of a rule.
+pub(crate) fn allow_by_rule(source: RuleSource) -> PlayerPermissionDecision {
+    let decided_by = if source == RuleSource::Settings { "user_permanent" } else { "config" };
+    PlayerPermissionDecision::Allow(decided_by, Some("rule"))
 }
 
-/// Whether a path may be worked in.
-pub(super) fn inside(path: &Path, given: &Circumstances<'_>) -> bool {
-    path.starts_with(given.cwd) || given.directories.iter().any(|it| path.starts_with(it))
+/// Whether a path is in the working directory or one of the other directories.
+pub(crate) fn inside(path: &Path, context: &PermissionContext<'_>) -> bool {
+    path.starts_with(context.cwd) || context.directories.iter().any(|it| path.starts_with(it))
 }
 
-/// The path of a file as a person near it would say it.
-fn near(path: &Path, given: &Circumstances<'_>) -> String {
-    path.strip_prefix(given.cwd).unwrap_or(path).display().to_string()
+/// A path relative to the working directory if it is inside.
+fn display_path(path: &Path, context: &PermissionContext<'_>) -> String {
+    path.strip_prefix(context.cwd).unwrap_or(path).display().to_string()
 }
 
-fn edit(tool: &str, input: &Value, given: &Circumstances<'_>) -> Decision {
+fn decide_edit(
+    tool: &str,
+    input: &Value,
+    context: &PermissionContext<'_>,
+) -> PlayerPermissionDecision {
     let named = input["file_path"].as_str().or(input["notebook_path"].as_str()).unwrap_or_default();
-    let path = absolute(named, given.cwd);
-    if path == given.plan {
-        return Decision::Allow("config", Some("other"));
+    let path = absolute(named, context.cwd);
+    if path == context.plan {
+        return PlayerPermissionDecision::Allow("config", Some("other"));
     }
-    if given.mode == Mode::Plan {
-        return Decision::Ask(Box::new(Asking {
-            description: Some(near(&path, given)),
+    if context.mode == PlayerMode::Plan {
+        return PlayerPermissionDecision::Ask(Box::new(PlayerPermissionQuestion {
+            description: Some(display_path(&path, context)),
             reason_type: Some("mode"),
             denial: format!("Cannot write to {} while in plan mode.", path.display()),
-            ..Asking::default()
+            ..PlayerPermissionQuestion::default()
         }));
     }
-    if let Some(source) = given.rules.path(Behavior::Allow, tool, &path, given.cwd) {
-        return by_rule(source);
+    if let Some(source) = context.rules.for_path(RuleBehavior::Allow, tool, &path, context.cwd) {
+        return allow_by_rule(source);
     }
-    if given.mode == Mode::AcceptEdits && inside(&path, given) {
-        return Decision::Allow("config", Some("mode"));
+    if context.mode == PlayerMode::AcceptEdits && inside(&path, context) {
+        return PlayerPermissionDecision::Allow("config", Some("mode"));
     }
     let mode = json!({ "type": "setMode", "mode": "acceptEdits", "destination": "session" });
     let denial = format!(
         "Claude requested permissions to write to {}, but you haven't granted it yet.",
         path.display()
     );
-    let mut asking = Asking {
-        description: Some(near(&path, given)),
+    let mut question = PlayerPermissionQuestion {
+        description: Some(display_path(&path, context)),
         suggestions: Some(vec![mode]),
         policy: true,
         denial,
-        ..Asking::default()
+        ..PlayerPermissionQuestion::default()
     };
-    if !inside(&path, given) {
+    if !inside(&path, context) {
         let parent = path.parent().unwrap_or(&path).display().to_string();
         let directory =
             json!({ "type": "addDirectories", "directories": [parent], "destination": "session" });
-        asking.suggestions.get_or_insert_default().push(directory);
-        asking.reason = Some("Path is outside allowed working directories".to_owned());
-        asking.reason_type = Some("workingDir");
+        question.suggestions.get_or_insert_default().push(directory);
+        question.reason = Some("Path is outside allowed working directories".to_owned());
+        question.reason_type = Some("workingDir");
     }
-    Decision::Ask(Box::new(asking))
+    PlayerPermissionDecision::Ask(Box::new(question))
 }
 
-fn read(tool: &str, input: &Value, given: &Circumstances<'_>) -> Decision {
-    let named = input["file_path"].as_str().or(input["path"].as_str()).unwrap_or(".");
-    let path = absolute(named, given.cwd);
-    if inside(&path, given) || path == given.plan {
-        return Decision::Allow("config", Some("mode"));
+fn decide_read(
+    tool: &str,
+    input: &Value,
+    context: &PermissionContext<'_>,
+) -> PlayerPermissionDecision {
+    let named = input["file_path"].as_str().unwrap_or(".");
+    let path = absolute(named, context.cwd);
+    if inside(&path, context) || path == context.plan {
+        return PlayerPermissionDecision::Allow("config", Some("mode"));
     }
-    if let Some(source) = given.rules.path(Behavior::Allow, tool, &path, given.cwd) {
-        return by_rule(source);
+    if let Some(source) = context.rules.for_path(RuleBehavior::Allow, tool, &path, context.cwd) {
+        return allow_by_rule(source);
     }
     let parent = path.parent().unwrap_or(&path).display();
     let rule = json!({ "toolName": "Read", "ruleContent": format!("/{parent}/**") });
     let rules = json!({ "type": "addRules", "rules": [rule], "behavior": "allow", "destination": "session" });
-    Decision::Ask(Box::new(Asking {
+    PlayerPermissionDecision::Ask(Box::new(PlayerPermissionQuestion {
         description: Some(path.display().to_string()),
         suggestions: Some(vec![rules]),
         reason: Some("Path is outside allowed working directories".to_owned()),
@@ -187,13 +205,17 @@ fn read(tool: &str, input: &Value, given: &Circumstances<'_>) -> Decision {
             "Claude requested permissions to read from {}, but you haven't granted it yet.",
             path.display()
         ),
-        ..Asking::default()
+        ..PlayerPermissionQuestion::default()
     }))
 }
 
-fn other(tool: &str, input: &Value, given: &Circumstances<'_>) -> Decision {
-    if let Some(source) = given.rules.whole(Behavior::Allow, tool) {
-        return by_rule(source);
+fn decide_other(
+    tool: &str,
+    input: &Value,
+    context: &PermissionContext<'_>,
+) -> PlayerPermissionDecision {
+    if let Some(source) = context.rules.for_tool(RuleBehavior::Allow, tool) {
+        return allow_by_rule(source);
     }
     let host = input["url"].as_str().and_then(|url| url.split('/').nth(2));
     let rule = match (tool, host) {
@@ -203,13 +225,13 @@ fn other(tool: &str, input: &Value, given: &Circumstances<'_>) -> Decision {
         _ => json!({ "toolName": tool }),
     };
     let rules = json!({ "type": "addRules", "rules": [rule], "behavior": "allow", "destination": "localSettings" });
-    Decision::Ask(Box::new(Asking {
-        description: input["url"].as_str().or(input["query"].as_str()).map(str::to_owned),
+    PlayerPermissionDecision::Ask(Box::new(PlayerPermissionQuestion {
+        description: input["url"].as_str().map(str::to_owned),
         suggestions: Some(vec![rules]),
         denial: format!(
             "Claude requested permissions to use {tool}, but you haven't granted it yet."
         ),
-        ..Asking::default()
+        ..PlayerPermissionQuestion::default()
     }))
 }
 
@@ -219,58 +241,76 @@ mod tests {
 
     use serde_json::{Value, json};
 
-    use super::super::rules::{Behavior, Rule, Rules, Source};
-    use super::{Circumstances, Decision, Mode, decide};
+    use super::super::rules::{PlayerRule, PlayerRules, RuleBehavior, RuleSource};
+    use super::{PermissionContext, PlayerMode, PlayerPermissionDecision, decide};
 
-    fn decided(mode: Mode, rules: &[(Behavior, &str)], tool: &str, input: &Value) -> Decision {
-        let mut all = Rules::default();
+    fn decided(
+        mode: PlayerMode,
+        rules: &[(RuleBehavior, &str)],
+        tool: &str,
+        input: &Value,
+    ) -> PlayerPermissionDecision {
+        let mut all = PlayerRules::default();
         for (behavior, rule) in rules {
-            all.add(*behavior, Rule::read(rule), Source::Flag);
+            all.add(*behavior, PlayerRule::parse(rule), RuleSource::Flag);
         }
-        let given = Circumstances {
+        let context = PermissionContext {
             mode,
             rules: &all,
             cwd: Path::new("/project"),
             directories: &[],
             plan: Path::new("/home/plans/p.md"),
         };
-        decide(tool, input, &given)
+        decide(tool, input, &context)
     }
 
-    fn asks(decision: &Decision) -> bool {
-        matches!(decision, Decision::Ask(_))
+    fn host_requests(decision: &PlayerPermissionDecision) -> bool {
+        matches!(decision, PlayerPermissionDecision::Ask(_))
     }
 
     #[test]
-    fn modes_decide_as_the_captures_show() {
+    fn modes_decide_as_in_the_captures() {
         let touch = json!({"command": "touch a"});
         let write = json!({"file_path": "/project/a", "content": ""});
         let outside = json!({"file_path": "/a", "content": ""});
-        assert!(asks(&decided(Mode::Default, &[], "Bash", &touch)));
-        assert!(asks(&decided(Mode::Default, &[], "Write", &write)));
-        assert!(!asks(&decided(Mode::AcceptEdits, &[], "Bash", &touch)));
-        assert!(!asks(&decided(Mode::AcceptEdits, &[], "Write", &write)));
-        assert!(asks(&decided(Mode::AcceptEdits, &[], "Write", &outside)));
-        assert!(asks(&decided(Mode::Plan, &[], "Write", &write)));
-        assert!(matches!(decided(Mode::Plan, &[], "Bash", &touch), Decision::Deny { .. }));
-        assert!(matches!(decided(Mode::DontAsk, &[], "Bash", &touch), Decision::Deny { .. }));
-        assert!(matches!(decided(Mode::Bypass, &[], "Bash", &touch), Decision::Allow(..)));
-        assert!(asks(&decided(Mode::Bypass, &[], "AskUserQuestion", &json!({}))));
+        assert!(host_requests(&decided(PlayerMode::Default, &[], "Bash", &touch)));
+        assert!(host_requests(&decided(PlayerMode::Default, &[], "Write", &write)));
+        assert!(!host_requests(&decided(PlayerMode::AcceptEdits, &[], "Bash", &touch)));
+        assert!(!host_requests(&decided(PlayerMode::AcceptEdits, &[], "Write", &write)));
+        assert!(host_requests(&decided(PlayerMode::AcceptEdits, &[], "Write", &outside)));
+        assert!(host_requests(&decided(PlayerMode::Plan, &[], "Write", &write)));
+        assert!(matches!(
+            decided(PlayerMode::Plan, &[], "Bash", &touch),
+            PlayerPermissionDecision::Deny { .. }
+        ));
+        assert!(matches!(
+            decided(PlayerMode::DontAsk, &[], "Bash", &touch),
+            PlayerPermissionDecision::Deny { .. }
+        ));
+        assert!(matches!(
+            decided(PlayerMode::Bypass, &[], "Bash", &touch),
+            PlayerPermissionDecision::Allow(..)
+        ));
+        assert!(host_requests(&decided(PlayerMode::Bypass, &[], "AskUserQuestion", &json!({}))));
     }
 
     #[test]
-    fn a_denying_rule_wins_even_where_nothing_is_asked() {
-        let rules = [(Behavior::Deny, "Bash(touch:*)")];
-        let decision = decided(Mode::Bypass, &rules, "Bash", &json!({"command": "ls; touch a"}));
-        assert!(matches!(decision, Decision::Deny { reason: "subcommandResults", .. }));
+    fn a_deny_rule_applies_in_every_mode() {
+        let rules = [(RuleBehavior::Deny, "Bash(touch:*)")];
+        let decision =
+            decided(PlayerMode::Bypass, &rules, "Bash", &json!({"command": "ls; touch a"}));
+        assert!(matches!(
+            decision,
+            PlayerPermissionDecision::Deny { reason: "subcommandResults", .. }
+        ));
     }
 
     #[test]
-    fn the_plan_may_be_written_while_planning() {
+    fn the_plan_file_may_be_written_in_plan_mode() {
         let input = json!({"file_path": "/home/plans/p.md", "content": ""});
         assert_eq!(
-            decided(Mode::Plan, &[], "Write", &input),
-            Decision::Allow("config", Some("other"))
+            decided(PlayerMode::Plan, &[], "Write", &input),
+            PlayerPermissionDecision::Allow("config", Some("other"))
         );
     }
 }

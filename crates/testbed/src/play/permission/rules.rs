@@ -1,44 +1,41 @@
-//! Rules such as `Bash(git:*)`: what they mean, and which of them speak about a call.
+//! Permission rules such as `Bash(git:*)`, and which of them apply to a call.
 
 use std::path::{Component, Path, PathBuf};
 
 use serde_json::Value;
 
-/// A tool, and which of its uses.
+/// A rule about a tool, or about some of its calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Rule {
+pub(crate) struct PlayerRule {
     pub(crate) tool: String,
     pub(crate) content: Option<String>,
 }
 
-/// What a rule says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Behavior {
+pub(crate) enum RuleBehavior {
     Allow,
     Deny,
     Ask,
 }
 
-/// Whence a rule comes.
+/// Where a rule comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Source {
-    /// A flag.
+pub(crate) enum RuleSource {
     Flag,
-    /// A settings file.
     Settings,
-    /// This session.
+    /// An answer of the host during the session.
     Session,
 }
 
 /// All rules of a session.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Rules {
-    rules: Vec<(Behavior, Rule, Source)>,
+pub(crate) struct PlayerRules {
+    rules: Vec<(RuleBehavior, PlayerRule, RuleSource)>,
 }
 
-impl Rule {
-    /// Reads `Tool` or `Tool(content)`.
-    pub(crate) fn read(text: &str) -> Self {
+impl PlayerRule {
+    /// Parses `Tool` or `Tool(content)`.
+    pub(crate) fn parse(text: &str) -> Self {
         let text = text.trim();
         let content = text.split_once('(').and_then(|(tool, rest)| {
             rest.strip_suffix(')').map(|content| (tool, content.to_owned()))
@@ -52,13 +49,13 @@ impl Rule {
         }
     }
 
-    /// Reads `{"toolName", "ruleContent"}`.
+    /// Parses `{"toolName", "ruleContent"}`.
     pub(crate) fn from_update(rule: &Value) -> Option<Self> {
         let tool = rule["toolName"].as_str()?.to_owned();
         Some(Self { tool, content: rule["ruleContent"].as_str().map(str::to_owned) })
     }
 
-    /// As settings write it.
+    /// The rule as settings files write it.
     pub(crate) fn text(&self) -> String {
         match &self.content {
             Some(content) => format!("{}({content})", self.tool),
@@ -66,19 +63,17 @@ impl Rule {
         }
     }
 
-    /// Whether it is about a tool at all.
+    /// Whether the rule is about a tool, or about some of its calls.
     fn is_about(&self, tool: &str) -> bool {
-        let edits = ["Edit", "Write", "MultiEdit", "NotebookEdit"];
-        let reads = ["Read", "Glob", "Grep"];
+        let edits = ["Edit", "Write", "NotebookEdit"];
         self.tool == tool
             || (self.tool == "Edit" && self.content.is_some() && edits.contains(&tool))
-            || (self.tool == "Read" && self.content.is_some() && reads.contains(&tool))
             || (self.tool == "Agent" && tool == "Task")
             || (self.tool.starts_with("mcp__")
                 && tool.strip_prefix(&self.tool).is_some_and(|rest| rest.starts_with("__")))
     }
 
-    /// Whether it speaks about a part of a shell command.
+    /// Whether the rule covers one part of a shell command.
     fn covers_command(&self, command: &str) -> bool {
         match &self.content {
             None => true,
@@ -96,71 +91,65 @@ impl Rule {
         }
     }
 
-    /// Whether it speaks about a path.
+    /// Whether the rule covers a path.
     fn covers_path(&self, path: &Path, cwd: &Path) -> bool {
         let Some(content) = &self.content else { return true };
         let pattern = if let Some(absolute) = content.strip_prefix("//") {
             format!("/{absolute}")
         } else {
-            let near = content.strip_prefix("./").unwrap_or(content);
-            cwd.join(near.trim_start_matches('/')).display().to_string()
+            let relative = content.strip_prefix("./").unwrap_or(content);
+            cwd.join(relative.trim_start_matches('/')).display().to_string()
         };
         matches(&pattern, &path.display().to_string())
     }
 }
 
-impl Rules {
-    /// Adds a rule.
-    pub(crate) fn add(&mut self, behavior: Behavior, rule: Rule, source: Source) {
+impl PlayerRules {
+    pub(crate) fn add(&mut self, behavior: RuleBehavior, rule: PlayerRule, source: RuleSource) {
         self.rules.push((behavior, rule, source));
     }
 
-    /// Removes a rule.
-    pub(crate) fn remove(&mut self, behavior: Behavior, rule: &Rule) {
-        self.rules.retain(|(it, other, _)| !(*it == behavior && other == rule));
-    }
-
-    /// Whether a tool is denied altogether, and so not offered.
+    /// Whether every call of a tool is denied. The model is not offered such a tool.
     pub(crate) fn hides(&self, tool: &str) -> bool {
-        self.of(Behavior::Deny).any(|(rule, _)| rule.content.is_none() && rule.is_about(tool))
+        self.of(RuleBehavior::Deny).any(|(rule, _)| rule.content.is_none() && rule.is_about(tool))
     }
 
-    /// What a rule without content says about a tool.
-    pub(crate) fn whole(&self, behavior: Behavior, tool: &str) -> Option<Source> {
+    /// The source of a rule that covers every call of a tool.
+    pub(crate) fn for_tool(&self, behavior: RuleBehavior, tool: &str) -> Option<RuleSource> {
         let mut rules = self.of(behavior);
         rules.find(|(rule, _)| rule.content.is_none() && rule.is_about(tool)).map(|(_, it)| it)
     }
 
-    /// What rules say about a part of a shell command.
-    pub(crate) fn command(&self, behavior: Behavior, command: &str) -> Option<Source> {
+    /// The source of a rule that covers one part of a shell command.
+    pub(crate) fn for_command(&self, behavior: RuleBehavior, command: &str) -> Option<RuleSource> {
         let mut rules = self.of(behavior).filter(|(rule, _)| rule.is_about("Bash"));
         rules.find(|(rule, _)| rule.covers_command(command)).map(|(_, source)| source)
     }
 
-    /// What rules say about a tool and a path.
-    pub(crate) fn path(
+    /// The source of a rule that covers a tool and a path.
+    pub(crate) fn for_path(
         &self,
-        behavior: Behavior,
+        behavior: RuleBehavior,
         tool: &str,
         path: &Path,
         cwd: &Path,
-    ) -> Option<Source> {
+    ) -> Option<RuleSource> {
         let mut rules = self.of(behavior).filter(|(rule, _)| rule.is_about(tool));
         rules.find(|(rule, _)| rule.covers_path(path, cwd)).map(|(_, source)| source)
     }
 
-    /// Every rule, as settings write them.
-    pub(crate) fn texts(&self, behavior: Behavior) -> Vec<String> {
+    /// All rules with a behavior, as settings files write them.
+    pub(crate) fn texts(&self, behavior: RuleBehavior) -> Vec<String> {
         self.of(behavior).map(|(rule, _)| rule.text()).collect()
     }
 
-    fn of(&self, behavior: Behavior) -> impl Iterator<Item = (&Rule, Source)> {
-        let same = move |(it, _, _): &&(Behavior, Rule, Source)| *it == behavior;
+    fn of(&self, behavior: RuleBehavior) -> impl Iterator<Item = (&PlayerRule, RuleSource)> {
+        let same = move |(it, _, _): &&(RuleBehavior, PlayerRule, RuleSource)| *it == behavior;
         self.rules.iter().filter(same).map(|(_, rule, source)| (rule, *source))
     }
 }
 
-/// Whether a pattern with `*` (and `**`) matches a text.
+/// Whether a pattern with `*` or `**` matches a text.
 fn matches(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('*').filter(|part| !part.is_empty()).peekable();
     let mut rest = text;
@@ -168,7 +157,7 @@ fn matches(pattern: &str, text: &str) -> bool {
         && let Some(first) = parts.next()
     {
         match rest.strip_prefix(first) {
-            Some(behind) => rest = behind,
+            Some(after) => rest = after,
             None => return false,
         }
     }
@@ -177,14 +166,14 @@ fn matches(pattern: &str, text: &str) -> bool {
             return rest.ends_with(part);
         }
         match rest.find(part) {
-            Some(place) => rest = &rest[place + part.len()..],
+            Some(position) => rest = &rest[position + part.len()..],
             None => return false,
         }
     }
     pattern.ends_with('*') || rest.is_empty()
 }
 
-/// A path without `.` and `..`, made absolute.
+/// An absolute path without `.` and `..`.
 pub(crate) fn absolute(path: &str, cwd: &Path) -> PathBuf {
     let mut whole = PathBuf::new();
     for component in cwd.join(path).components() {
@@ -201,44 +190,48 @@ pub(crate) fn absolute(path: &str, cwd: &Path) -> PathBuf {
 mod tests {
     use std::path::Path;
 
-    use super::{Behavior, Rule, Rules, Source};
+    use super::{PlayerRule, PlayerRules, RuleBehavior, RuleSource};
 
-    fn command(rule: &str, command: &str) -> bool {
-        let mut rules = Rules::default();
-        rules.add(Behavior::Allow, Rule::read(rule), Source::Flag);
-        rules.command(Behavior::Allow, command).is_some()
+    fn allows(rule: &str, command: &str) -> bool {
+        let mut rules = PlayerRules::default();
+        rules.add(RuleBehavior::Allow, PlayerRule::parse(rule), RuleSource::Flag);
+        rules.for_command(RuleBehavior::Allow, command).is_some()
     }
 
     #[test]
     fn command_rules_are_whole_commands_prefixes_or_patterns() {
-        assert!(command("Bash", "anything"));
-        assert!(command("Bash(git:*)", "git log"));
-        assert!(command("Bash(git:*)", "git"));
-        assert!(!command("Bash(git:*)", "gitx"));
-        assert!(command("Bash(npm install *)", "npm install left-pad"));
-        assert!(command("Bash(npm install *)", "npm install"));
-        assert!(!command("Bash(npm install *)", "npm test"));
-        assert!(command("Bash(rm a.txt)", "rm a.txt"));
-        assert!(!command("Bash(rm a.txt)", "rm b.txt"));
-        assert!(!command("Read", "ls"));
+        assert!(allows("Bash", "anything"));
+        assert!(allows("Bash(git:*)", "git log"));
+        assert!(allows("Bash(git:*)", "git"));
+        assert!(!allows("Bash(git:*)", "gitx"));
+        assert!(allows("Bash(npm install *)", "npm install left-pad"));
+        assert!(allows("Bash(npm install *)", "npm install"));
+        assert!(!allows("Bash(npm install *)", "npm test"));
+        assert!(allows("Bash(rm a.txt)", "rm a.txt"));
+        assert!(!allows("Bash(rm a.txt)", "rm b.txt"));
+        assert!(!allows("Read", "ls"));
     }
 
     #[test]
-    fn path_rules_are_absolute_or_below_the_working_directory() {
-        let mut rules = Rules::default();
-        rules.add(Behavior::Allow, Rule::read("Read(//etc/**)"), Source::Session);
-        rules.add(Behavior::Deny, Rule::read("Edit(src/**)"), Source::Settings);
+    fn path_rules_are_absolute_or_relative_to_the_working_directory() {
+        let mut rules = PlayerRules::default();
+        rules.add(RuleBehavior::Allow, PlayerRule::parse("Read(//etc/**)"), RuleSource::Session);
+        rules.add(RuleBehavior::Deny, PlayerRule::parse("Edit(src/**)"), RuleSource::Settings);
         let (etc, cwd) = (Path::new("/etc/hosts"), Path::new("/project"));
-        assert!(rules.path(Behavior::Allow, "Read", etc, cwd).is_some());
-        assert!(rules.path(Behavior::Allow, "Write", etc, cwd).is_none());
-        assert!(rules.path(Behavior::Deny, "Write", Path::new("/project/src/a.rs"), cwd).is_some());
+        assert!(rules.for_path(RuleBehavior::Allow, "Read", etc, cwd).is_some());
+        assert!(rules.for_path(RuleBehavior::Allow, "Write", etc, cwd).is_none());
+        assert!(
+            rules
+                .for_path(RuleBehavior::Deny, "Write", Path::new("/project/src/a.rs"), cwd)
+                .is_some()
+        );
     }
 
     #[test]
     fn a_rule_about_a_server_is_about_its_tools() {
-        let mut rules = Rules::default();
-        rules.add(Behavior::Allow, Rule::read("mcp__calc"), Source::Flag);
-        assert!(rules.whole(Behavior::Allow, "mcp__calc__add").is_some());
-        assert!(rules.whole(Behavior::Allow, "mcp__calculus__add").is_none());
+        let mut rules = PlayerRules::default();
+        rules.add(RuleBehavior::Allow, PlayerRule::parse("mcp__calc"), RuleSource::Flag);
+        assert!(rules.for_tool(RuleBehavior::Allow, "mcp__calc__add").is_some());
+        assert!(rules.for_tool(RuleBehavior::Allow, "mcp__calculus__add").is_none());
     }
 }

@@ -1,135 +1,212 @@
-//! Slash commands that need no model, or only to sum up.
+//! Slash commands, and side questions, which the model answers outside the conversation.
+
+use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::Session;
-use super::failure::synthetic;
-use super::lines::into_object;
-use super::talk::Speaker;
-use crate::play::clock;
-use crate::play::history::Entry;
-use crate::play::input::Reply;
-use crate::play::queue::Prompt;
-use crate::play::wording;
+use crate::play::event::{ModelReply, ModelRequestNumber, PlayerEffect};
+use crate::play::session::PlayerSession;
+use crate::play::session::conversation::{
+    PlayerAgent, PlayerHistoryEntry, PlayerMessage, PlayerTokens, synthetic_message,
+};
+use crate::play::session::output::into_object;
+use crate::play::session::queue::PlayerPrompt;
+use crate::play::{stamps, texts};
 
-impl Session {
-    /// Carries a command out; whether there is such a command.
-    pub(super) fn command(&mut self, name: &str, rest: &str, prompt: &Prompt) -> bool {
-        match name {
-            "clear" | "reset" | "new" => self.clear(prompt),
-            "compact" => self.compact(rest),
-            "cost" | "usage" => self.local(name, &self.cost_text()),
-            "context" => {
-                let model = self.model();
-                let text = format!(
-                    "## Context Usage\n\n**Model:** {model}  \n**Tokens:** 2.2k / 1m (0%)\n"
-                );
-                self.local(name, &text);
+/// Side questions that the model has not answered yet.
+#[derive(Debug, Default)]
+pub(crate) struct SideQuestions {
+    open: BTreeMap<ModelRequestNumber, SideQuestion>,
+}
+
+#[derive(Debug)]
+struct SideQuestion {
+    /// The id of the control request.
+    request: Value,
+    message: Option<PlayerMessage>,
+}
+
+impl SideQuestions {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
+}
+
+impl SideQuestion {
+    /// Adds part of the reply. Returns whether the reply has ended.
+    fn add(&mut self, reply: &ModelReply) -> bool {
+        match reply {
+            ModelReply::Started(_) => false,
+            ModelReply::Event(event) if event["type"] == "message_start" => {
+                self.message = Some(PlayerMessage::start(event));
+                false
             }
-            "model" => {
-                if !rest.is_empty() {
-                    self.model = Some(rest.to_owned());
+            ModelReply::Event(event) => {
+                if let Some(message) = &mut self.message {
+                    message.apply(event);
                 }
-                let text = format!("Set model to {}", self.model());
-                self.local(name, &text);
+                event["type"] == "error" || self.message.as_ref().is_some_and(|it| it.complete)
             }
+            ModelReply::Message(message) => {
+                self.message = Some(PlayerMessage::whole(message));
+                true
+            }
+            ModelReply::Ended | ModelReply::Failed(_) => true,
+        }
+    }
+}
+
+impl PlayerSession {
+    /// Sends a side question. Neither the question nor the answer becomes part of the history.
+    pub(crate) fn ask_side_question(&mut self, id: &Value, request: &Value) {
+        let mut body = self.request_body(&PlayerAgent::Main);
+        let question = json!([
+            { "type": "text", "text": texts::SIDE_QUESTION },
+            { "type": "text", "text": request["question"] },
+        ]);
+        if let Some(messages) = body["messages"].as_array_mut() {
+            messages.push(json!({ "role": "user", "content": question }));
+        }
+        self.request_count += 1;
+        let number = self.request_count;
+        self.side_questions
+            .open
+            .insert(number, SideQuestion { request: id.clone(), message: None });
+        self.effects.push(PlayerEffect::RequestModel { number, body });
+    }
+
+    /// Handles a reply to a side question. Replies to any other request are ignored.
+    pub(crate) fn on_side_question_reply(
+        &mut self,
+        number: ModelRequestNumber,
+        reply: &ModelReply,
+    ) {
+        let Some(question) = self.side_questions.open.get_mut(&number) else { return };
+        if !question.add(reply) {
+            return;
+        }
+        let Some(question) = self.side_questions.open.remove(&number) else { return };
+        if let Some(message) = &question.message {
+            self.usage.count(&message.model, PlayerTokens::parse(&message.usage));
+        }
+        match question.message.filter(|message| message.complete).and_then(|it| it.text()) {
+            Some(text) => {
+                self.respond(&question.request, json!({ "response": text, "synthetic": false }));
+            }
+            None => self.respond(&question.request, json!({ "response": null })),
+        }
+    }
+
+    /// Runs a slash command. Returns whether there is one with this name.
+    pub(crate) fn run_slash_command(
+        &mut self,
+        name: &str,
+        arguments: &str,
+        prompt: &PlayerPrompt,
+    ) -> bool {
+        match name {
+            "clear" => self.clear(prompt),
+            "compact" => self.compact(arguments),
+            "cost" | "usage" => self.print_local_command(name, &self.cost_text()),
             _ => return false,
         }
         true
     }
 
-    /// A command that only says something.
-    fn local(&mut self, name: &str, text: &str) {
+    /// Prints the output of a command.
+    fn print_local_command(&mut self, name: &str, text: &str) {
         self.print_init();
-        let message = synthetic(&self.ids.uuid(), text, "end_turn");
+        let message = synthetic_message(&self.ids.uuid(), text, "end_turn");
         let source = format!("<local-command-stdout>{text}</local-command-stdout>");
         let mut line = into_object(json!({
             "type": "assistant", "message": message, "local_command_source": source,
-            "uuid": self.ids.uuid(), "timestamp": clock::timestamp(self.now),
+            "uuid": self.ids.uuid(), "timestamp": stamps::timestamp(self.now),
         }));
-        self.address(&mut line, &Speaker::Main);
+        self.add_origin_fields(&mut line, &PlayerAgent::Main);
         self.print(Value::Object(line));
-        self.finish_quietly(text, Some(name));
+        self.finish_without_model(text, Some(name));
     }
 
-    /// Forgets the conversation and goes on under another id.
-    fn clear(&mut self, prompt: &Prompt) {
+    /// Clears the history and continues with a new session id.
+    fn clear(&mut self, prompt: &PlayerPrompt) {
         let line = json!({
             "type": "conversation_reset", "new_conversation_id": self.ids.uuid(),
             "uuid": self.ids.uuid(), "trigger": "clear", "user_message_uuid": prompt.uuid,
-            "timestamp": clock::timestamp(self.now), "session_id": self.id,
+            "timestamp": stamps::timestamp(self.now), "session_id": self.id,
         });
         self.print(line);
         self.id = self.ids.uuid();
-        self.talk.history.clear();
+        self.conversation.history.clear();
         self.print_tasks();
         self.print_init();
-        self.finish_quietly("", Some("clear"));
+        self.finish_without_model("", Some("clear"));
     }
 
-    /// Has the model sum the conversation up.
-    fn compact(&mut self, rest: &str) {
-        if self.talk.history.entries().is_empty() {
-            self.local("compact", "Error: No messages to compact");
+    /// Asks the model for a summary that replaces the history.
+    fn compact(&mut self, instructions: &str) {
+        if self.conversation.history.entries().is_empty() {
+            self.print_local_command("compact", "Error: No messages to compact");
             return;
         }
-        self.system("status", json!({ "status": "compacting" }));
-        let mut body = self.request_body(&Speaker::Main);
-        let words = format!("Please write a summary of this conversation so far. {rest}");
-        let question = json!({ "role": "user", "content": [{ "type": "text", "text": words }] });
+        self.print_system("status", json!({ "status": "compacting" }));
+        let mut body = self.request_body(&PlayerAgent::Main);
+        let text = format!("Please write a summary of this conversation so far. {instructions}");
+        let question = json!({ "role": "user", "content": [{ "type": "text", "text": text }] });
         if let Some(messages) = body["messages"].as_array_mut() {
             messages.push(question);
         }
-        let partial = std::mem::replace(&mut self.arguments.partial, false);
-        self.send(&Speaker::Main, body, true);
-        self.arguments.partial = partial;
-        if let Some(asked) = &mut self.talk.asked {
-            asked.summary = true;
+        let partial = std::mem::replace(&mut self.args.partial, false);
+        self.send_request(&PlayerAgent::Main, body, true);
+        self.args.partial = partial;
+        if let Some(pending) = &mut self.conversation.pending {
+            pending.summary = true;
         }
     }
 
-    /// Whether a talk waits for a summary.
-    pub(super) fn is_summary(&self, speaker: &Speaker) -> bool {
-        *speaker == Speaker::Main && self.talk.asked.as_ref().is_some_and(|asked| asked.summary)
+    /// Whether an agent waits for the summary of a compaction.
+    pub(crate) fn is_summary(&self, agent: &PlayerAgent) -> bool {
+        *agent == PlayerAgent::Main
+            && self.conversation.pending.as_ref().is_some_and(|pending| pending.summary)
     }
 
-    /// Something came of the request for a summary.
-    pub(super) fn summary_replied(&mut self, reply: Reply) {
-        use crate::play::message::Message;
+    pub(crate) fn on_summary_reply(&mut self, reply: ModelReply) {
         match reply {
-            Reply::Event(event) if event["type"] == "message_start" => {
-                self.talk.message = Some(Message::start(&event));
+            ModelReply::Event(event) if event["type"] == "message_start" => {
+                self.conversation.message = Some(PlayerMessage::start(&event));
             }
-            Reply::Event(event) => {
-                if let Some(message) = &mut self.talk.message {
-                    message.take(&event);
+            ModelReply::Event(event) => {
+                if let Some(message) = &mut self.conversation.message {
+                    message.apply(&event);
                 }
-                let complete = self.talk.message.as_ref().is_some_and(|it| it.complete);
+                let complete = self.conversation.message.as_ref().is_some_and(|it| it.complete);
                 if complete {
-                    let text = self.talk.message.as_ref().and_then(Message::text);
-                    self.compacted(&text.unwrap_or_default());
+                    let text = self.conversation.message.as_ref().and_then(PlayerMessage::text);
+                    self.finish_compaction(&text.unwrap_or_default());
                 }
             }
-            Reply::Opened(_) | Reply::Message(_) => {}
-            Reply::Ended | Reply::Failed(_) => self.compacted("No summary could be made."),
+            ModelReply::Started(_) | ModelReply::Message(_) => {}
+            ModelReply::Ended | ModelReply::Failed(_) => {
+                self.finish_compaction("No summary could be made.");
+            }
         }
     }
 
-    fn compacted(&mut self, text: &str) {
+    fn finish_compaction(&mut self, text: &str) {
         let summary = text
             .split_once("<summary>")
             .and_then(|(_, rest)| rest.split_once("</summary>"))
             .map_or(text, |(summary, _)| summary)
             .trim()
             .to_owned();
-        let tail = self.talk.history.newest().unwrap_or_default().to_owned();
-        let kept = self.talk.history.entries().last().filter(|it| it.role == "assistant").cloned();
-        self.system("status", json!({ "status": null, "compact_result": "success" }));
+        let tail = self.conversation.history.newest().unwrap_or_default().to_owned();
+        let kept =
+            self.conversation.history.entries().last().filter(|it| it.role == "assistant").cloned();
+        self.print_system("status", json!({ "status": null, "compact_result": "success" }));
         self.print_init();
         self.record(json!({ "type": "play-boundary", "sessionId": self.id }));
-        self.talk.history.clear();
+        self.conversation.history.clear();
         let transcript = self.transcript_path();
-        let content: Value = wording::continued(&summary, &transcript).into();
+        let content: Value = texts::compacted(&summary, &transcript).into();
         let anchor = self.ids.uuid();
         let metadata = json!({
             "trigger": "manual", "pre_tokens": 12, "post_tokens": 2594,
@@ -137,24 +214,29 @@ impl Session {
             "preserved_segment": { "head_uuid": tail, "anchor_uuid": anchor, "tail_uuid": tail },
         });
         let fields = json!({ "compact_metadata": metadata, "logical_parent_uuid": tail });
-        self.system("compact_boundary", fields);
+        self.print_system("compact_boundary", fields);
         let line = json!({
             "type": "user", "message": { "role": "user", "content": content },
             "session_id": self.id, "parent_tool_use_id": null, "uuid": anchor,
-            "timestamp": clock::timestamp(self.now), "isReplay": false, "isSynthetic": true,
+            "timestamp": stamps::timestamp(self.now), "isReplay": false, "isSynthetic": true,
         });
         self.print(line);
-        self.keep(Entry { uuid: anchor, role: "user".to_owned(), content, prompt: false });
+        self.add_history(PlayerHistoryEntry {
+            uuid: anchor,
+            role: "user".to_owned(),
+            content,
+            prompt: false,
+        });
         if let Some(kept) = kept {
-            self.keep(kept);
+            self.add_history(kept);
         }
-        let said = json!("<local-command-stdout>Compacted </local-command-stdout>");
+        let output = json!("<local-command-stdout>Compacted </local-command-stdout>");
         let line = json!({
-            "type": "user", "message": { "role": "user", "content": said },
+            "type": "user", "message": { "role": "user", "content": output },
             "session_id": self.id, "parent_tool_use_id": null, "uuid": self.ids.uuid(),
-            "timestamp": clock::timestamp(self.now), "isReplay": true,
+            "timestamp": stamps::timestamp(self.now), "isReplay": true,
         });
         self.print(line);
-        self.finish_quietly("", Some("compact"));
+        self.finish_without_model("", Some("compact"));
     }
 }

@@ -1,15 +1,20 @@
-//! What a host asks of the session.
+//! Control requests of the host: changes, queries and the interrupt.
+
+use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
-use super::Session;
-use crate::play::effect::Effect;
-use crate::play::history::Entry;
-use crate::play::permission::Mode;
+use crate::play::event::{PlayerEffect, ToolOutcome};
+use crate::play::permission::{PlayerMode, RuleBehavior};
+use crate::play::session::calls::{PlayerCall, PlayerCallPhase};
+use crate::play::session::catalog::models;
+use crate::play::session::conversation::{PlayerAgent, PlayerHistoryEntry};
+use crate::play::session::{PlayerSession, VERSION};
+use crate::play::texts;
 
-impl Session {
-    /// Answers with success.
-    pub(super) fn succeed(&mut self, id: &Value, payload: Value) {
+impl PlayerSession {
+    /// Answers a control request.
+    pub(crate) fn respond(&mut self, id: &Value, payload: Value) {
         let mut response = json!({ "subtype": "success" });
         if !id.is_null() {
             response["request_id"] = id.clone();
@@ -20,8 +25,8 @@ impl Session {
         self.print(json!({ "type": "control_response", "response": response }));
     }
 
-    /// Answers with an error.
-    pub(super) fn fail(&mut self, id: &Value, error: &str, code: Option<&str>) {
+    /// Answers a control request with an error.
+    pub(crate) fn respond_error(&mut self, id: &Value, error: &str, code: Option<&str>) {
         let mut response = json!({ "subtype": "error", "request_id": id, "error": error });
         if let Some(code) = code {
             response["error_code"] = code.into();
@@ -29,8 +34,7 @@ impl Session {
         self.print(json!({ "type": "control_response", "response": response }));
     }
 
-    /// The host wants something.
-    pub(super) fn requested(&mut self, id: &Value, request: &Value) {
+    pub(crate) fn on_control_request(&mut self, id: &Value, request: &Value) {
         let subtype = request["subtype"].as_str().unwrap_or("undefined");
         match subtype {
             "initialize" => self.initialize(id, request),
@@ -40,97 +44,97 @@ impl Session {
                 let model = request["model"].as_str().filter(|model| *model != "default");
                 self.model = model.map(str::to_owned);
                 let model = self.model();
-                self.succeed(id, json!({ "model": model }));
+                self.respond(id, json!({ "model": model }));
             }
-            "set_max_thinking_tokens" => self.succeed(id, Value::Null),
+            "set_max_thinking_tokens" => self.respond(id, Value::Null),
             "apply_flag_settings" => {
                 if let Some(effort) = request["settings"]["effortLevel"].as_str() {
                     effort.clone_into(&mut self.effort);
                 }
-                self.succeed(id, Value::Null);
+                self.respond(id, Value::Null);
             }
             "cancel_async_message" => {
                 let uuid = request["message_uuid"].as_str().unwrap_or_default();
                 let cancelled = self.queue.cancel(uuid);
                 if cancelled {
-                    self.lifecycle(uuid, "cancelled");
+                    self.print_lifecycle(uuid, "cancelled");
                 }
-                self.succeed(id, json!({ "cancelled": cancelled }));
+                self.respond(id, json!({ "cancelled": cancelled }));
             }
             "rewind_files" => self.rewind_files(id, request),
             "rewind_conversation" => self.rewind_conversation(id, request),
             "stop_task" => {
                 let task = request["task_id"].as_str().unwrap_or_default();
                 if self.stop_task(task) {
-                    self.succeed(id, json!({}));
+                    self.respond(id, json!({}));
                 } else {
-                    self.fail(id, &format!("No task found with ID: {task}"), None);
+                    self.respond_error(id, &format!("No task found with ID: {task}"), None);
                 }
             }
-            "side_question" => self.ask_aside(id, request),
+            "side_question" => self.ask_side_question(id, request),
             "end_session" => {
-                self.succeed(id, Value::Null);
-                self.leaving = true;
-                self.effects.push(Effect::End(0));
+                self.respond(id, Value::Null);
+                self.exiting = true;
+                self.effects.push(PlayerEffect::Exit(0));
             }
             "mcp_status" => {
                 let servers = self.servers.status();
-                self.succeed(id, json!({ "mcpServers": servers }));
+                self.respond(id, json!({ "mcpServers": servers }));
             }
-            _ => match self.query(subtype, request) {
-                Some(Ok(answer)) => self.succeed(id, answer),
-                Some(Err(error)) => self.fail(id, &error, None),
-                None => {
+            _ => {
+                if let Some(answer) = self.answer_query(subtype, request) {
+                    self.respond(id, answer);
+                } else {
                     let error = format!("Unsupported control request subtype: {subtype}");
-                    self.fail(id, &error, Some("unsupported_request"));
+                    self.respond_error(id, &error, Some("unsupported_request"));
                 }
-            },
+            }
         }
     }
 
     fn set_permission_mode(&mut self, id: &Value, request: &Value) {
         let name = request["mode"].as_str().unwrap_or_default();
-        let launched = self.arguments.skip_permissions
-            || self.arguments.allow_skip
-            || self.settings.mode == Mode::Bypass;
-        match Mode::named(name) {
-            None => self.fail(id, &format!("Invalid permission mode: {name}"), None),
-            Some(Mode::Bypass) if !launched => {
+        let launched = self.args.skip_permissions
+            || self.args.allow_skip_permissions
+            || self.settings.mode == PlayerMode::Bypass;
+        match PlayerMode::from_name(name) {
+            None => self.respond_error(id, &format!("Invalid permission mode: {name}"), None),
+            Some(PlayerMode::Bypass) if !launched => {
                 let error = "Cannot set permission mode to bypassPermissions because the session \
                              was not launched with --dangerously-skip-permissions";
-                self.fail(id, error, Some("bypass_not_launched"));
+                self.respond_error(id, error, Some("bypass_not_launched"));
             }
             Some(mode) => {
-                self.succeed(id, json!({ "mode": mode.name() }));
+                self.respond(id, json!({ "mode": mode.name() }));
                 self.change_mode(mode);
             }
         }
     }
 
     fn rewind_files(&mut self, id: &Value, request: &Value) {
-        if !self.around.checkpoints {
+        if !self.environment.checkpoints {
             let error = "File rewinding is not enabled.";
-            self.succeed(id, json!({ "canRewind": false, "error": error }));
+            self.respond(id, json!({ "canRewind": false, "error": error }));
             return;
         }
         let prompt = request["user_message_id"].as_str().unwrap_or_default().to_owned();
-        let dry = request["dry_run"] == true;
-        self.effects.push(Effect::Rewind { request: id.clone(), prompt, dry });
+        let dry_run = request["dry_run"] == true;
+        self.effects.push(PlayerEffect::RewindFiles { request: id.clone(), prompt, dry_run });
     }
 
     fn rewind_conversation(&mut self, id: &Value, request: &Value) {
         let Some(target) = request["target_message_uuid"].as_str() else {
             let error = "rewind_conversation: target_message_uuid must be a string";
-            self.fail(id, error, None);
+            self.respond_error(id, error, None);
             return;
         };
-        let Some((prompt, before)) = self.talk.history.rewind(target) else {
+        let Some((prompt, before)) = self.conversation.history.rewind(target) else {
             let error = format!("No message found with ID: {target}");
-            self.succeed(id, json!({ "rewound": false, "error": error }));
+            self.respond(id, json!({ "rewound": false, "error": error }));
             return;
         };
         self.record(json!({ "type": "play-rewind", "uuid": target, "sessionId": self.id }));
-        self.succeed(
+        self.respond(
             id,
             json!({
                 "rewound": true, "targetMessageUuid": target, "prefillText": prompt.content,
@@ -139,21 +143,21 @@ impl Session {
         );
     }
 
-    /// The host runs a command itself.
-    pub(super) fn shell(&mut self, line: &Map<String, Value>) {
+    /// Runs a shell command of the host and adds it to the history.
+    pub(crate) fn run_host_shell(&mut self, line: &Map<String, Value>) {
         let command = line.get("command").and_then(Value::as_str).unwrap_or_default().to_owned();
         if let Some(uuid) = line.get("uuid").and_then(Value::as_str) {
-            self.lifecycle(uuid, "started");
-            self.lifecycle(uuid, "completed");
+            self.print_lifecycle(uuid, "started");
+            self.print_lifecycle(uuid, "completed");
         }
-        let shown = command.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-        let text: Value = format!("<bash-input>{shown}</bash-input>").into();
-        self.keep_shell(text);
-        self.effects.push(Effect::Shell { command });
+        let escaped = command.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+        let text: Value = format!("<bash-input>{escaped}</bash-input>").into();
+        self.add_shell_history(text);
+        self.effects.push(PlayerEffect::RunHostShell { command });
     }
 
-    /// A command of the host is done.
-    pub(super) fn shell_done(&mut self, output: &Value) {
+    /// Adds the output of the host's shell command to the history.
+    pub(crate) fn on_host_shell_done(&mut self, output: &Value) {
         let field = |key: &str| output[key].as_str().unwrap_or_default().to_owned();
         let text = format!(
             "<bash-stdout>{}</bash-stdout><bash-stderr>{}</bash-stderr><bash-exit-code>{}\
@@ -162,12 +166,245 @@ impl Session {
             field("stderr"),
             output["code"]
         );
-        self.keep_shell(text.into());
+        self.add_shell_history(text.into());
     }
 
-    fn keep_shell(&mut self, content: Value) {
+    fn add_shell_history(&mut self, content: Value) {
         let uuid = self.ids.uuid();
-        self.replay(&uuid, &content);
-        self.keep(Entry { uuid, role: "user".to_owned(), content, prompt: false });
+        self.print_replay(&uuid, &content);
+        self.add_history(PlayerHistoryEntry {
+            uuid,
+            role: "user".to_owned(),
+            content,
+            prompt: false,
+        });
+    }
+
+    /// Interrupts the turn at the host's request.
+    pub(crate) fn interrupt(&mut self, id: &Value, request: &Value) {
+        let cancelled =
+            if self.turn.is_some() { self.cancel_permission_requests() } else { Vec::new() };
+        if self.turn.is_some() && !self.keep_sub_agents {
+            self.kill_sub_agents();
+        }
+        let removed =
+            if request["cancel_queued"] == true { self.queue.cancel_all() } else { Vec::new() };
+        let mut response = json!({});
+        let cancelled_ids: Vec<String> =
+            removed.iter().filter(|prompt| prompt.has_host_id).map(|it| it.uuid.clone()).collect();
+        for uuid in &cancelled_ids {
+            self.print_lifecycle(uuid, "cancelled");
+        }
+        response["still_queued"] = self.queue.host_ids().into();
+        if request["cancel_queued"] == true {
+            response["cancelled"] = cancelled_ids.into();
+        }
+        self.respond(id, response);
+        if self.turn.is_some() {
+            for call in cancelled {
+                self.record_denial(&call);
+            }
+            self.interrupt_turn();
+        }
+    }
+
+    /// Ends the turn at once.
+    pub(crate) fn interrupt_turn(&mut self) {
+        self.cancel_permission_requests();
+        let streaming = self.conversation.pending.is_some();
+        let pending = self.conversation.pending.take();
+        if let Some(pending) = &pending {
+            self.effects.push(PlayerEffect::CancelRequest(pending.number));
+        }
+        let busy = !self.conversation.calls.is_empty();
+        if streaming && !busy {
+            self.conversation.pending = pending;
+            self.end_stream();
+            self.conversation.pending = None;
+            self.finish_interrupted("aborted_streaming");
+            return;
+        }
+        if let Some(message) = &mut self.conversation.message {
+            message.abandon();
+        }
+        let calls = self.stop_calls(&PlayerAgent::Main);
+        if !calls.is_empty() {
+            self.add_call_results(&PlayerAgent::Main, &calls);
+        }
+        self.print_interrupted("[Request interrupted by user for tool use]");
+        self.finish_interrupted("aborted_tools");
+    }
+
+    /// Prints the partial reply and closes the events of its stream.
+    fn end_stream(&mut self) {
+        let parts = self.conversation.message.as_mut().map(|message| {
+            let (partial, open) = message.abandon();
+            (partial, open, message.id.clone(), message.blocks.len())
+        });
+        if let Some((Some(block), ..)) = &parts {
+            self.print_block(&PlayerAgent::Main, block, json!({ "aborted": true }));
+        }
+        self.print_interrupted("[Request interrupted by user]");
+        if let Some((_, open, id, blocks)) = parts {
+            if let Some(index) = open {
+                let stop = json!({ "type": "content_block_stop", "index": index });
+                self.print_stream_event(&PlayerAgent::Main, &stop, json!({}));
+            }
+            let delta = json!({
+                "container": null, "stop_details": null, "stop_reason": null, "stop_sequence": null,
+            });
+            let usage = json!({ "output_tokens": 0 });
+            let event = json!({
+                "type": "message_delta", "delta": delta, "usage": usage,
+                "context_management": null,
+            });
+            self.print_stream_event(&PlayerAgent::Main, &event, json!({}));
+            let abandoned = json!({ "api_message_id": id, "from_block_index": blocks });
+            let fields = json!({ "abandoned_blocks": abandoned });
+            self.print_stream_event(&PlayerAgent::Main, &json!({ "type": "message_stop" }), fields);
+        }
+    }
+
+    fn print_interrupted(&mut self, text: &str) {
+        self.flush_replay(&PlayerAgent::Main);
+        let content = json!([{ "type": "text", "text": text }]);
+        let uuid = self.print_user(&PlayerAgent::Main, &content, json!({}));
+        self.count_line(&PlayerAgent::Main);
+        self.add_history(PlayerHistoryEntry {
+            uuid,
+            role: "user".to_owned(),
+            content,
+            prompt: false,
+        });
+    }
+
+    /// Stops all calls of the main agent without results.
+    pub(crate) fn drop_calls(&mut self) {
+        for call in std::mem::take(&mut self.conversation.calls) {
+            if call.phase == PlayerCallPhase::Running {
+                self.effects.push(PlayerEffect::StopTool(call.id));
+            }
+        }
+    }
+
+    /// Stops all calls of an agent and gives results to those without one.
+    pub(crate) fn stop_calls(&mut self, agent: &PlayerAgent) -> Vec<PlayerCall> {
+        let Some(conversation) = self.conversation(agent) else { return Vec::new() };
+        conversation.message = None;
+        let mut calls = std::mem::take(&mut conversation.calls);
+        for call in &mut calls {
+            if call.is_done() {
+                continue;
+            }
+            let running = call.phase == PlayerCallPhase::Running;
+            if running {
+                self.effects.push(PlayerEffect::StopTool(call.id.clone()));
+            }
+            let suffix = if running { texts::STOPPED } else { "" };
+            let mut outcome = ToolOutcome::failure(&format!("{}{suffix}", texts::REJECTED));
+            outcome.report = "User rejected tool use".into();
+            let block = call.result_block(&outcome);
+            call.result = Some(block.clone());
+            let meta = json!([{ "id": call.id, "non_execution_kind": "user-rejected" }]);
+            let fields = json!({ "tool_use_result": outcome.report, "tool_result_meta": meta });
+            self.print_user(agent, &json!([block]), fields);
+            self.count_line(agent);
+        }
+        calls
+    }
+
+    /// The answer to a query, or `None` if the subtype is not supported.
+    pub(crate) fn answer_query(&mut self, subtype: &str, request: &Value) -> Option<Value> {
+        Some(match subtype {
+            "get_context_usage" => self.context_usage(),
+            "get_session_cost" => json!({ "text": self.cost_text() }),
+            "get_binary_version" => json!({ "version": VERSION }),
+            "get_settings" => json!({
+                "effective": self.settings.effective, "sources": [],
+                "applied": { "model": self.model(), "effort": self.effort, "advisor": null },
+            }),
+            "get_status" => json!({ "sections": [{ "title": "Session", "rows": [
+                { "label": "Version", "value": VERSION },
+                { "label": "Session ID", "value": self.id },
+                { "label": "cwd", "value": self.environment.cwd.display().to_string() },
+                { "label": "Model", "value": self.model() },
+            ] }] }),
+            "list_models" => json!({ "models": models() }),
+            "list_permission_rules" => json!({
+                "allow": self.rules.texts(RuleBehavior::Allow),
+                "deny": self.rules.texts(RuleBehavior::Deny),
+                "ask": self.rules.texts(RuleBehavior::Ask),
+            }),
+            "export_conversation" => self.exported_conversation(),
+            "rename_session" => {
+                let title = request["title"].clone();
+                self.record(json!({
+                    "type": "custom-title", "customTitle": title, "sessionId": self.id,
+                }));
+                Value::Null
+            }
+            _ => return None,
+        })
+    }
+
+    fn context_usage(&self) -> Value {
+        let chars: usize = self
+            .conversation
+            .history
+            .entries()
+            .iter()
+            .map(|entry| entry.content.to_string().len())
+            .sum();
+        let messages = chars / 4;
+        let used = 2154 + messages;
+        let category = |id: &str, name: &str, tokens: usize, color: &str, kind: &str| json!({ "id": id, "name": name, "tokens": tokens, "color": color, "kind": kind });
+        let free = 967_000_usize.saturating_sub(used);
+        json!({
+            "categories": [
+                category("system_prompt", "System prompt", 90, "promptBorder", "used"),
+                category("skills", "Skills", 2064, "warning", "used"),
+                category("messages", "Messages", messages, "purple_FOR_SUBAGENTS_ONLY", "used"),
+                category("autocompact_buffer", "Autocompact buffer", 33_000, "inactive", "buffer"),
+                category("free_space", "Free space", free, "promptBorder", "free"),
+            ],
+            "totalTokens": used, "maxTokens": 1_000_000, "rawMaxTokens": 1_000_000,
+            "autocompactSource": "model-default", "percentage": used / 10_000, "gridRows": [],
+            "model": self.model(),
+        })
+    }
+
+    /// The output of `/cost`.
+    pub(crate) fn cost_text(&self) -> String {
+        let usage = self.usage.by_model();
+        let count = |key: &str| {
+            let models = usage.as_object().into_iter().flatten();
+            models.filter_map(|(_, model)| model[key].as_u64()).sum::<u64>()
+        };
+        format!(
+            "Total cost:            ${:.4}\nTotal duration (API):  0s\nTotal duration (wall): \
+             0s\nTotal code changes:    0 lines added, 0 lines removed\nUsage:                 {} \
+             input, {} output, {} cache read, {} cache write",
+            self.usage.cost(),
+            count("inputTokens"),
+            count("outputTokens"),
+            count("cacheReadInputTokens"),
+            count("cacheCreationInputTokens")
+        )
+    }
+
+    fn exported_conversation(&self) -> Value {
+        let mut exported = String::new();
+        for entry in self.conversation.history.entries() {
+            let text = match &entry.content {
+                Value::String(text) => text.clone(),
+                blocks => {
+                    let blocks = blocks.as_array().into_iter().flatten();
+                    blocks.filter_map(|it| it["text"].as_str()).collect::<Vec<_>>().join("\n")
+                }
+            };
+            let mark = if entry.role == "assistant" { "●" } else { "❯" };
+            let _ = write!(exported, "\n{mark} {text}\n");
+        }
+        json!({ "text": exported, "default_filename": "conversation.txt" })
     }
 }

@@ -1,37 +1,24 @@
-//! The session: a state machine that is told what happened and says what is to be done.
+//! The session: a state machine that gets inputs and returns effects.
 //!
-//! [`Session::on`] is the only way in, its effects the only way out; nothing here waits, reads a
-//! file or looks at a clock. A turn begins with prompts from the queue and ends with a `result`
-//! line; in between, the main talk and its helpers ask the model and run calls.
+//! [`PlayerSession::on`] is the only entry. Nothing here waits, reads a file or reads a clock.
+//! A turn starts with prompts from the queue and ends with a `result` line. During a turn, the main
+//! agent and its sub-agents send requests to the model and run tool calls.
 
-mod asides;
-mod asks;
-mod call;
 mod calls;
+mod catalog;
 mod commands;
 mod control;
-mod ending;
-mod failure;
-mod hooks;
-mod initialize;
-mod interruption;
-mod lines;
-mod mcp;
-mod permits;
-mod prompts;
-mod queries;
-mod replies;
-mod rounds;
-mod sub_agents;
-mod talk;
+mod conversation;
+mod host_requests;
+mod output;
+mod queue;
 mod tasks;
-mod tools;
-mod transcript;
-mod trouble;
 mod turn;
 
 #[cfg(test)]
 mod tests;
+
+pub(crate) use conversation::{PlayerHistory, PlayerHistoryEntry};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -39,103 +26,114 @@ use std::time::SystemTime;
 
 use serde_json::Value;
 
-use super::arguments::Arguments;
-use super::effect::Effect;
-use super::ids::Ids;
-use super::input::{Input, Said};
-use super::permission::{Mode, Rules};
-use super::queue::Queue;
-use super::settings::{CommandHook, Settings, resolve_model};
-use super::surroundings::Surroundings;
-use super::tally::Tally;
-use asides::Asides;
-use asks::Asks;
-use hooks::HostHooks;
-use mcp::Servers;
-use sub_agents::Helper;
-use talk::{Speaker, Talk};
-use tasks::Tasks;
-use turn::Turn;
+use crate::play::args::PlayerArgs;
+use crate::play::event::{PlayerEffect, PlayerInput, PlayerStdinLine};
+use crate::play::permission::{PlayerMode, PlayerRules};
+use crate::play::session::calls::HostHooks;
+use crate::play::session::commands::SideQuestions;
+use crate::play::session::conversation::{PlayerAgent, PlayerConversation, PlayerUsage};
+use crate::play::session::host_requests::{HostRequests, McpServers};
+use crate::play::session::queue::PlayerQueue;
+use crate::play::session::tasks::{BackgroundTasks, PlayerSubAgent};
+use crate::play::session::turn::PlayerTurn;
+use crate::play::settings::{CommandHook, PlayerEnvironment, PlayerSettings, resolve_model};
+use crate::play::stamps::IdGenerator;
+use crate::play::transcript::{ResumedConversation, project_folder};
 
-pub(crate) use transcript::{Past, restore};
-
-/// The version the player plays.
+/// The version of the CLI that the player stands in for.
 pub(crate) const VERSION: &str = "2.1.325";
 
-/// A session with a host.
+/// The state of a session.
 #[derive(Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own about the session")]
-pub(crate) struct Session {
-    arguments: Arguments,
-    around: Surroundings,
-    settings: Settings,
+#[expect(clippy::struct_excessive_bools, reason = "the facts are independent")]
+pub(crate) struct PlayerSession {
+    args: PlayerArgs,
+    environment: PlayerEnvironment,
+    settings: PlayerSettings,
     id: String,
-    ids: Ids,
+    ids: IdGenerator,
+    /// The time of the current input.
     now: SystemTime,
-    effects: Vec<Effect>,
-    mode: Mode,
-    mode_before_plan: Mode,
-    rules: Rules,
+    effects: Vec<PlayerEffect>,
+    mode: PlayerMode,
+    mode_before_plan: PlayerMode,
+    rules: PlayerRules,
     directories: Vec<PathBuf>,
+    /// The model that the host chose during the session.
     model: Option<String>,
     effort: String,
     plan_name: Option<String>,
-    talk: Talk,
-    helpers: BTreeMap<String, Helper>,
-    queue: Queue,
-    turn: Option<Turn>,
-    asks: Asks,
+    conversation: PlayerConversation,
+    sub_agents: BTreeMap<String, PlayerSubAgent>,
+    queue: PlayerQueue,
+    turn: Option<PlayerTurn>,
+    host_requests: HostRequests,
     host_hooks: HostHooks,
     command_hooks: Vec<CommandHook>,
-    servers: Servers,
-    asides: Asides,
+    servers: McpServers,
+    side_questions: SideQuestions,
+    /// Definitions of sub-agents from the host.
     agents: BTreeMap<String, Value>,
-    tasks: Tasks,
-    tally: Tally,
-    seen: BTreeSet<String>,
-    past: BTreeSet<String>,
-    input_open: bool,
-    state: State,
-    results: u32,
-    failed: bool,
-    requests: u64,
-    forward_helpers: bool,
-    spare_helpers: bool,
+    tasks: BackgroundTasks,
+    usage: PlayerUsage,
+    /// Ids of all prompts, to ignore duplicates.
+    seen_prompts: BTreeSet<String>,
+    /// Ids of the prompts in the conversation that was resumed.
+    resumed_prompts: BTreeSet<String>,
+    stdin_open: bool,
+    state: PlayerState,
+    result_count: u32,
+    last_turn_failed: bool,
+    request_count: u64,
+    forward_sub_agent_text: bool,
+    /// Whether sub-agents survive an interrupt, because the host can stop them one by one.
+    keep_sub_agents: bool,
     started: bool,
-    leaving: bool,
-    held_replay: Option<(String, Value)>,
-    introduced: bool,
+    exiting: bool,
+    /// The prompt to echo once the model replies.
+    pending_replay: Option<(String, Value)>,
+    initialized: bool,
 }
 
-/// What a host that follows states is told.
+/// The state for hosts that ask for `session_state_changed` lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+pub(crate) enum PlayerState {
     Idle,
     Running,
     RequiresAction,
 }
 
-impl Session {
-    /// A session that has not begun yet; `past` is what it goes on from.
+impl PlayerState {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Idle => "idle",
+            Self::Running => "running",
+            Self::RequiresAction => "requires_action",
+        }
+    }
+}
+
+impl PlayerSession {
+    /// A session that continues the conversation `past`, which may be empty.
     pub(crate) fn new(
-        arguments: Arguments,
-        around: Surroundings,
-        settings: Settings,
+        args: PlayerArgs,
+        environment: PlayerEnvironment,
+        settings: PlayerSettings,
         id: String,
-        past: Past,
-        ids: Ids,
+        past: ResumedConversation,
+        ids: IdGenerator,
     ) -> Self {
-        let servers = Servers::read(&arguments.mcp);
+        let servers = McpServers::parse(&args.mcp);
         Self {
             mode: settings.mode,
-            mode_before_plan: Mode::Default,
+            mode_before_plan: PlayerMode::Default,
             rules: settings.rules.clone(),
             directories: settings.directories.clone(),
             command_hooks: settings.hooks.clone(),
-            forward_helpers: arguments.forward_subagent_text,
-            effort: around.effort.clone().unwrap_or_else(|| "medium".to_owned()),
-            arguments,
-            around,
+            forward_sub_agent_text: false,
+            effort: environment.effort.clone().unwrap_or_else(|| "medium".to_owned()),
+            args,
+            environment,
             settings,
             id,
             ids,
@@ -143,138 +141,141 @@ impl Session {
             effects: Vec::new(),
             model: None,
             plan_name: None,
-            talk: Talk::resumed(Speaker::Main, past.history),
-            helpers: BTreeMap::new(),
-            queue: Queue::default(),
+            conversation: PlayerConversation::new(PlayerAgent::Main, past.history),
+            sub_agents: BTreeMap::new(),
+            queue: PlayerQueue::default(),
             turn: None,
-            asks: Asks::default(),
+            host_requests: HostRequests::default(),
             host_hooks: HostHooks::default(),
             servers,
-            asides: Asides::default(),
+            side_questions: SideQuestions::default(),
             agents: BTreeMap::new(),
-            tasks: Tasks::default(),
-            tally: Tally::resumed(past.cost),
-            seen: past.prompts.clone(),
-            past: past.prompts,
-            input_open: true,
-            state: State::Idle,
-            results: 0,
-            failed: false,
-            requests: 0,
-            spare_helpers: false,
+            tasks: BackgroundTasks::default(),
+            usage: PlayerUsage::resumed(past.cost),
+            seen_prompts: past.prompts.clone(),
+            resumed_prompts: past.prompts,
+            stdin_open: true,
+            state: PlayerState::Idle,
+            result_count: 0,
+            last_turn_failed: false,
+            request_count: 0,
+            keep_sub_agents: false,
             started: false,
-            leaving: false,
-            held_replay: None,
-            introduced: false,
+            exiting: false,
+            pending_replay: None,
+            initialized: false,
         }
     }
 
-    /// Takes something that happened at a time, and says what is to be done.
-    pub(crate) fn on(&mut self, now: SystemTime, input: Input) -> Vec<Effect> {
+    /// Handles an input and returns the effects.
+    pub(crate) fn on(&mut self, now: SystemTime, input: PlayerInput) -> Vec<PlayerEffect> {
         self.now = now;
-        self.take(input);
+        self.handle(input);
         self.proceed();
         std::mem::take(&mut self.effects)
     }
 
-    fn take(&mut self, input: Input) {
+    fn handle(&mut self, input: PlayerInput) {
         match input {
-            Input::Said(said) => self.said(said),
-            Input::Closed => self.input_ended(),
-            Input::Reply(number, reply) => self.replied(number, reply),
-            Input::Inspected { call, finding } => self.inspected(&call, finding),
-            Input::Done { call, outcome } => self.done(&call, outcome),
-            Input::TaskEnded { task, code } => self.task_ended(&task, code),
-            Input::ShellDone { output } => self.shell_done(&output),
-            Input::HookDone { id, report } => self.command_hook_done(&id, &report),
-            Input::Rewound { request, answer } => self.succeed(&request, answer),
-            Input::Woken(timer) => self.woken(timer),
-            Input::Interrupted => {
-                self.leaving = true;
+            PlayerInput::Stdin(line) => self.on_stdin_line(line),
+            PlayerInput::StdinClosed => self.on_stdin_closed(),
+            PlayerInput::Model(number, reply) => self.on_model_reply(number, reply),
+            PlayerInput::Inspected { call, inspection } => self.on_inspected(&call, inspection),
+            PlayerInput::ToolDone { call, outcome } => self.finish_call(&call, outcome),
+            PlayerInput::TaskEnded { task, code } => self.on_task_ended(&task, code),
+            PlayerInput::HostShellDone { output } => self.on_host_shell_done(&output),
+            PlayerInput::HookDone { id, output } => self.on_command_hook_done(&id, &output),
+            PlayerInput::FilesRewound { request, response } => self.respond(&request, response),
+            PlayerInput::Timer(timer) => self.on_timer(timer),
+            PlayerInput::Interrupted => {
+                self.exiting = true;
                 if self.turn.is_some() {
                     self.interrupt_turn();
                 }
-                self.effects.push(Effect::End(0));
+                self.effects.push(PlayerEffect::Exit(0));
             }
-            Input::Terminated => self.effects.push(Effect::End(143)),
+            PlayerInput::Terminated => self.effects.push(PlayerEffect::Exit(143)),
         }
     }
 
-    fn said(&mut self, said: Said) {
-        match said {
-            Said::Prompt(line) => self.prompted(&line),
-            Said::Request { id, request } => self.requested(&id, &request),
-            Said::Answer(line) => self.answered(&line),
-            Said::Injected(line) => self.injected(&line),
-            Said::Shell(line) => self.shell(&line),
-            Said::Cancel(_) | Said::Nothing => {}
-            Said::Fatal(text) => {
-                self.leaving = true;
-                self.effects.push(Effect::Complain(text));
-                self.effects.push(Effect::End(1));
+    fn on_stdin_line(&mut self, line: PlayerStdinLine) {
+        match line {
+            PlayerStdinLine::Prompt(line) => self.on_prompt(&line),
+            PlayerStdinLine::ControlRequest { id, request } => {
+                self.on_control_request(&id, &request);
+            }
+            PlayerStdinLine::ControlResponse(line) => self.on_control_response(&line),
+            PlayerStdinLine::HistoryMessage(line) => self.on_history_message(&line),
+            PlayerStdinLine::ShellCommand(line) => self.run_host_shell(&line),
+            PlayerStdinLine::Ignored => {}
+            PlayerStdinLine::Invalid(text) => {
+                self.exiting = true;
+                self.effects.push(PlayerEffect::PrintError(text));
+                self.effects.push(PlayerEffect::Exit(1));
             }
         }
     }
 
-    fn input_ended(&mut self) {
-        self.input_open = false;
-        self.close_asks();
+    fn on_stdin_closed(&mut self) {
+        self.stdin_open = false;
+        self.close_host_requests();
     }
 
-    /// Begins the next turn, or ends, where nothing else is to be done.
+    /// Starts the next turn, or exits if there is nothing left to do.
     fn proceed(&mut self) {
-        if self.leaving || self.is_starting() {
+        if self.exiting || self.session_hooks_running() {
             return;
         }
-        if self.turn.is_none() && !self.queue.is_empty() && !self.asks.greets_servers() {
-            if !self.started && self.hook_start() {
+        if self.turn.is_none() && !self.queue.is_empty() && !self.host_requests.connecting_servers()
+        {
+            if !self.started && self.start_session_hooks() {
                 return;
             }
-            self.begin_turn();
+            self.start_turn();
         }
         if self.turn.is_some() {
             return;
         }
-        if self.queue.is_empty() && self.helpers.is_empty() {
-            self.enter(State::Idle);
+        if self.queue.is_empty() && self.sub_agents.is_empty() {
+            self.set_state(PlayerState::Idle);
         }
-        let busy = !self.queue.is_empty() || !self.helpers.is_empty() || !self.tasks.is_empty();
-        if !self.input_open && !busy && self.asides.is_empty() {
-            self.leaving = true;
-            self.effects.push(Effect::End(u8::from(self.failed)));
+        let busy = !self.queue.is_empty() || !self.sub_agents.is_empty() || !self.tasks.is_empty();
+        if !self.stdin_open && !busy && self.side_questions.is_empty() {
+            self.exiting = true;
+            self.effects.push(PlayerEffect::Exit(u8::from(self.last_turn_failed)));
         }
     }
 
-    /// The model that answers now.
+    /// The name of the current model.
     fn model(&self) -> String {
         let chosen = self.model.as_deref().or(self.settings.model.as_deref());
         resolve_model(chosen.unwrap_or("default"))
     }
 
-    /// The talk of a speaker.
-    fn talk(&mut self, speaker: &Speaker) -> Option<&mut Talk> {
-        match speaker {
-            Speaker::Main => Some(&mut self.talk),
-            Speaker::Helper(id) => self.helpers.get_mut(id).map(|helper| &mut helper.talk),
+    fn conversation(&mut self, agent: &PlayerAgent) -> Option<&mut PlayerConversation> {
+        match agent {
+            PlayerAgent::Main => Some(&mut self.conversation),
+            PlayerAgent::SubAgent(id) => {
+                self.sub_agents.get_mut(id).map(|sub_agent| &mut sub_agent.conversation)
+            }
         }
     }
 
-    /// Where the session's transcript is.
     fn transcript_path(&self) -> String {
-        let folder = super::store::folder(&self.around.home, &self.around.cwd);
+        let folder = project_folder(&self.environment.home, &self.environment.cwd);
         folder.join(format!("{}.jsonl", self.id)).display().to_string()
     }
 
-    /// Where the plan is written.
+    /// The plan file.
     fn plan_path(&mut self) -> PathBuf {
         if self.plan_name.is_none() {
             self.plan_name = Some(format!("plan-{}", self.ids.word(8)));
         }
         let name = self.plan_name.as_deref().unwrap_or_default();
-        self.around.home.join(".claude/plans").join(format!("{name}.md"))
+        self.environment.home.join(".claude/plans").join(format!("{name}.md"))
     }
 
     fn print(&mut self, line: Value) {
-        self.effects.push(Effect::Print(line));
+        self.effects.push(PlayerEffect::Print(line));
     }
 }

@@ -1,0 +1,109 @@
+//! Ids and times as the protocol writes them.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use uuid::Uuid;
+
+/// A generator of ids. The same seed gives the same ids.
+#[derive(Clone, Debug)]
+pub(crate) struct IdGenerator {
+    state: u64,
+}
+
+impl IdGenerator {
+    pub(crate) fn random() -> Self {
+        Self { state: Uuid::new_v4().as_u64_pair().0 }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn seeded(seed: u64) -> Self {
+        Self { state: seed }
+    }
+
+    /// The next number of splitmix64.
+    fn next(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.state ^ (self.state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A version 4 UUID.
+    pub(crate) fn uuid(&mut self) -> String {
+        let (high, low) = (self.next(), self.next());
+        let bits = (u128::from(high) << 64) | u128::from(low);
+        uuid::Builder::from_random_bytes(bits.to_be_bytes()).into_uuid().to_string()
+    }
+
+    /// At most 16 hexadecimal digits.
+    pub(crate) fn hex(&mut self, digits: usize) -> String {
+        let all = format!("{:016x}", self.next());
+        all[..digits.min(16)].to_owned()
+    }
+
+    /// Lower-case letters and digits.
+    pub(crate) fn word(&mut self, length: usize) -> String {
+        const ALPHABET: &[u8] = b"0123456789abcdefghijklmnopqrstuvwxyz";
+        let mut word = String::new();
+        for _ in 0..length {
+            let index = usize::try_from(self.next() % 36).unwrap_or_default();
+            word.push(char::from(ALPHABET[index]));
+        }
+        word
+    }
+
+    /// A number below a bound.
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound.max(1)
+    }
+}
+
+/// Milliseconds since 1970.
+pub(crate) fn millis(time: SystemTime) -> u64 {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Milliseconds between two times, or 0 if the clock went backwards.
+pub(crate) fn millis_between(from: SystemTime, to: SystemTime) -> u64 {
+    let elapsed = to.duration_since(from).unwrap_or(Duration::ZERO);
+    u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// A time such as `2026-11-15T07:44:47.789Z`.
+pub(crate) fn timestamp(time: SystemTime) -> String {
+    let millis = millis(time);
+    let (days, rest) = (millis / 86_400_000, millis % 86_400_000);
+    let (year, month, day) = date(days);
+    let (hour, minute, second) = (rest / 3_600_000, rest / 60_000 % 60, rest / 1000 % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{:03}Z", rest % 1000)
+}
+
+/// The Gregorian date of a day since 1970, after Howard Hinnant's `civil_from_days`.
+fn date(days: u64) -> (u64, u64, u64) {
+    let shifted = days + 719_468;
+    let era = shifted / 146_097;
+    let of_era = shifted % 146_097;
+    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted_month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * shifted_month + 2) / 5 + 1;
+    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+    (year_of_era + era * 400 + u64::from(month <= 2), month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, UNIX_EPOCH};
+
+    use super::timestamp;
+
+    #[test]
+    fn times_are_written_as_the_protocol_writes_them() {
+        let at = |millis| timestamp(UNIX_EPOCH + Duration::from_millis(millis));
+        assert_eq!(at(0), "1970-01-01T00:00:00.000Z");
+        assert_eq!(at(1_794_728_687_789), "2026-11-15T07:44:47.789Z");
+        assert_eq!(at(951_782_399_000), "2000-02-28T23:59:59.000Z");
+        assert_eq!(at(951_782_400_000), "2000-02-29T00:00:00.000Z");
+    }
+}
