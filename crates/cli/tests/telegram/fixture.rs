@@ -281,11 +281,15 @@ impl Fixture {
         self.bot_texts(chat).iter().filter(|it| it.contains(words)).count()
     }
 
-    /// Waits until the bridge has stored that it sent this message. If it is killed earlier, it
-    /// sends the message again.
+    /// Waits until the bridge has stored that it sent this message. A bridge that is killed earlier
+    /// sends the message again, and one that receives a reply earlier does not know the message.
     pub(crate) async fn wait_until_stored(&self, message: BotApiMessageId) {
         let path = self.path("data/journal.db");
-        let fields = [format!("\"message\":{message}"), format!("\"progress\":{message}")];
+        let fields = [
+            format!("\"message\":{message}"),
+            format!("\"progress\":{message}"),
+            format!("\"asking\":[{message},"),
+        ];
         let deadline = Instant::now() + TIMEOUT;
         loop {
             let journal = journal::Journal::open(&path).expect("a journal").journal;

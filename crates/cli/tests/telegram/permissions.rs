@@ -48,6 +48,7 @@ async fn a_message_does_not_deny_but_a_reply_with_the_reason_does() {
     assert!(!card.buttons.is_empty(), "the request is still open");
     fixture.tap(chat, ANN, DENY_WITH_REASON).await;
     let question = fixture.wait_for_message(chat, "a question", |it| it.force_reply).await;
+    fixture.wait_until_stored(question.message_id).await;
     let reply = BotApiUserMessage::from("use make").reply_to(question.message_id);
     fixture.telegram.user_sends(chat, ANN, reply);
     fixture.wait_for_text(chat, "I will use make.").await;
@@ -102,6 +103,7 @@ async fn a_question_is_answered_by_a_choice_or_by_text() {
     fixture.telegram.user_sends(chat, ANN, "paint the other");
     fixture.tap(chat, ANN, OTHER_ANSWER).await;
     let question = fixture.wait_for_message(chat, "a question", |it| it.force_reply).await;
+    fixture.wait_until_stored(question.message_id).await;
     let reply = BotApiUserMessage::from("ochre").reply_to(question.message_id);
     fixture.telegram.user_sends(chat, ANN, reply);
     fixture.wait_for_text(chat, "As you say.").await;

@@ -114,7 +114,7 @@ pub(crate) async fn long_poll(
         state.updates.allow(&kinds);
         state.updates.confirm(params.number("offset").unwrap_or(0));
         state.updates.poll += 1;
-        Ok((state.updates.poll, state.clock.to_real(Duration::from_secs(timeout))))
+        Ok((state.updates.poll, state.clock.real_time(Duration::from_secs(timeout))))
     })?;
     let deadline = Instant::now() + timeout;
     let mut expired = timeout.is_zero();
@@ -245,7 +245,7 @@ pub(crate) async fn deliver_to_webhook(service: Arc<BotApiService>) {
                 }
                 Err(message) => state.webhook.last_error = Some((now, message)),
             }
-            state.clock.to_real(pause)
+            state.clock.real_time(pause)
         });
         if failed {
             tokio::time::sleep(real_pause).await;

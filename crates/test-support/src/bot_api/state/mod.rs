@@ -63,7 +63,7 @@ pub(crate) struct BotApiDestination {
 impl BotApiState {
     pub(crate) fn new(options: BotApiOptions) -> Self {
         let clock = BotApiClock::new(options.speed);
-        let tolerance = clock.from_real(options.rates.tolerance);
+        let tolerance = clock.api_time(options.rates.tolerance);
         let limiter = BotApiLimiter::new(options.rates.clone(), tolerance);
         Self {
             clock,
@@ -276,12 +276,12 @@ impl BotApiClock {
     }
 
     /// How long this much of the API's time takes in real time.
-    pub(crate) fn to_real(self, time: Duration) -> Duration {
+    pub(crate) fn real_time(self, time: Duration) -> Duration {
         time.div_f64(self.speed)
     }
 
     /// How much of the API's time passes in this much real time.
-    fn from_real(self, time: Duration) -> Duration {
+    fn api_time(self, time: Duration) -> Duration {
         time.mul_f64(self.speed)
     }
 }
