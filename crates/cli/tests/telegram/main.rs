@@ -1,22 +1,20 @@
-//! `towpath telegram` from outside: the built binary, the built-in agent, a scripted API for the
-//! model, and a Bot API that is as strict as Telegram's.
+//! `towpath telegram` from outside: the built binary with the built-in agent, a scripted Messages
+//! API, and a Bot API double that is as strict as Telegram's.
 
-#![expect(clippy::print_stdout, reason = "what is installed, skipped or measured is said")]
+#![expect(clippy::print_stdout, reason = "tests report what they install, skip or measure")]
 #![expect(clippy::disallowed_methods, reason = "tests start the program they test")]
 
-mod asking;
 #[path = "../browser/mod.rs"]
 mod browser;
-mod commanding;
-mod filing;
-mod leaving;
-mod losing;
-mod many;
-mod real;
+mod commands;
+mod conversations;
+mod external;
+mod files;
+mod fixture;
+mod network;
+mod permissions;
 #[path = "../driving/release.rs"]
 mod release;
-mod serving;
-mod smoke;
-mod stage;
-mod talking;
-mod together;
+mod restarts;
+mod server;
+mod texts;

@@ -1,76 +1,95 @@
-//! Calls that go wrong on command.
+//! Failures that a test injects: into single calls, or into the whole network.
 
 use std::time::Duration;
 
-/// What goes wrong.
+/// The network between the bot and the server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BotApiNetwork {
+    #[default]
+    Up,
+    /// Every connection, old or new, is reset at once.
+    Reset,
+    /// Connections are accepted but never answered. When the network leaves this state, the calls
+    /// that hang are reset, so the bot cannot know which of them were carried out.
+    Blackhole,
+}
+
+/// How a call fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum BotApiFault {
     /// The connection is reset before the call is carried out.
-    Refuse,
+    Reset,
     /// The call is not carried out and never answered.
     Hang,
-    /// The call is carried out, and the connection reset before the answer.
-    LoseAnswer,
-    /// The call is not carried out; the answer is an error in JSON with this code.
+    /// The call is carried out, and the connection is reset before the response.
+    LoseResponse,
+    /// The call is not carried out. The response is a JSON error with this code.
     Error(u16),
-    /// The call is not carried out; the answer is a page of a proxy with this status.
-    Html(u16),
-    /// The call is not carried out; its tags are to blame, whatever they are.
-    Tags,
-    /// The call is not carried out; the bot is told to wait this many seconds.
+    /// The call is not carried out. The response is a proxy's HTML page with this status.
+    HtmlPage(u16),
+    /// The call is not carried out. The error blames the formatting, whatever was sent.
+    EntityError,
+    /// The call is not carried out. The error asks the bot to wait this many seconds.
     RetryAfter(u64),
 }
 
-/// For how long.
+/// How long a fault stays active.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Span {
-    /// For the next so many calls.
+pub enum BotApiFaultSpan {
+    /// For this many matching calls.
     Calls(u32),
-    /// For so long, on the API's clock.
+    /// For this long on the API's clock.
     Time(Duration),
 }
 
-/// The faults that are yet to happen.
+/// The active faults. Of several that match a call, the oldest applies.
 #[derive(Debug, Default)]
-pub(super) struct Faults(Vec<Rule>);
+pub(crate) struct BotApiFaultRules(Vec<BotApiFaultRule>);
 
 #[derive(Debug)]
-struct Rule {
+struct BotApiFaultRule {
+    /// `None` matches every method.
     method: Option<String>,
-    fault: Fault,
-    end: End,
+    fault: BotApiFault,
+    expiry: BotApiFaultExpiry,
 }
 
 #[derive(Debug)]
-enum End {
-    After(u32),
+enum BotApiFaultExpiry {
+    AfterCalls(u32),
     At(Duration),
 }
 
-impl Faults {
-    pub(super) fn add(&mut self, now: Duration, method: Option<&str>, fault: Fault, span: Span) {
-        let end = match span {
-            Span::Calls(count) => End::After(count),
-            Span::Time(time) => End::At(now + time),
+impl BotApiFaultRules {
+    pub(crate) fn add(
+        &mut self,
+        now: Duration,
+        method: Option<&str>,
+        fault: BotApiFault,
+        span: BotApiFaultSpan,
+    ) {
+        let expiry = match span {
+            BotApiFaultSpan::Calls(count) => BotApiFaultExpiry::AfterCalls(count),
+            BotApiFaultSpan::Time(time) => BotApiFaultExpiry::At(now + time),
         };
-        self.0.push(Rule { method: method.map(ToOwned::to_owned), fault, end });
+        self.0.push(BotApiFaultRule { method: method.map(ToOwned::to_owned), fault, expiry });
     }
 
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.0.clear();
     }
 
-    /// What goes wrong with this call, where something does.
-    pub(super) fn strike(&mut self, now: Duration, method: &str) -> Option<Fault> {
-        self.0.retain(|rule| match rule.end {
-            End::After(left) => left > 0,
-            End::At(end) => now < end,
+    /// The fault that applies to a call, if any. The call counts against the fault's span.
+    pub(crate) fn take(&mut self, now: Duration, method: &str) -> Option<BotApiFault> {
+        self.0.retain(|rule| match rule.expiry {
+            BotApiFaultExpiry::AfterCalls(left) => left > 0,
+            BotApiFaultExpiry::At(end) => now < end,
         });
-        let meant = |rule: &&mut Rule| {
-            rule.method.as_ref().is_none_or(|it| it.eq_ignore_ascii_case(method))
-        };
-        let rule = self.0.iter_mut().find(meant)?;
-        if let End::After(left) = &mut rule.end {
+        let rule = self
+            .0
+            .iter_mut()
+            .find(|rule| rule.method.as_ref().is_none_or(|it| it.eq_ignore_ascii_case(method)))?;
+        if let BotApiFaultExpiry::AfterCalls(left) = &mut rule.expiry {
             *left -= 1;
         }
         Some(rule.fault)
@@ -81,23 +100,23 @@ impl Faults {
 mod tests {
     use std::time::Duration;
 
-    use super::{Fault, Faults, Span};
+    use super::{BotApiFault, BotApiFaultRules, BotApiFaultSpan};
 
     #[test]
-    fn faults_end_after_their_calls_or_their_time() {
-        let mut faults = Faults::default();
+    fn faults_expire_after_their_calls_or_their_time() {
+        let mut faults = BotApiFaultRules::default();
         let at = Duration::from_secs;
-        faults.add(at(0), Some("sendMessage"), Fault::Hang, Span::Calls(2));
-        faults.add(at(0), None, Fault::Refuse, Span::Time(at(5)));
+        faults.add(at(0), Some("sendMessage"), BotApiFault::Hang, BotApiFaultSpan::Calls(2));
+        faults.add(at(0), None, BotApiFault::Reset, BotApiFaultSpan::Time(at(5)));
         let cases = [
-            (0, "sendmessage", Some(Fault::Hang)),
-            (1, "getMe", Some(Fault::Refuse)),
-            (2, "sendMessage", Some(Fault::Hang)),
-            (3, "sendMessage", Some(Fault::Refuse)),
+            (0, "sendmessage", Some(BotApiFault::Hang)),
+            (1, "getMe", Some(BotApiFault::Reset)),
+            (2, "sendMessage", Some(BotApiFault::Hang)),
+            (3, "sendMessage", Some(BotApiFault::Reset)),
             (5, "sendMessage", None),
         ];
         for (now, method, fault) in cases {
-            assert_eq!(faults.strike(at(now), method), fault, "{method} at {now}");
+            assert_eq!(faults.take(at(now), method), fault, "{method} at {now}");
         }
     }
 }

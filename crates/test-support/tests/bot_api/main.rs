@@ -1,15 +1,7 @@
-//! The Bot API over HTTP, as a bot and the people in its chats see it.
+//! The Bot API double over HTTP, as a bot and the users in its chats see it.
 
-mod calling;
-mod changing;
 mod chats;
-mod drafts;
-mod faults;
-mod files;
-mod polling;
-mod rates;
-mod stand;
-mod tapping;
-mod texts;
-mod topics;
-mod webhooks;
+mod fixture;
+mod messages;
+mod server;
+mod updates;

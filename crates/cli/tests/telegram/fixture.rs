@@ -1,0 +1,354 @@
+//! A bridge with everything around it: a Bot API double, a scripted model, an agent and a project.
+//!
+//! What these tests use of other crates is in this file.
+
+use std::io::Read as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use session::shim::Ownership;
+use tempfile::TempDir;
+use test_support::bot_api::{
+    BotApi, BotApiCallbackId, BotApiChatId, BotApiMessageId, BotApiOptions, BotApiUserId,
+    MessageSnapshot,
+};
+use testbed::api::{Kind, Script, Server};
+use testbed::scenario::Scenario;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::process::{Child, ChildStdout};
+use tokio::time::{Instant, sleep, timeout};
+
+/// Longer than anything takes on a loaded machine.
+pub(crate) const TIMEOUT: Duration = Duration::from_mins(1);
+
+/// How much faster than real time the clocks of the double and of the bridge run.
+pub(crate) const SPEED: u32 = 8;
+
+/// May use the bot.
+pub(crate) const ANN: BotApiUserId = BotApiUserId(11);
+
+/// May use the bot.
+pub(crate) const BOB: BotApiUserId = BotApiUserId(12);
+
+/// May not use the bot.
+pub(crate) const EVE: BotApiUserId = BotApiUserId(66);
+
+pub(crate) struct Fixture {
+    root: TempDir,
+    pub(crate) model: Server,
+    pub(crate) telegram: BotApi,
+    speed: u32,
+    pub(crate) allowed_users: Vec<i64>,
+    /// The URL and token of another Bot API to use instead of the double.
+    pub(crate) other_api: Option<(String, String)>,
+}
+
+/// A running `towpath telegram` or `towpath serve --telegram`.
+pub(crate) struct BridgeProcess {
+    child: Child,
+    /// The line that the process prints when it is ready.
+    pub(crate) ready: Value,
+    _stdout: BufReader<ChildStdout>,
+}
+
+impl Fixture {
+    /// A fixture whose model gives these replies, in the grammar of scenarios. `$cwd` is the
+    /// project.
+    pub(crate) async fn new(replies: &str) -> Self {
+        Self::with_speed(replies, SPEED).await
+    }
+
+    pub(crate) async fn with_speed(replies: &str, speed: u32) -> Self {
+        let root = tempfile::tempdir().expect("a temporary directory");
+        for name in ["data", "project", "home", "tmp"] {
+            std::fs::create_dir(root.path().join(name)).expect("a directory");
+        }
+        let project = root.path().join("project").display().to_string();
+        let replies = replies.replace("$cwd", &project);
+        let text = format!("# Replies\n\n{replies}\n> user \"a scenario needs a step\"\n");
+        let scenario = Scenario::parse("replies", &text).unwrap_or_else(|error| panic!("{error}"));
+        let script = Script::of(&scenario).expect("no recording among the replies");
+        let model = Server::start(script, testbed::api::Options::default()).await.expect("a port");
+        let defaults = BotApiOptions::default();
+        let options = BotApiOptions {
+            speed: f64::from(speed),
+            // The bridge answers taps in real time.
+            callback_lifetime: defaults.callback_lifetime * speed,
+            ..defaults
+        };
+        let telegram = BotApi::start(options).await.expect("a port");
+        telegram.set_user_name(ANN, "Ann", "ann");
+        telegram.set_user_name(BOB, "Bob", "bob");
+        telegram.set_user_name(EVE, "Eve", "eve");
+        let allowed_users = vec![ANN.0, BOB.0];
+        let fixture = Self { root, model, telegram, speed, allowed_users, other_api: None };
+        let player = format!("#!/bin/sh\nexec '{}' play \"$@\"\n", env!("CARGO_BIN_EXE_towpath"));
+        fixture.set_agent(&player);
+        fixture
+    }
+
+    /// Replaces the agent by a script.
+    pub(crate) fn set_agent(&self, script: &str) {
+        let path = self.path("agent");
+        std::fs::write(&path, script).expect("a script");
+        let executable = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(&path, executable).expect("an executable script");
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.root.path().join(name)
+    }
+
+    pub(crate) fn project(&self) -> String {
+        self.path("project").display().to_string()
+    }
+
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_towpath"));
+        command.args(arguments);
+        command.env("TOWPATH_DATA", self.path("data")).env("HOME", self.path("home"));
+        command.env("XDG_RUNTIME_DIR", self.path("tmp")).env("TMPDIR", self.path("tmp"));
+        command.env("ANTHROPIC_BASE_URL", &self.model.url).env("ANTHROPIC_API_KEY", "sk-dummy");
+        let token = self.other_api.as_ref().map_or(&self.telegram.token, |(_, token)| token);
+        command.env("TOWPATH_TELEGRAM_TOKEN", token);
+        command.current_dir(self.path("project"));
+        command
+    }
+
+    pub(crate) async fn start_bridge(&self) -> BridgeProcess {
+        self.start(&["telegram"]).await
+    }
+
+    pub(crate) async fn start_server(&self) -> BridgeProcess {
+        self.start(&["serve", "--listen", "127.0.0.1:0", "--telegram"]).await
+    }
+
+    async fn start(&self, command: &[&str]) -> BridgeProcess {
+        let (agent, project) = (self.path("agent").display().to_string(), self.project());
+        let users: Vec<String> = self.allowed_users.iter().map(ToString::to_string).collect();
+        let (users, speed) = (users.join(","), self.speed.to_string());
+        let url = self.other_api.as_ref().map_or(&self.telegram.url, |(url, _)| url);
+        let mut arguments = command.to_vec();
+        arguments.extend(["--claude", &agent, "--root", &project, "--allow", &users]);
+        arguments.extend(["--api-url", url, "--hurry", &speed, "--json"]);
+        let log = std::fs::File::options().create(true).append(true).open(self.path("log"));
+        let mut command = self.command(&arguments);
+        command.stdout(Stdio::piped()).stderr(log.expect("a log")).stdin(Stdio::null());
+        let mut command = tokio::process::Command::from(command);
+        let mut child = command.kill_on_drop(true).spawn().expect("the binary starts");
+        let mut stdout = BufReader::new(child.stdout.take().expect("a pipe"));
+        let mut line = String::new();
+        let read = timeout(TIMEOUT, stdout.read_line(&mut line)).await;
+        assert!(matches!(read, Ok(Ok(1..))), "no ready line: {}", self.log());
+        let ready = serde_json::from_str(&line).expect("a line of JSON");
+        BridgeProcess { child, ready, _stdout: stdout }
+    }
+
+    /// The stderr of every process that was started here.
+    pub(crate) fn log(&self) -> String {
+        let mut text = String::new();
+        if let Ok(mut file) = std::fs::File::open(self.path("log")) {
+            file.read_to_string(&mut text).expect("a log");
+        }
+        text
+    }
+
+    /// The messages of each request to the model, as JSON. Side requests are left out.
+    pub(crate) fn model_requests(&self) -> Vec<String> {
+        let requests = self.model.requests().into_iter().filter(|it| it.kind == Kind::Main);
+        requests.map(|it| it.body["messages"].to_string()).collect()
+    }
+
+    /// How many requests to the model contain these words in their newest message.
+    pub(crate) fn count_prompts(&self, words: &str) -> usize {
+        let newest = |body: &Value| body["messages"].as_array()?.last().map(ToString::to_string);
+        let requests = self.model.requests().into_iter().filter(|it| it.kind == Kind::Main);
+        requests.filter(|it| newest(&it.body).is_some_and(|it| it.contains(words))).count()
+    }
+
+    /// Waits until a condition holds for the requests to the model.
+    pub(crate) async fn wait_for_requests(
+        &self,
+        what: &str,
+        timeout: Duration,
+        condition: impl Fn(&[String]) -> bool,
+    ) {
+        let deadline = Instant::now() + timeout;
+        while !condition(&self.model_requests()) {
+            assert!(Instant::now() < deadline, "no {what}: {:?}", self.model_requests());
+            sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Waits until a condition holds for the messages of a chat.
+    pub(crate) async fn wait_for_chat(
+        &self,
+        chat: BotApiChatId,
+        what: &str,
+        condition: impl Fn(&[MessageSnapshot]) -> bool,
+    ) -> Vec<MessageSnapshot> {
+        let messages = self.telegram.wait_for_chat(chat, condition, TIMEOUT).await;
+        messages.unwrap_or_else(|error| panic!("{what}: {error}\n{}", self.log()))
+    }
+
+    /// Waits for a message of the bot that is not deleted.
+    pub(crate) async fn wait_for_message(
+        &self,
+        chat: BotApiChatId,
+        what: &str,
+        condition: impl Fn(&MessageSnapshot) -> bool,
+    ) -> MessageSnapshot {
+        let find = |messages: &[MessageSnapshot]| {
+            messages.iter().find(|it| it.from_bot && !it.deleted && condition(it)).cloned()
+        };
+        let messages = self.wait_for_chat(chat, what, |it| find(it).is_some()).await;
+        find(&messages).expect("the message that was just found")
+    }
+
+    /// Waits for a message of the bot that contains these words.
+    pub(crate) async fn wait_for_text(&self, chat: BotApiChatId, words: &str) -> MessageSnapshot {
+        self.wait_for_message(chat, words, |it| it.text.contains(words)).await
+    }
+
+    /// Waits until exactly this many messages contain these words.
+    pub(crate) async fn wait_for_texts(&self, chat: BotApiChatId, words: &str, count: usize) {
+        let contains = |it: &&MessageSnapshot| it.text.contains(words);
+        self.wait_for_chat(chat, words, |it| it.iter().filter(contains).count() == count).await;
+    }
+
+    /// Sends a message and waits for the bot's reply to it.
+    pub(crate) async fn wait_for_reply(
+        &self,
+        chat: BotApiChatId,
+        user: BotApiUserId,
+        text: &str,
+    ) -> MessageSnapshot {
+        let message = self.telegram.user_sends(chat, user, text);
+        self.wait_for_message(chat, text, |it| it.reply_to == Some(message)).await
+    }
+
+    /// Waits for a message of the bot with a button.
+    pub(crate) async fn wait_for_button(&self, chat: BotApiChatId, label: &str) -> BotApiMessageId {
+        self.wait_for_message(chat, label, |it| button(it, label).is_some()).await.message_id
+    }
+
+    /// Waits until no message has this button any more.
+    pub(crate) async fn wait_for_no_button(&self, chat: BotApiChatId, label: &str) {
+        let what = format!("`{label}` is still there");
+        let has = |it: &MessageSnapshot| !it.deleted && button(it, label).is_some();
+        self.wait_for_chat(chat, &what, |messages| !messages.iter().any(has)).await;
+    }
+
+    /// Taps the newest button whose label contains these words.
+    pub(crate) async fn tap_without_waiting(
+        &self,
+        chat: BotApiChatId,
+        user: BotApiUserId,
+        label: &str,
+    ) -> BotApiCallbackId {
+        self.wait_for_button(chat, label).await;
+        let messages = self.telegram.visible_messages(chat);
+        let messages = messages.iter().rev().filter(|it| it.from_bot);
+        let found = messages.filter_map(|it| Some((it.message_id, button(it, label)?))).next();
+        let (message, label) = found.expect("the button that was just found");
+        self.telegram.user_taps(chat, user, message, label.as_str()).expect("a button")
+    }
+
+    /// Taps the newest button whose label contains these words. Returns the bot's notification.
+    pub(crate) async fn tap(&self, chat: BotApiChatId, user: BotApiUserId, label: &str) -> String {
+        let tap = self.tap_without_waiting(chat, user, label).await;
+        self.notification(&tap).await
+    }
+
+    /// Waits for the bot's notification after a tap.
+    pub(crate) async fn notification(&self, tap: &BotApiCallbackId) -> String {
+        let answer = self.telegram.callback_answer(tap, TIMEOUT).await;
+        answer.unwrap_or_else(|| panic!("no answer to a tap: {}", self.log())).text
+    }
+
+    /// The texts of the bot's messages that are not deleted, in order.
+    pub(crate) fn bot_texts(&self, chat: BotApiChatId) -> Vec<String> {
+        let visible = self.telegram.visible_messages(chat);
+        visible.into_iter().filter(|it| it.from_bot).map(|it| it.text).collect()
+    }
+
+    /// How many of the bot's messages contain these words.
+    pub(crate) fn count_texts(&self, chat: BotApiChatId, words: &str) -> usize {
+        self.bot_texts(chat).iter().filter(|it| it.contains(words)).count()
+    }
+
+    /// Waits until the bridge has stored that it sent this message. A bridge that is killed earlier
+    /// sends the message again, and one that receives a reply earlier does not know the message.
+    pub(crate) async fn wait_until_stored(&self, message: BotApiMessageId) {
+        let path = self.path("data/journal.db");
+        let fields = [
+            format!("\"message\":{message}"),
+            format!("\"progress\":{message}"),
+            format!("\"asking\":[{message},"),
+        ];
+        let deadline = Instant::now() + TIMEOUT;
+        loop {
+            let journal = journal::Journal::open(&path).expect("a journal").journal;
+            let stored = journal.kept("telegram").await.expect("the state of the bridge");
+            journal.close().await.expect("the journal closes");
+            let chats = stored.into_iter().filter(|(key, _)| key.starts_with("place/"));
+            let mut chats = chats.map(|(_, value)| String::from_utf8_lossy(&value).into_owned());
+            if chats.any(|chat| fields.iter().any(|field| chat.contains(field))) {
+                return;
+            }
+            assert!(Instant::now() < deadline, "message `{message}` is not stored");
+        }
+    }
+
+    /// Takes over the only session, as another Towpath would, until the value is dropped.
+    pub(crate) fn own_session(&self) -> Ownership {
+        let sessions = std::fs::read_dir(self.path("data/live")).expect("live sessions");
+        let session = sessions.map(|it| it.expect("an entry").path()).next().expect("a session");
+        Ownership::take(&session).expect("a session without an owner")
+    }
+
+    /// Fails if the bot broke a rule of Telegram or if its token is in the log.
+    pub(crate) fn assert_correct(&self) {
+        let violations = self.telegram.violations();
+        assert!(violations.is_empty(), "{violations:#?}");
+        let secret = self.telegram.token.split_once(':').expect("a token").1;
+        let log = self.log();
+        assert!(!log.contains(secret), "the token is in the log: {log}");
+    }
+}
+
+/// The label of the button of a message whose label contains these words.
+fn button(message: &MessageSnapshot, label: &str) -> Option<String> {
+    message.buttons.iter().flatten().find(|it| it.contains(label)).cloned()
+}
+
+/// Agents outlive their bridge but must not outlive the fixture. The first command may only find
+/// the bridge that is just being killed; the second one finds the agents that it left.
+impl Drop for Fixture {
+    fn drop(&mut self) {
+        for _ in 0..2 {
+            let _ = self.command(&["serve", "--stop"]).output();
+        }
+    }
+}
+
+impl BridgeProcess {
+    /// Kills the process as `kill -9` does.
+    pub(crate) async fn kill(mut self) {
+        self.child.kill().await.expect("a running process");
+    }
+
+    /// Ends the process as a service manager does.
+    pub(crate) async fn terminate(mut self) {
+        let pid = self.child.id().and_then(|it| Pid::from_raw(it.cast_signed()));
+        kill_process(pid.expect("a running process"), Signal::TERM).expect("a running process");
+        let start = Instant::now();
+        let status = timeout(TIMEOUT, self.child.wait()).await.expect("the process ends");
+        assert_eq!(status.expect("a status").code(), Some(0));
+        assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
+    }
+}

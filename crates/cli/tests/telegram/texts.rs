@@ -1,0 +1,49 @@
+//! The wording of the bot that these tests rely on, so that a change of wording changes one file.
+//!
+//! Every constant is a part of the actual text.
+
+// Buttons.
+pub(crate) const ALLOW: &str = "Allow";
+pub(crate) const DENY: &str = "Deny";
+pub(crate) const DENY_WITH_REASON: &str = "Deny & say why";
+pub(crate) const STOP: &str = "Stop";
+pub(crate) const OTHER_ANSWER: &str = "Other";
+pub(crate) const ACCEPT_EDITS: &str = "accept edits";
+pub(crate) const SHOW_CHANGES: &str = "changes";
+
+// Notifications after a tap.
+pub(crate) const ALLOWED: &str = "Allowed";
+pub(crate) const STOPPING: &str = "Stopping";
+
+// Messages.
+pub(crate) const QUEUED: &str = "/queue";
+pub(crate) const PROMPT_CHANGED: &str = "Changed";
+pub(crate) const PROMPT_NOT_CHANGED: &str = "as it was";
+pub(crate) const SESSION_ATTACHED: &str = "now shows";
+pub(crate) const SESSION_DELETED: &str = "deleted";
+pub(crate) const SESSION_DRIVEN_ELSEWHERE: &str = "Another Towpath";
+pub(crate) const FILE_TOO_LARGE: &str = "20 MB";
+pub(crate) const DIRECTORY_REJECTED: &str = "can’t work";
+pub(crate) const NO_SESSION: &str = "no session here";
+
+/// Commands in a chat with a session that is called "hello", and what the reply contains.
+pub(crate) const COMMAND_REPLIES: [(&str, &str); 13] = [
+    ("/help", "/new"),
+    ("/status", "Directory"),
+    ("/cost", "turn"),
+    ("/model", "The model is"),
+    ("/mode", "The mode is"),
+    ("/queue", "Nothing waits"),
+    ("/verbose", "How much"),
+    ("/sessions", "hello"),
+    ("/stop", "Nothing is running"),
+    ("/diff", "changed no files"),
+    ("/resume zz", "No session"),
+    ("/new nowhere", DIRECTORY_REJECTED),
+    ("/nonsense", "don’t know"),
+];
+
+// Log and stderr.
+pub(crate) const OTHER_POLLER: &str = "another program";
+pub(crate) const UNKNOWN_TOKEN: &str = "does not know this token";
+pub(crate) const DATA_IN_USE: &str = "already";
