@@ -5,3 +5,14 @@
 
 pub mod bot_api;
 pub mod packages;
+
+/// An HTTP client that uses no proxy.
+///
+/// # Panics
+///
+/// If the client cannot be built.
+pub fn http_client() -> reqwest::Client {
+    // `reqwest` is built without a provider of cryptography. Later calls change nothing.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    reqwest::Client::builder().no_proxy().build().expect("an HTTP client can be built")
+}

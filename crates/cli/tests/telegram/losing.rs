@@ -184,7 +184,7 @@ async fn another_poller_is_waited_for_and_said_in_the_log() {
     let stage = Stage::new("api text \"Mine.\"").await;
     let _bridge = stage.bridge().await;
     let chat = stage.telegram.chat_private(ANN);
-    let http = reqwest::Client::builder().no_proxy().build().expect("a client");
+    let http = test_support::http_client();
     let other = http.get(format!("{}?timeout=20", stage.telegram.method("getUpdates")));
     let other = tokio::spawn(other.send());
     let said = async || {

@@ -57,7 +57,7 @@ impl Browser<'_> {
 async fn what_is_answered_in_the_browser_is_settled_in_the_chat_and_the_other_way_round() {
     let stage = Stage::new(TOUCH).await;
     let serving = stage.run("serve", &["--listen", "127.0.0.1:0", "--telegram"]).await;
-    let http = Client::builder().no_proxy().build().expect("a client");
+    let http = test_support::http_client();
     let browser = Browser { http, serving: &serving };
     let chat = stage.telegram.chat_private(ANN);
     stage.telegram.user_says(chat, ANN, "first");
@@ -154,7 +154,7 @@ async fn without_a_token_or_with_a_wrong_one_it_says_what_to_do() {
 async fn a_deleted_session_is_said_and_the_next_message_begins_another() {
     let stage = Stage::new("api text \"Hello.\"").await;
     let serving = stage.run("serve", &["--listen", "127.0.0.1:0", "--telegram"]).await;
-    let http = Client::builder().no_proxy().build().expect("a client");
+    let http = test_support::http_client();
     let browser = Browser { http, serving: &serving };
     let chat = stage.telegram.chat_private(ANN);
     stage.telegram.user_says(chat, ANN, "one");

@@ -75,7 +75,7 @@ async fn a_telegram_that_somebody_else_wrote_is_spoken_to() {
     timeout(PATIENCE, stdout.read_line(&mut line)).await.expect("in time").expect("a line");
     let ready: Value = serde_json::from_str(&line).expect("JSON");
     let url = ready["url"].as_str().expect("a URL").to_owned();
-    let http = Client::builder().no_proxy().build().expect("a client");
+    let http = test_support::http_client();
     let ann = Person { http, url: url.clone() };
 
     let mut stage = Stage::new(

@@ -26,7 +26,7 @@ async fn what_is_answered_in_chromium_is_settled_in_the_chat_and_the_other_way_r
     stage.telegram.user_says(chat, ANN, "first");
     stage.button(chat, "Allow").await;
     let ready = |name: &str| serving.ready[name].as_str().expect("a text").to_owned();
-    let http = reqwest::Client::builder().no_proxy().build().expect("a client");
+    let http = test_support::http_client();
     let sessions =
         http.get(format!("{}/api/v1/sessions", ready("url"))).bearer_auth(ready("token"));
     let sessions: serde_json::Value =

@@ -81,7 +81,7 @@ impl World {
 
 /// Brings updates wherever the webhook says, for as long as the server lives.
 pub(super) async fn bring(stage: Arc<Stage>) {
-    let client = reqwest::Client::builder().no_proxy().build().unwrap_or_default();
+    let client = crate::http_client();
     let mut changed = stage.changed.subscribe();
     let mut pause = FIRST_PAUSE;
     loop {

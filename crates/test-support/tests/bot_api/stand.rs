@@ -97,7 +97,7 @@ impl Stand {
 }
 
 pub(crate) fn client() -> Client {
-    Client::builder().no_proxy().build().expect("a client")
+    towpath_test_support::http_client()
 }
 
 /// A PNG of this size, as far as anyone here looks, and as many bytes as are wanted.

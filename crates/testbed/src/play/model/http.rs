@@ -22,6 +22,8 @@ pub(crate) struct Api {
 impl Api {
     /// A client of the API below a URL.
     pub(crate) fn new(base: &str, around: &Surroundings) -> Self {
+        // The process has one provider of cryptography; `reqwest` brings none. Later calls change nothing.
+        let _ = rustls::crypto::ring::default_provider().install_default();
         let client = reqwest::Client::builder().no_proxy().build().unwrap_or_default();
         Self {
             client,
