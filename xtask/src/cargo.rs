@@ -1,19 +1,44 @@
 //! Running cargo on this workspace.
 
-use std::path::Path;
-use std::process::{Command, ExitStatus};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
 
-use crate::failure::Failure;
+use crate::error::XtaskError;
 
-/// Runs cargo at the root of the workspace, its output on ours.
-pub(crate) fn run(arguments: &[&str], environment: &[(&str, &str)]) -> Result<ExitStatus, Failure> {
-    // The cargo that runs us, which need not be the first on the path.
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    Command::new(&cargo)
+/// The root of the workspace.
+pub(crate) fn root() -> PathBuf {
+    let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));
+    xtask.parent().unwrap_or(xtask).to_owned()
+}
+
+/// The cargo that runs this program, which need not be the first in `PATH`.
+fn program() -> OsString {
+    std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
+}
+
+/// Cargo, to be run at the root of the workspace.
+pub(crate) fn command(arguments: &[&str]) -> Command {
+    let mut cargo = Command::new(program());
+    cargo.args(arguments).current_dir(root());
+    cargo
+}
+
+/// The directory that cargo builds into.
+pub(crate) fn target_directory() -> PathBuf {
+    match std::env::var_os("CARGO_TARGET_DIR") {
+        Some(directory) => root().join(directory),
+        None => root().join("target"),
+    }
+}
+
+/// Runs cargo with its output on ours, and passes on whether it succeeded.
+pub(crate) fn forward(arguments: &[&str]) -> Result<ExitCode, XtaskError> {
+    eprintln!("xtask: cargo {}", arguments.join(" "));
+    // In the directory of the user, because the arguments of `corpus` may name a file.
+    let status = Command::new(program())
         .args(arguments)
-        .envs(environment.iter().copied())
-        .current_dir(root)
         .status()
-        .map_err(|error| Failure::could_not(&format!("start `{}`", cargo.display()), &error))
+        .map_err(|error| XtaskError::new("start cargo", &error))?;
+    Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -1,86 +1,77 @@
-//! Towpath's chores, as `cargo xtask`: the check, corpora, benchmarks.
+//! Development tasks of Towpath, run as `cargo xtask`.
 //!
-//! Built before anything else and by everybody, so it depends on nothing by default; what the
-//! benchmarks need is behind the feature `bench`.
+//! This program depends on no other crate, so that it builds in a second.
 
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
-    reason = "a command-line program: results on stdout, talk on stderr"
+    reason = "a command-line program: results on stdout, progress on stderr"
 )]
 #![expect(
     clippy::disallowed_methods,
-    reason = "it starts cargo and other programs, and cargo tells it in the environment where it is"
+    reason = "it starts cargo and other programs, and cargo passes its own path in the environment"
 )]
 
-mod bench;
 mod cargo;
-mod corpus;
-mod failure;
+mod counts;
+mod error;
 mod setup;
 mod test;
 
-use std::fs::File;
-use std::io::BufWriter;
 use std::process::ExitCode;
 
-use corpus::Mix;
-use failure::Failure;
+use error::XtaskError;
 
 const HELP: &str = "\
-Towpath's chores
+Development tasks of Towpath
 
 Usage:
-  cargo xtask test [--only STEP]         the whole check, as CI runs it; steps: fmt,
-                                         clippy, test, doc, book
-  cargo xtask corpus {A|B|C} BYTES OUT   write an invented session: A token deltas, B tool traffic, C mixed
-  cargo xtask bench [--mb N] [--rounds N] [--only JOB]
-                                         measure; jobs: kind, read, allocations, fold, inspect,
-                                         startup, stub, journal, sessions, watch, followers
-                                         (200 MB of each corpus and 5 rounds unless told)
+  cargo xtask test [--only STEP]         run the whole check, as CI does; steps: fmt, web, clippy,
+                                         test, doc, scenarios
+  cargo xtask dist                       build the binary that is shipped: all features, fully
+                                         optimized (takes much longer than `cargo build --release`)
+  cargo xtask bench [OPTIONS]            measure; `cargo xtask bench --help` lists the options
+  cargo xtask corpus {A|B|C} BYTES OUT   write an invented session to measure with
 ";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    match run(&arguments) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            eprintln!("{failure}");
-            failure.exit_code()
-        }
-    }
+    run(&arguments).unwrap_or_else(|error| {
+        eprintln!("{error}");
+        ExitCode::from(2)
+    })
 }
 
-fn run(arguments: &[&str]) -> Result<(), Failure> {
+fn run(arguments: &[&str]) -> Result<ExitCode, XtaskError> {
     match arguments {
-        [] | ["--help" | "-h" | "help", ..] | [_, "--help" | "-h"] => {
+        [] | ["--help" | "-h" | "help", ..] | ["test", "--help" | "-h"] => {
             print!("{HELP}");
-            Ok(())
+            Ok(ExitCode::SUCCESS)
         }
-        ["test"] => test::all(),
-        ["test", "--only", step] => test::only(step),
-        ["corpus", mix, bytes, out] => write_corpus(mix, bytes, out),
-        ["bench", options @ ..] => bench::run(options),
-        _ => Err(Failure::usage(format!("`{}` is no chore", arguments.join(" ")))),
+        ["test"] => test::run_all(),
+        ["test", "--only", step] => test::run_one(step),
+        ["dist"] => {
+            let build = ["build", "--package", "towpath", "--profile", "dist"];
+            cargo::forward(&[&build[..], &["--features", "object-store"]].concat())
+        }
+        ["bench", options @ ..] => {
+            if !options.iter().any(|option| matches!(*option, "--help" | "-h")) {
+                // The programs that are measured.
+                let code = cargo::forward(&["build", "--release", "--package", "towpath"])?;
+                if code != ExitCode::SUCCESS {
+                    return Ok(code);
+                }
+                cargo::forward(&["build", "--release", "--package", "towpath-bench", "--bins"])?;
+            }
+            run_bench(options)
+        }
+        ["corpus", ..] => run_bench(arguments),
+        _ => Err(XtaskError::usage(format!("there is no task `{}`", arguments.join(" ")))),
     }
 }
 
-fn write_corpus(mix: &str, bytes: &str, out: &str) -> Result<(), Failure> {
-    let mix = Mix::from_name(mix)
-        .ok_or_else(|| Failure::usage(format!("`{mix}` is none of the corpora A, B and C")))?;
-    let bytes = bytes
-        .replace('_', "")
-        .parse()
-        .map_err(|_| Failure::usage(format!("`{bytes}` is no number of bytes")))?;
-    let written = File::create(out)
-        .and_then(|file| corpus::write(mix, bytes, &mut BufWriter::new(file)))
-        .map_err(|error| Failure::could_not(&format!("write `{out}`"), &error))?;
-    eprintln!(
-        "xtask: {out}: {} bytes in {} lines, {} bytes each",
-        written.bytes,
-        written.lines,
-        written.bytes / written.lines
-    );
-    Ok(())
+fn run_bench(arguments: &[&str]) -> Result<ExitCode, XtaskError> {
+    let run = ["run", "--quiet", "--release", "--package", "towpath-bench", "--"];
+    cargo::forward(&[&run[..], arguments].concat())
 }

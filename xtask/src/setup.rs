@@ -1,131 +1,134 @@
-//! What the chores need beyond a Rust toolchain.
+//! The programs that the tests need beyond a Rust toolchain.
 //!
-//! On Debian and as root, what is missing is installed, and said. What cannot be had is skipped out
-//! loud by whoever wanted it, with the reason given here; where `CI` is `true`, nothing may be.
+//! On Debian and as root, missing programs are installed. Tests that need a program that cannot be
+//! installed are skipped, and the check counts them.
 
-#[cfg(feature = "bench")]
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// A program that a chore needs, and the Debian packages it comes with.
-struct Need {
-    program: &'static str,
-    arguments: &'static [&'static str],
+use crate::cargo;
+
+/// A program that tests need, and the Debian packages that have it.
+struct RequiredProgram {
+    name: &'static str,
+    /// Arguments with which the program only shows that it works.
+    probe: &'static [&'static str],
     packages: &'static [&'static str],
-    wanted_for: &'static str,
+    purpose: &'static str,
 }
 
-/// What the tests need: without these, parts of them say that they are skipped.
-const TESTS: &[Need] = &[
-    Need {
-        program: "npm",
-        arguments: &["--version"],
+const REQUIRED: &[RequiredProgram] = &[
+    RequiredProgram {
+        name: "npm",
+        probe: &["--version"],
         packages: &["nodejs", "npm"],
-        wanted_for: "the real CLI and the TypeScript SDKs",
+        purpose: "the real CLI, the TypeScript SDKs and the format of the web UI",
     },
-    Need {
-        program: "python3",
-        arguments: &["-m", "venv", "--help"],
+    RequiredProgram {
+        name: "python3",
+        probe: &["-m", "venv", "--help"],
         packages: &["python3", "python3-venv"],
-        wanted_for: "the Python SDKs",
+        purpose: "the Python SDKs",
     },
-    Need {
-        program: "ip",
-        arguments: &["-V"],
+    RequiredProgram {
+        name: "ip",
+        probe: &["-V"],
         packages: &["iproute2"],
-        wanted_for: "running agents without a network",
+        purpose: "running agents without a network",
     },
-    Need {
-        program: "git",
-        arguments: &["--version"],
+    RequiredProgram {
+        name: "git",
+        probe: &["--version"],
         packages: &["git"],
-        wanted_for: "commits of what agents change",
+        purpose: "commits of changed files",
     },
-    Need {
-        program: "chromium",
-        arguments: &["--version"],
+    RequiredProgram {
+        name: "chromium",
+        probe: &["--version"],
         packages: &["chromium"],
-        wanted_for: "the web UI in a real browser",
+        purpose: "the web UI in a real browser",
     },
 ];
 
-/// Sees to it that the tests find what they need.
-pub(crate) fn tests() -> Result<(), String> {
-    let missing: Vec<&Need> = TESTS.iter().filter(|need| !need.is_there()).collect();
+impl RequiredProgram {
+    fn works(&self) -> bool {
+        succeeds(self.name, self.probe)
+    }
+}
+
+/// Installs missing programs where that is possible, and says which are still missing.
+pub(crate) fn install_required_programs() {
+    let missing: Vec<&RequiredProgram> = REQUIRED.iter().filter(|it| !it.works()).collect();
     if missing.is_empty() {
-        return Ok(());
+        return;
     }
-    install(&missing);
-    let missing: Vec<String> = missing
-        .iter()
-        .filter(|need| !need.is_there())
-        .map(|need| format!("`{}`, for {}", need.program, need.wanted_for))
-        .collect();
-    if missing.is_empty() { Ok(()) } else { Err(format!("missing: {}", missing.join("; "))) }
-}
-
-/// Whether `npm` can fetch a CLI.
-pub(crate) fn npm() -> Result<(), String> {
-    let there = TESTS.iter().any(|need| need.program == "npm" && need.is_there());
-    if there { Ok(()) } else { Err("`npm` is not installed".to_owned()) }
-}
-
-/// Installs a package of npm into a folder, for the benchmark to be measured against.
-#[cfg(feature = "bench")]
-pub(crate) fn install_with_npm(folder: &Path, package: &str) -> Result<(), String> {
-    npm()?;
-    let failed = |cause: &str| format!("npm could not install `{package}`: {cause}");
-    eprintln!("xtask: bench: npm install {package}, into {}", folder.display());
-    std::fs::create_dir_all(folder).map_err(|error| failed(&error.to_string()))?;
-    let status = Command::new("npm")
-        .args(["install", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix"])
-        .args([folder.as_os_str(), package.as_ref()])
-        .stdout(Stdio::null())
-        .status()
-        .map_err(|error| failed(&error.to_string()))?;
-    if status.success() { Ok(()) } else { Err(failed(&status.to_string())) }
-}
-
-/// Looks for `jq`, which the benchmark of `inspect` is measured against.
-#[cfg(feature = "bench")]
-pub(crate) fn jq() -> Result<(), String> {
-    if answers("jq", &["--version"]) { Ok(()) } else { Err("`jq` is not installed".to_owned()) }
-}
-
-/// Whether this run decides if a change lands, so that nothing may be skipped.
-pub(crate) fn in_ci() -> bool {
-    std::env::var_os("CI").is_some_and(|value| value == "true")
-}
-
-impl Need {
-    fn is_there(&self) -> bool {
-        answers(self.program, self.arguments)
+    install_packages(&missing.iter().flat_map(|it| it.packages).copied().collect::<Vec<_>>());
+    for program in missing.iter().filter(|it| !it.works()) {
+        eprintln!("xtask: `{}` is missing; it is needed for {}", program.name, program.purpose);
     }
 }
 
-fn answers(program: &str, arguments: &[&str]) -> bool {
-    let mut command = Command::new(program);
-    let command = command.args(arguments).stdout(Stdio::null()).stderr(Stdio::null());
-    command.status().is_ok_and(|status| status.success())
-}
-
-/// Installs packages where that is possible; whether it worked, is looked at afterwards.
-fn install(missing: &[&Need]) {
-    let packages: Vec<&str> = missing.iter().flat_map(|need| need.packages).copied().collect();
+fn install_packages(packages: &[&str]) {
     let is_root = Command::new("id").arg("-u").output().is_ok_and(|it| it.stdout == b"0\n");
-    if !is_root || !answers("apt-get", &["--version"]) {
+    if !is_root || !succeeds("apt-get", &["--version"]) {
         eprintln!(
-            "xtask: set-up: not installed, for want of apt-get and root: {}",
+            "xtask: installing {} needs apt-get and root; tests that need them are skipped",
             packages.join(" ")
         );
         return;
     }
-    eprintln!("xtask: set-up: apt-get install {}", packages.join(" "));
-    let run = |arguments: &[&str]| {
+    eprintln!("xtask: apt-get install {}", packages.join(" "));
+    let apt_get = |arguments: &[&str]| {
         let mut command = Command::new("apt-get");
         command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive").stdout(Stdio::null());
+        // The programs are probed again afterwards.
         let _ = command.status();
     };
-    run(&["update", "-q"]);
-    run(&[&["install", "-y", "-q", "--no-install-recommends"], &packages[..]].concat());
+    apt_get(&["update", "-q"]);
+    apt_get(&[&["install", "-y", "-q", "--no-install-recommends"], packages].concat());
+}
+
+/// Installs an npm package into the target directory, once, and returns the path of its program.
+/// The error says why it could not be installed.
+pub(crate) fn npm_tool(name: &str, version: &str) -> Result<PathBuf, String> {
+    let directory = cargo::target_directory().join(format!("tools/{name}-{version}"));
+    // Linking the program is the last thing npm does.
+    let program = directory.join("node_modules/.bin").join(name);
+    if program.exists() {
+        return Ok(program);
+    }
+    if !succeeds("npm", &["--version"]) {
+        return Err("`npm` is not installed".to_owned());
+    }
+    let package = format!("{name}@{version}");
+    eprintln!("xtask: npm install {package}");
+    std::fs::create_dir_all(&directory).map_err(|error| error.to_string())?;
+    let output = Command::new("npm")
+        .args(["install", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix"])
+        .args([directory.as_os_str(), package.as_ref()])
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| error.to_string())?;
+    if output.status.success() && program.exists() {
+        return Ok(program);
+    }
+    let text = String::from_utf8_lossy(&output.stderr);
+    let last = text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it printed nothing");
+    Err(format!("npm could not install `{package}`: {last}"))
+}
+
+/// Whether this run decides if a change is accepted, so that nothing may be skipped.
+pub(crate) fn in_ci() -> bool {
+    std::env::var_os("CI").is_some_and(|value| value == "true")
+}
+
+/// Whether `npm` works.
+pub(crate) fn has_npm() -> bool {
+    succeeds("npm", &["--version"])
+}
+
+fn succeeds(program: &str, arguments: &[&str]) -> bool {
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
 }

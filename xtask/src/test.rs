@@ -1,107 +1,377 @@
-//! The whole check: what a contributor runs before a push and what CI runs after it.
+//! The whole check: what a contributor runs before a push, and what CI runs after it.
 //!
-//! Plain cargo for what is ours. For what proves it against programs nobody here wrote, set-up
-//! installs what is missing where it can, and says so.
+//! All steps run, also after one has failed. The last line of the output counts the tests. Formatting,
+//! lints and documentation count as one failed test when they fail, and as nothing when they pass.
 
+use std::fs;
+use std::io::{self, BufRead as _, BufReader, IsTerminal as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::thread;
 use std::time::Instant;
 
 use crate::cargo;
-use crate::failure::Failure;
+use crate::counts::{TestCounts, TestOutput};
+use crate::error::XtaskError;
 use crate::setup;
 
-/// A part of the check.
-struct Step {
-    name: &'static str,
-    cargo: &'static [&'static str],
-    environment: &'static [(&'static str, &'static str)],
+/// The release of Rust that the project is linted with. Its warnings are errors. Another release may
+/// have lints that the project does not know yet, so its warnings are only shown.
+const LINT_VERSION: &str = "1.95.0";
+
+/// The release of prettier that formats `web/`.
+const PRETTIER_VERSION: &str = "3.9.10";
+
+/// The release of the CLI that runs every scenario.
+const CLI: &str = "2.1.325";
+
+/// An older release of the CLI, which runs the scenarios that depend on the version.
+const OLD_CLI: &str = "2.1.37";
+
+/// Steps in the order in which they run: fast ones first.
+const STEPS: [&str; 6] = ["fmt", "web", "clippy", "test", "doc", "scenarios"];
+
+/// Runs every step.
+pub(crate) fn run_all() -> Result<ExitCode, XtaskError> {
+    let mut check = CheckRun::new()?;
+    setup::install_required_programs();
+    check.run("fmt", CheckRun::fmt)?;
+    check.run("web", CheckRun::web)?;
+    check.run("clippy", CheckRun::clippy)?;
+    check.run("test", CheckRun::test)?;
+    // The real CLI mostly waits, which leaves time to build the documentation.
+    let doc = check.start_doc()?;
+    check.run("scenarios", CheckRun::scenarios)?;
+    check.run("doc", |_| doc.join().unwrap_or(Ok(CheckOutcome::Failed)))?;
+    Ok(check.finish())
 }
 
-/// In this order, so that what fails fastest is known first.
-const STEPS: &[Step] = &[
-    Step { name: "fmt", cargo: &["fmt", "--all", "--check"], environment: &[] },
-    Step {
-        name: "clippy",
-        cargo: &[
-            "clippy",
-            "--workspace",
-            "--all-targets",
-            "--all-features",
-            "--",
-            "-D",
-            "warnings",
-        ],
-        environment: &[],
-    },
-    Step { name: "test", cargo: &["test", "--workspace"], environment: &[] },
-    Step {
-        name: "doc",
-        cargo: &["doc", "--workspace", "--no-deps"],
-        environment: &[("RUSTDOCFLAGS", "-D warnings")],
-    },
-    Step { name: "book", cargo: BOOK, environment: &[] },
-];
-
-/// The scenarios, held with our stand-in for the CLI and with two releases of the real one. The
-/// build of the tests serves: what takes the time here is the real one.
-#[rustfmt::skip]
-const BOOK: &[&str] = &[
-    "run", "--quiet", "--package", "towpath", "--",
-    "verify", "--again", "--timeout", "60", "--claude", "play",
-    "--claude", "npm:2.1.325", "--claude", "npm:2.1.37",
-];
-
-/// The same where the real CLI cannot be fetched: less the last line.
-const BOOK_WITHOUT_CLI: &[&str] = BOOK.split_at(BOOK.len() - 4).0;
-
-/// Takes every step, up to the first that fails.
-pub(crate) fn all() -> Result<(), Failure> {
-    let start = Instant::now();
-    if let Err(reason) = setup::tests() {
-        if setup::in_ci() {
-            return Err(Failure::could_not("set up what the tests need", &reason));
+/// Runs one step.
+pub(crate) fn run_one(step: &str) -> Result<ExitCode, XtaskError> {
+    let mut check = CheckRun::new()?;
+    match step {
+        "fmt" => check.run("fmt", CheckRun::fmt)?,
+        "web" => check.run("web", CheckRun::web)?,
+        "clippy" => check.run("clippy", CheckRun::clippy)?,
+        "test" => check.run("test", CheckRun::test)?,
+        "doc" => {
+            let doc = check.start_doc()?;
+            check.run("doc", |_| doc.join().unwrap_or(Ok(CheckOutcome::Failed)))?;
         }
-        eprintln!("xtask: parts of the tests will be skipped: {reason}");
-    }
-    STEPS.iter().try_for_each(Step::take)?;
-    eprintln!("xtask: all good in {:.1} s", start.elapsed().as_secs_f64());
-    Ok(())
-}
-
-/// Takes one step.
-pub(crate) fn only(name: &str) -> Result<(), Failure> {
-    let Some(step) = STEPS.iter().find(|step| step.name == name) else {
-        let names: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
-        return Err(Failure::usage(format!("`{name}` is none of the steps {}", names.join(", "))));
-    };
-    step.take()
-}
-
-impl Step {
-    /// The step, less what this machine cannot do; that is said.
-    fn possible(&self) -> Self {
-        let mut step = Self { ..*self };
-        if self.name == "book"
-            && let Err(reason) = setup::npm()
-        {
-            eprintln!("xtask: book: SKIPPED with the real CLI: {reason}");
-            step.cargo = BOOK_WITHOUT_CLI;
+        "scenarios" => check.run("scenarios", CheckRun::scenarios)?,
+        _ => {
+            let message = format!("there is no step `{step}`; steps are {}", STEPS.join(", "));
+            return Err(XtaskError::usage(message));
         }
-        step
+    }
+    Ok(check.finish())
+}
+
+/// How a step ended.
+enum CheckOutcome {
+    Passed,
+    /// Counts as one failed test.
+    Failed,
+    /// Counts as one skipped test.
+    Skipped(String),
+    /// A step that runs tests.
+    Counted(TestCounts),
+}
+
+/// A run of the check.
+struct CheckRun {
+    start: Instant,
+    counts: TestCounts,
+    failed_steps: Vec<&'static str>,
+    /// Skipped tests with their reasons.
+    skipped: Vec<(String, String)>,
+    /// Whether the warnings of this release of Rust are errors.
+    deny_warnings: bool,
+}
+
+type CheckResult = Result<CheckOutcome, XtaskError>;
+
+impl CheckRun {
+    fn new() -> Result<Self, XtaskError> {
+        let version = Command::new("rustc")
+            .arg("--version")
+            .current_dir(cargo::root())
+            .output()
+            .map_err(|error| XtaskError::new("start rustc", &error))?;
+        let version = String::from_utf8_lossy(&version.stdout).into_owned();
+        let version = version.split_whitespace().nth(1).unwrap_or("of unknown version");
+        let deny_warnings = version == LINT_VERSION;
+        if !deny_warnings {
+            eprintln!(
+                "xtask: this is Rust {version}, and the project is linted with {LINT_VERSION}: \
+                 warnings are shown and do not fail the check"
+            );
+        }
+        Ok(Self {
+            start: Instant::now(),
+            counts: TestCounts::default(),
+            failed_steps: Vec::new(),
+            skipped: Vec::new(),
+            deny_warnings,
+        })
     }
 
-    fn take(&self) -> Result<(), Failure> {
-        let Self { name, cargo: arguments, environment } = self.possible();
-        eprintln!("xtask: {name}: cargo {}", arguments.join(" "));
+    fn run(
+        &mut self,
+        name: &'static str,
+        step: impl FnOnce(&mut Self) -> CheckResult,
+    ) -> Result<(), XtaskError> {
+        eprintln!("xtask: {name}");
         let start = Instant::now();
-        let status = cargo::run(arguments, environment)?;
+        let failed_before = self.counts.failed;
+        let result = step(self)?;
         let seconds = start.elapsed().as_secs_f64();
-        if status.success() {
-            eprintln!("xtask: {name}: passed in {seconds:.1} s");
-            return Ok(());
+        match result {
+            CheckOutcome::Passed => {}
+            CheckOutcome::Failed => self.counts.failed += 1,
+            CheckOutcome::Skipped(reason) => self.skip(name.to_owned(), reason, 1),
+            CheckOutcome::Counted(counts) => self.counts.add(counts),
         }
-        Err(Failure::no(
-            format!("step `{name}` failed after {seconds:.1} s ({status})"),
-            format!("`cargo xtask test --only {name}` runs it alone"),
-        ))
+        if self.counts.failed > failed_before {
+            self.failed_steps.push(name);
+            eprintln!("xtask: {name} FAILED after {seconds:.1} s");
+        } else {
+            eprintln!("xtask: {name} done in {seconds:.1} s");
+        }
+        Ok(())
+    }
+
+    fn skip(&mut self, name: String, reason: String, tests: usize) {
+        self.counts.skipped += tests;
+        self.skipped.push((name, reason));
+    }
+
+    /// Prints what was skipped, what failed, and the counts.
+    fn finish(self) -> ExitCode {
+        for (name, reason) in &self.skipped {
+            eprintln!("xtask: skipped {name}: {reason}");
+        }
+        for step in &self.failed_steps {
+            eprintln!("xtask: {step} FAILED; `cargo xtask test --only {step}` runs it alone");
+        }
+        let skips_fail = setup::in_ci() && self.counts.skipped > 0;
+        if skips_fail {
+            eprintln!("xtask: FAILED, because nothing may be skipped when `CI` is `true`");
+        }
+        eprintln!("xtask: finished in {:.1} s", self.start.elapsed().as_secs_f64());
+        println!("{}", self.counts);
+        if self.counts.failed > 0 || skips_fail { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+    }
+
+    fn fmt(&mut self) -> CheckResult {
+        passes(&mut cargo::command(&["fmt", "--all", "--check"]))
+    }
+
+    /// The format of the web UI. Its types and its behavior are checked by tests of `crates/cli`.
+    fn web(&mut self) -> CheckResult {
+        match setup::npm_tool("prettier", PRETTIER_VERSION) {
+            Ok(prettier) => {
+                let mut command = Command::new(prettier);
+                passes(command.args(["--check", "web/"]).current_dir(cargo::root()))
+            }
+            Err(reason) => Ok(CheckOutcome::Skipped(reason)),
+        }
+    }
+
+    fn clippy(&mut self) -> CheckResult {
+        let clippy = ["clippy", "--workspace", "--all-targets", "--all-features"];
+        let mut command = cargo::command(&clippy);
+        if self.deny_warnings {
+            command.args(["--", "-D", "warnings"]);
+        }
+        passes(&mut command)
+    }
+
+    fn test(&mut self) -> CheckResult {
+        let color = if io::stdout().is_terminal() { "always" } else { "never" };
+        let arguments = ["test", "--workspace", "--no-fail-fast", "--", "--show-output", "--color"];
+        let mut cargo = cargo::command(&arguments);
+        let mut child = cargo
+            .arg(color)
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|error| XtaskError::new("start cargo", &error))?;
+        let mut output = TestOutput::default();
+        let mut line = Vec::new();
+        let mut stdout = BufReader::new(child.stdout.take().ok_or_else(no_pipe)?);
+        while stdout.read_until(b'\n', &mut line).is_ok_and(|length| length > 0) {
+            let text = String::from_utf8_lossy(&line);
+            if output.read(&text) {
+                print!("{text}");
+            }
+            line.clear();
+        }
+        let status = child.wait().map_err(|error| XtaskError::new("wait for cargo", &error))?;
+        let (mut counts, skipped) = output.finish();
+        self.skipped.extend(skipped);
+        if !status.success() && counts.failed == 0 {
+            // The tests did not build, or one of the programs crashed.
+            counts.failed = 1;
+        }
+        Ok(CheckOutcome::Counted(counts))
+    }
+
+    /// Builds the documentation beside what follows. Its output is shown when it is complete.
+    fn start_doc(&self) -> Result<thread::JoinHandle<CheckResult>, XtaskError> {
+        let mut command = cargo::command(&["doc", "--workspace", "--no-deps", "--quiet"]);
+        if self.deny_warnings {
+            command.env("RUSTDOCFLAGS", "-D warnings");
+        }
+        if io::stderr().is_terminal() {
+            command.env("CARGO_TERM_COLOR", "always");
+        }
+        let doc = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|error| XtaskError::new("start cargo", &error))?;
+        Ok(thread::spawn(move || {
+            let output = doc
+                .wait_with_output()
+                .map_err(|error| XtaskError::new("wait for cargo", &error))?;
+            eprint!("{}", String::from_utf8_lossy(&output.stderr));
+            Ok(if output.status.success() { CheckOutcome::Passed } else { CheckOutcome::Failed })
+        }))
+    }
+
+    /// Runs the scenarios against the built-in player and against two releases of the real CLI.
+    fn scenarios(&mut self) -> CheckResult {
+        let Some(towpath) = built_towpath()? else { return Ok(CheckOutcome::Failed) };
+        let files = scenario_files()?;
+        let version_dependent: Vec<&PathBuf> =
+            files.iter().filter(|file| depends_on_version(file)).collect();
+        let mut agents = vec!["play".to_owned()];
+        let mut counts = TestCounts::default();
+        if self.is_available(&towpath, CLI, &files, files.len())? {
+            agents.push(format!("npm:{CLI}"));
+        }
+        let old = self.is_available(&towpath, OLD_CLI, &files, version_dependent.len())?;
+        counts.add(verify(&towpath, &agents, &[])?);
+        if old {
+            counts.add(verify(&towpath, &[format!("npm:{OLD_CLI}")], &version_dependent)?);
+        }
+        Ok(CheckOutcome::Counted(counts))
+    }
+
+    /// Whether a release of the CLI is installed. It is fetched on first use, with one scenario.
+    fn is_available(
+        &mut self,
+        towpath: &Path,
+        version: &str,
+        files: &[PathBuf],
+        tests: usize,
+    ) -> Result<bool, XtaskError> {
+        let name = format!("{tests} scenarios with Claude Code {version}");
+        if !setup::has_npm() {
+            self.skip(name, "`npm` is not installed".to_owned(), tests);
+            return Ok(false);
+        }
+        let Some(first) = files.first() else { return Ok(false) };
+        eprintln!("xtask: trying Claude Code {version}, which is fetched on first use");
+        let output = Command::new(towpath)
+            .args(["verify", "--again", "--timeout", "60", "--claude"])
+            .arg(format!("npm:{version}"))
+            .arg(first)
+            .current_dir(cargo::root())
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|error| XtaskError::new("start `towpath verify`", &error))?;
+        // 2 means that the scenario could not run at all.
+        if output.status.code() == Some(2) {
+            let text = String::from_utf8_lossy(&output.stderr);
+            eprint!("{text}");
+            self.skip(name, "Claude Code could not be fetched; see above".to_owned(), tests);
+            return Ok(false);
+        }
+        Ok(true)
+    }
+}
+
+/// Runs a program with its output on ours.
+fn passes(command: &mut Command) -> CheckResult {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let status =
+        command.status().map_err(|error| XtaskError::new(&format!("start `{name}`"), &error))?;
+    Ok(if status.success() { CheckOutcome::Passed } else { CheckOutcome::Failed })
+}
+
+/// Builds the tests and with them `towpath`. Another build would have other features, and would
+/// compile all dependencies again.
+fn built_towpath() -> Result<Option<PathBuf>, XtaskError> {
+    let status = cargo::command(&["test", "--workspace", "--no-run", "--quiet"])
+        .status()
+        .map_err(|error| XtaskError::new("start cargo", &error))?;
+    let towpath = cargo::target_directory().join("debug/towpath");
+    Ok(status.success().then_some(towpath))
+}
+
+fn scenario_files() -> Result<Vec<PathBuf>, XtaskError> {
+    let directory = cargo::root().join("scenarios");
+    let failed = |error: io::Error| XtaskError::new("list the scenarios", &error);
+    let mut files = Vec::new();
+    for entry in fs::read_dir(&directory).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if path.extension().is_some_and(|it| it == "scenario") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// Whether a scenario has a condition on the version, such as `versions >=2.1.37` or a step that
+/// starts with `[<2.1.197]`.
+fn depends_on_version(file: &Path) -> bool {
+    let text = fs::read_to_string(file).unwrap_or_default();
+    text.lines().any(|line| {
+        line.starts_with("versions ")
+            || line
+                .strip_prefix('[')
+                .is_some_and(|it| it.starts_with(|c: char| "<>=".contains(c) || c.is_ascii_digit()))
+    })
+}
+
+/// Runs scenarios, all of them unless some are named.
+fn verify(towpath: &Path, agents: &[String], files: &[&PathBuf]) -> Result<TestCounts, XtaskError> {
+    let report = cargo::target_directory().join("scenarios.xml");
+    // A report of an earlier run must not be counted.
+    let _ = fs::remove_file(&report);
+    let mut command = Command::new(towpath);
+    command.args(["verify", "--again", "--timeout", "60", "--junit"]).arg(&report);
+    for agent in agents {
+        command.args(["--claude", agent]);
+    }
+    let status = command
+        .args(files)
+        .current_dir(cargo::root())
+        .status()
+        .map_err(|error| XtaskError::new("start `towpath verify`", &error))?;
+    let mut counts = TestCounts::from_junit(&fs::read_to_string(&report).unwrap_or_default());
+    if !status.success() && counts.failed == 0 {
+        // Scenarios or agents that could not be loaded are in no report.
+        counts.failed = 1;
+    }
+    Ok(counts)
+}
+
+fn no_pipe() -> XtaskError {
+    XtaskError::new("read the output of cargo", &"it has no pipe")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{depends_on_version, scenario_files};
+
+    #[test]
+    fn some_scenarios_depend_on_the_version_and_some_do_not() {
+        let files = scenario_files().unwrap();
+        let dependent = files.iter().filter(|file| depends_on_version(file)).count();
+        assert!(dependent > 0 && dependent < files.len(), "{dependent} of {}", files.len());
     }
 }

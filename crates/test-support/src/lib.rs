@@ -12,5 +12,7 @@ pub mod packages;
 ///
 /// If the client cannot be built.
 pub fn http_client() -> reqwest::Client {
+    // `reqwest` is built without a provider of cryptography. Later calls change nothing.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::builder().no_proxy().build().expect("an HTTP client can be built")
 }

@@ -23,7 +23,7 @@ async fn server(replies: impl IntoIterator<Item = Reply>) -> Server {
 }
 
 fn client() -> Client {
-    Client::builder().no_proxy().build().expect("a client")
+    test_support::http_client()
 }
 
 fn ask(prompt: &str, stream: bool) -> Value {

@@ -100,7 +100,7 @@ impl Stage {
         let ready: Value = serde_json::from_str(&line).expect("a line of JSON");
         let text = |key: &str| ready[key].as_str().expect("a string").to_owned();
         let (url, token) = (text("url"), text("token"));
-        let http = Client::builder().no_proxy().build().expect("a client");
+        let http = test_support::http_client();
         Serving { url, token, child, _stdout: stdout, http }
     }
 

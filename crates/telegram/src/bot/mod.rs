@@ -75,6 +75,8 @@ pub(crate) enum Trouble {
 impl Bot {
     /// A bot that has not said anything yet.
     pub(crate) fn new(api: Api, token: Token) -> Result<Self, Error> {
+        // The process has one provider of cryptography; `reqwest` brings none. Later calls change nothing.
+        let _ = rustls::crypto::ring::default_provider().install_default();
         let mut http = Client::builder()
             .connect_timeout(CONNECTING)
             // The address has the token in it, so nobody is to be sent on with it.

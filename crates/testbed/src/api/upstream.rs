@@ -59,6 +59,8 @@ const REPLAYED: [&str; 4] = ["content-type", "request-id", "retry-after", "x-sho
 impl Upstream {
     pub(super) fn new(url: &str, out: &Path) -> io::Result<Self> {
         let url = url.trim_end_matches('/');
+        // The process has one provider of cryptography; `reqwest` brings none. Later calls change nothing.
+        let _ = rustls::crypto::ring::default_provider().install_default();
         let client = reqwest::Client::builder()
             .redirect(reqwest::redirect::Policy::none())
             .build()

@@ -34,6 +34,8 @@ impl HttpTarget {
         if base.cannot_be_a_base() || base.host_str().is_none() {
             return Err(bad());
         }
+        // The process has one provider of cryptography; `reqwest` brings none. Later calls change nothing.
+        let _ = rustls::crypto::ring::default_provider().install_default();
         let client =
             Client::builder().connect_timeout(CONNECTING).build().map_err(BadTarget::Client)?;
         let name = shown(&base);

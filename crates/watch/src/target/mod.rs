@@ -3,6 +3,7 @@
 mod command;
 mod directory;
 mod http;
+#[cfg_attr(not(feature = "object-store"), path = "no_store.rs")]
 mod store;
 
 use std::io;
@@ -36,13 +37,19 @@ pub enum BadTarget {
     /// An address that is none.
     #[error("`{0}` is no address")]
     Address(String),
+    /// An object store, in a build that has none.
+    #[error(
+        "`{0}`: this build has no support for object stores; \
+         build Towpath with `--features object-store`"
+    )]
+    NoStores(String),
     /// A store of which something is missing or wrong.
     #[error("`{address}` cannot be used")]
     Store {
         /// Its address.
         address: String,
         /// Why not.
-        source: object_store::Error,
+        source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// No client could be made.
     #[error("no HTTP client could be set up")]

@@ -1,0 +1,274 @@
+//! One session followed by many clients over a WebSocket: `towpath serve` compared with a relay in
+//! Node.
+//!
+//! Both start the same agent and have the same followers, but they do not send the same. The relay
+//! sends every line of the agent to every follower. `serve` writes the line to the journal first and
+//! sends the changes of the page, several words at once to a follower that is slower than the agent.
+//! So the benchmark counts the words that a follower has received: the CPU time of the server for
+//! each, and the delay. The CPU time of the agent and of the shim is not included.
+
+mod attach;
+mod client;
+mod document;
+mod server;
+
+use std::io;
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Runtime};
+use tokio::time::sleep;
+use uuid::Uuid;
+
+use crate::cache::BenchCache;
+use crate::error::BenchError;
+use crate::measure::{BenchServer, check_prints};
+use crate::table::{BenchRow, BenchTarget};
+use client::{BenchSocket, StreamStats, http_request};
+use document::FollowerDocument;
+use server::{NodeRelay, ServeSetup, TowpathServer};
+
+type AnyError = Box<dyn std::error::Error + Send + Sync>;
+
+/// How many followers there are, and how fast the agent streams.
+struct StreamLoad {
+    name: &'static str,
+    followers: usize,
+    words: u32,
+    rate: u32,
+}
+
+const PACED: [StreamLoad; 2] = [
+    StreamLoad { name: "100", followers: 100, words: 1_000, rate: 100 },
+    StreamLoad { name: "1000", followers: 1_000, words: 200, rate: 20 },
+];
+
+/// As fast as the server reads, for a few seconds.
+const FLOOD: StreamLoad = StreamLoad { name: "100", followers: 100, words: 100_000, rate: 0 };
+
+/// The same for the relay, which takes longer.
+const RELAY_FLOOD: StreamLoad = StreamLoad { words: 10_000, ..FLOOD };
+
+/// How many followers of an idle session there are.
+const IDLE: u32 = 1_000;
+
+/// How many of them connect before the memory is read for the first time.
+const FIRST: usize = 50;
+
+/// How many followers do not read, and how many do.
+const STALLED: usize = 20;
+const READING: usize = 20;
+
+const CPU: &str = "followers, CPU per event";
+const P99: &str = "followers, p99";
+const RATE: &str = "followers, events received by all";
+const MEMORY: &str = "followers, memory of each";
+
+pub(crate) fn rows(cache: &BenchCache) -> Result<Vec<BenchRow>, BenchError> {
+    let towpath = cache.program("towpath");
+    if let Err(reason) = check_prints(&towpath, &["serve", "--help"], "--connections") {
+        return Ok(vec![BenchRow::skipped("followers", "", reason)]);
+    }
+    let failed = |error: AnyError| BenchError::new("measure followers", &error);
+    // One thread, so that the followers leave the other cores to the server.
+    let runtime = Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| failed(error.into()))?;
+    let mut rows = against_relay(cache, &runtime).map_err(failed)?;
+    rows.extend(runtime.block_on(stalled(cache)).map_err(failed)?);
+    rows.extend(attach::rows(cache, &runtime).map_err(failed)?);
+    Ok(rows)
+}
+
+/// What was measured of one server.
+struct ServerFigures {
+    paced: Vec<(Duration, StreamStats)>,
+    flood: StreamStats,
+    /// In KB.
+    idle: f64,
+}
+
+fn against_relay(cache: &BenchCache, runtime: &Runtime) -> Result<Vec<BenchRow>, AnyError> {
+    let relay = match NodeRelay::installed_in(&cache.path("ws")) {
+        Ok(relay) => relay,
+        Err(reason) => {
+            return Ok([CPU, P99, RATE, MEMORY]
+                .map(|job| BenchRow::skipped(job, "", reason.clone()))
+                .into());
+        }
+    };
+    let ours = runtime.block_on(async {
+        let setup = ServeSetup::new(cache)?;
+        let server = setup.serve()?;
+        let session = server.create_session(&setup).await?;
+        measure(&MeasuredServer::Towpath(server, session), &FLOOD).await
+    })?;
+    let theirs = runtime.block_on(async {
+        let server = relay.start(&cache.program("towpath-bench-agent"))?;
+        measure(&MeasuredServer::Relay(server), &RELAY_FLOOD).await
+    })?;
+    let mut rows = Vec::new();
+    let half = BenchTarget::AtMost(0.5);
+    for ((load, (cpu, received)), (their_cpu, their_received)) in
+        PACED.iter().zip(&ours.paced).zip(&theirs.paced)
+    {
+        let baseline = ("node ws", *their_cpu);
+        rows.push(BenchRow::slowdown_on(CPU, load.name, baseline, *cpu, half));
+        let baseline = ("node ws", their_received.p99);
+        rows.push(BenchRow::slowdown_on(P99, load.name, baseline, received.p99, half));
+    }
+    let rate = |received: &StreamStats| per_second(received.words, received.duration);
+    let baseline = ("node ws", rate(&theirs.flood));
+    rows.push(BenchRow::rate(RATE, baseline, rate(&ours.flood), BenchTarget::AtLeast(15.0)));
+    let baseline = format!("node ws {:.1} KB", theirs.idle);
+    let target = Some(BenchTarget::AtMost(8.0));
+    rows.push(BenchRow::amount(MEMORY, "", baseline, (ours.idle, " KB"), target));
+    Ok(rows)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a rate to three digits")]
+fn per_second(words: u64, time: Duration) -> f64 {
+    words as f64 / time.as_secs_f64()
+}
+
+enum MeasuredServer {
+    Towpath(TowpathServer, Uuid),
+    Relay(BenchServer),
+}
+
+impl MeasuredServer {
+    fn process(&self) -> &BenchServer {
+        match self {
+            Self::Towpath(server, _) => &server.process,
+            Self::Relay(server) => server,
+        }
+    }
+
+    async fn connect(&self, followers: usize) -> io::Result<Vec<BenchSocket>> {
+        let mut sockets = Vec::with_capacity(followers);
+        for _ in 0..followers {
+            sockets.push(match self {
+                Self::Towpath(server, session) => {
+                    let mut socket = server.follow(*session).await?;
+                    // The first frame has what was there before.
+                    socket.next().await?;
+                    socket
+                }
+                Self::Relay(server) => BenchSocket::open(server.address, "/", None).await?,
+            });
+        }
+        Ok(sockets)
+    }
+
+    async fn start_stream(&self, words: u32, rate: u32) -> io::Result<()> {
+        match self {
+            Self::Towpath(server, session) => server.prompt(*session, words, rate).await,
+            Self::Relay(server) => {
+                let line = format!("GET /start/{words}/{rate}");
+                http_request(server.address, &line, None, "").await.map(drop)
+            }
+        }
+    }
+
+    /// Waits until the server has nothing to do.
+    async fn wait_idle(&self) -> Result<(), AnyError> {
+        if let Self::Towpath(server, session) = self {
+            while !server.is_idle(*session).await? {
+                sleep(Duration::from_millis(50)).await;
+            }
+        }
+        sleep(Duration::from_secs(2)).await;
+        Ok(())
+    }
+}
+
+async fn measure(server: &MeasuredServer, flood: &StreamLoad) -> Result<ServerFigures, AnyError> {
+    server.wait_idle().await?;
+    // Some followers connect first, so that what the server allocates once is not counted. They stay
+    // connected, because later ones would reuse their memory.
+    let first = server.connect(FIRST).await?;
+    server.wait_idle().await?;
+    let before = server.process().memory()?;
+    let followers = server.connect(IDLE as usize).await?;
+    server.wait_idle().await?;
+    let idle = (server.process().memory()? - before) / f64::from(IDLE);
+    drop((first, followers));
+    let mut paced = Vec::new();
+    for load in &PACED {
+        server.wait_idle().await?;
+        paced.push(run(server, load).await?);
+    }
+    server.wait_idle().await?;
+    let (_, flood) = run(server, flood).await?;
+    Ok(ServerFigures { paced, flood, idle })
+}
+
+/// The CPU time of the server for each word that a follower received, and what all received.
+async fn run(
+    server: &MeasuredServer,
+    load: &StreamLoad,
+) -> Result<(Duration, StreamStats), AnyError> {
+    let sockets = server.connect(load.followers).await?;
+    let before = server.process().cpu()?;
+    let start = server.start_stream(load.words, load.rate);
+    let received = client::receive(sockets, load.words, start).await?;
+    let cpu = server.process().cpu()?.saturating_sub(before);
+    let StreamStats { words, skipped, frames, p99, duration } = &received;
+    eprintln!(
+        "bench: {} followers, {}/s: {words} words in {frames} frames, {skipped} words \
+         skipped, p99 {p99:?}, {duration:?}, CPU {cpu:?}",
+        load.followers, load.rate
+    );
+    Ok((cpu.div_f64(per_second(received.words.max(1), Duration::from_secs(1))), received))
+}
+
+/// Followers that do not read while the agent streams, and whether they are complete afterwards.
+async fn stalled(cache: &BenchCache) -> Result<Vec<BenchRow>, AnyError> {
+    let setup = ServeSetup::new(cache)?;
+    let server = setup.serve()?;
+    let session = server.create_session(&setup).await?;
+    let server = MeasuredServer::Towpath(server, session);
+    server.wait_idle().await?;
+    let stalled = server.connect(STALLED).await?;
+    let reading = server.connect(READING).await?;
+    let before = server.process().memory()?;
+    let start = server.start_stream(FLOOD.words, FLOOD.rate);
+    client::receive(reading, FLOOD.words, start).await?;
+    let peak = server.process().peak_memory()?;
+    server.wait_idle().await?;
+    let MeasuredServer::Towpath(towpath, session) = &server else { return Ok(Vec::new()) };
+    let mut fresh = FollowerDocument::default();
+    fresh.apply(towpath.follow(*session).await?.next().await?);
+    let final_word = format!("q{:07}z", FLOOD.words);
+    let mut lost: u32 = if fresh.contains(&final_word) { 0 } else { FLOOD.words };
+    for mut socket in stalled {
+        // This follower has read its first snapshot already, so the next frame does not apply.
+        let mut document = FollowerDocument::default();
+        let mut first = true;
+        while document.revision < fresh.revision {
+            document.apply(socket.next().await?);
+            if std::mem::take(&mut first) {
+                document.mismatches = 0;
+            }
+        }
+        lost = lost.saturating_add(document.mismatches);
+        if !document.includes(&fresh) {
+            lost = lost.saturating_add(1);
+        }
+    }
+    let baseline = format!("of {} words, beside {READING} that read", FLOOD.words);
+    Ok(vec![
+        BenchRow::amount(
+            "followers, stalled, lost",
+            "20",
+            baseline,
+            (lost.into(), ""),
+            Some(BenchTarget::AtMost(0.0)),
+        ),
+        BenchRow::amount(
+            "followers, stalled, memory",
+            "20",
+            String::new(),
+            ((peak - before) / 1000.0, " MB"),
+            Some(BenchTarget::AtMost(50.0)),
+        ),
+    ])
+}

@@ -1,0 +1,233 @@
+//! Driving agents: the memory of an idle session, the CPU time of a streamed event, and how fast an
+//! interrupt is answered while agents stream.
+//!
+//! The agent is the built-in player, so that only Towpath is measured: its own process, and the shim
+//! between it and the agent.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use cpu_time::ProcessTime;
+use journal::{Journal, Origin, Seq};
+use session::machine::{Limits, NewPrompt};
+use session::{AgentProgram, Alone, Creation, Home, Options, Session, Sessions};
+use tokio::runtime::Runtime;
+use uuid::Uuid;
+use wire::note::{Actor, Delivery, Note, QueueFate};
+
+use crate::cache::BenchCache;
+use crate::error::BenchError;
+use crate::table::{BenchRow, BenchTarget};
+
+/// How many sessions are idle.
+const IDLE_SESSIONS: u32 = 200;
+/// How many of them have an idle agent.
+const IDLE_AGENTS: usize = 10;
+/// How many words an agent streams.
+const WORDS: u32 = 20_000;
+/// How many agents stream while one of them is interrupted.
+const STREAMING: usize = 10;
+
+type AnyError = Box<dyn std::error::Error + Send + Sync>;
+
+pub(crate) fn rows(cache: &BenchCache) -> Result<Vec<BenchRow>, BenchError> {
+    let failed = |error: AnyError| BenchError::new("drive sessions", &error);
+    let runtime = Runtime::new().map_err(|error| failed(error.into()))?;
+    let mut rows = Vec::new();
+    for part in [SessionsPart::Idle, SessionsPart::Stream, SessionsPart::Interrupt] {
+        let setup = SessionsSetup::new(cache).map_err(failed)?;
+        let measured = runtime.block_on(async {
+            let rows = match part {
+                SessionsPart::Idle => setup.idle().await,
+                SessionsPart::Stream => setup.stream().await,
+                SessionsPart::Interrupt => setup.interrupt().await,
+            };
+            for session in setup.sessions.open_sessions() {
+                let _ = session.close().await;
+            }
+            setup.sessions.leave().await;
+            rows
+        });
+        rows.extend(measured.map_err(failed)?);
+    }
+    Ok(rows)
+}
+
+#[derive(Clone, Copy)]
+enum SessionsPart {
+    Idle,
+    Stream,
+    Interrupt,
+}
+
+/// A journal and a project for one measurement.
+struct SessionsSetup {
+    directory: PathBuf,
+    sessions: Sessions,
+}
+
+impl SessionsSetup {
+    fn new(cache: &BenchCache) -> Result<Self, AnyError> {
+        let directory = cache.path("sessions");
+        if directory.exists() {
+            fs::remove_dir_all(&directory)?;
+        }
+        for name in ["data", "project", "home"] {
+            fs::create_dir_all(directory.join(name))?;
+        }
+        let scenario = directory.join("words.scenario");
+        fs::write(&scenario, format!("# Words\n\napi repeat \"word \" {WORDS}\n> user \"go\"\n"))?;
+        let towpath = cache.program("towpath");
+        let variable = |name: &str, value: &Path| (name.into(), value.as_os_str().to_owned());
+        let home = Home {
+            data: directory.join("data"),
+            runtime: directory.join("home"),
+            agent: AgentProgram { program: towpath.clone().into(), arguments: vec!["play".into()] },
+            towpath,
+            environment: vec![
+                ("PATH".into(), "/usr/bin:/bin".into()),
+                variable("HOME", &directory.join("home")),
+                variable("TMPDIR", &directory.join("home")),
+                variable("TOWPATH_PLAY_SCENARIO", &scenario),
+                ("TOWPATH_PLAY_PACE".into(), "0".into()),
+            ],
+            limits: Limits::default(),
+            alone: Alone::BRIEF,
+        };
+        let journal = Journal::open(&Home::journal(&home.data))?.journal;
+        Ok(Self { directory, sessions: Sessions::new(home, journal) })
+    }
+
+    async fn create(&self) -> Result<Session, AnyError> {
+        let directory = self.directory.join("project");
+        let options = Options { directory, ..Options::default() };
+        Ok(self.sessions.create(Creation { options, ..Creation::default() }).await?)
+    }
+
+    /// The memory of sessions without an agent, and of a shim.
+    async fn idle(&self) -> Result<Vec<BenchRow>, AnyError> {
+        let warm_up = self.create().await?;
+        let before = resident("self")?;
+        for _ in 0..IDLE_SESSIONS {
+            self.create().await?;
+        }
+        let each = (resident("self")? - before) / f64::from(IDLE_SESSIONS);
+        let mut shims = Vec::new();
+        for session in self.sessions.open_sessions().into_iter().take(IDLE_AGENTS) {
+            session.wake().await?;
+            let register = self.sessions.home().live_directory(session.id()).join("shim.json");
+            let register: serde_json::Value = serde_json::from_slice(&fs::read(register)?)?;
+            shims.push(resident(&register["shim"].to_string())?);
+        }
+        let shim = shims.iter().copied().fold(0.0, f64::max);
+        drop(warm_up);
+        let baseline = format!("{IDLE_SESSIONS} sessions without an agent");
+        Ok(vec![
+            BenchRow::amount("session, memory", "", baseline, (each, " KB"), None),
+            BenchRow::amount(
+                "session, memory of a shim",
+                "",
+                format!("the largest of {IDLE_AGENTS}"),
+                (shim / 1024.0, " MB"),
+                Some(BenchTarget::AtMost(4.0)),
+            ),
+        ])
+    }
+
+    /// The CPU time of Towpath's own process for each streamed event, including the journal.
+    async fn stream(&self) -> Result<Vec<BenchRow>, AnyError> {
+        let session = self.create().await?;
+        session.wake().await?;
+        let (cpu, clock) = (ProcessTime::now(), Instant::now());
+        let events = turn(&session).await?;
+        let (cpu, clock) = (cpu.elapsed(), clock.elapsed());
+        let each = cpu.as_secs_f64() * 1e6 / f64::from(events);
+        let rate = f64::from(events) / clock.as_secs_f64() / 1000.0;
+        let baseline = format!("{events} events, wall {rate:.1} k/s");
+        Ok(vec![BenchRow::amount("session, per event", "", baseline, (each, " µs"), None)])
+    }
+
+    /// How long an interrupt takes to be answered while several agents stream.
+    async fn interrupt(&self) -> Result<Vec<BenchRow>, AnyError> {
+        let mut sessions = Vec::new();
+        for _ in 0..STREAMING {
+            let session = self.create().await?;
+            session.wake().await?;
+            sessions.push(session);
+        }
+        for session in &sessions {
+            session.prompt(prompt()).await?;
+        }
+        for session in &sessions {
+            wait_for_stream(session).await?;
+        }
+        let mut longest = Duration::ZERO;
+        for session in &sessions {
+            let start = Instant::now();
+            session.interrupt(QueueFate::Keep, bench_actor()).await?;
+            longest = longest.max(start.elapsed());
+        }
+        let longest = longest.as_secs_f64() * 1000.0;
+        let baseline = format!("the longest of {STREAMING} streaming sessions");
+        let target = Some(BenchTarget::AtMost(100.0));
+        Ok(vec![BenchRow::amount(
+            "session, interrupt answered",
+            "",
+            baseline,
+            (longest, " ms"),
+            target,
+        )])
+    }
+}
+
+impl Drop for SessionsSetup {
+    fn drop(&mut self) {
+        // The next run removes what is left.
+        let _ = fs::remove_dir_all(&self.directory);
+    }
+}
+
+fn bench_actor() -> Actor {
+    Actor { name: "bench".to_owned(), via: "api".to_owned() }
+}
+
+fn prompt() -> NewPrompt {
+    let (id, text) = (Uuid::new_v4(), "go".to_owned());
+    NewPrompt { id, text, images: Vec::new(), delivery: Delivery::Queue, by: bench_actor() }
+}
+
+/// Runs one turn and counts the lines of the agent.
+async fn turn(session: &Session) -> Result<u32, AnyError> {
+    let mut follower = session.follow(Seq::default());
+    session.prompt(prompt()).await?;
+    let mut events = 0;
+    loop {
+        for entry in follower.next().await? {
+            match entry.origin {
+                Origin::Agent => events += 1,
+                Origin::Towpath => {
+                    if let Some(Note::TurnOver { .. }) = Note::read(&entry.bytes) {
+                        return Ok(events);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Waits until the agent streams.
+async fn wait_for_stream(session: &Session) -> Result<(), AnyError> {
+    let mut follower = session.follow(Seq::default());
+    let is_delta = |bytes: &[u8]| String::from_utf8_lossy(bytes).contains("text_delta");
+    while !follower.next().await?.iter().any(|entry| is_delta(&entry.bytes)) {}
+    Ok(())
+}
+
+/// The resident memory of a process, in KB.
+fn resident(process: &str) -> Result<f64, AnyError> {
+    let status = fs::read_to_string(format!("/proc/{process}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let number = line.and_then(|line| line.split_whitespace().next());
+    Ok(number.ok_or("the system does not report the memory of a process")?.parse()?)
+}
