@@ -1,4 +1,4 @@
-//! Towpath killed at any time at all, over and over, with the same session.
+//! Towpath is killed at any time, again and again, with the same session.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
@@ -6,95 +6,104 @@ use std::time::Duration;
 
 use journal::{Seq, SessionId};
 use serde::{Deserialize, Serialize};
-use session::{Creation, Options};
+use session::{SessionOptions, SessionSpec};
 use uuid::Uuid;
 use wire::note::PromptState;
 
-use crate::stage::{PATIENCE, Reader, Scene, Stage, is_turn_over, prompt, shown};
+use crate::fixture::{
+    DrivingFixture, JournalReader, TIMEOUT, TestSetup, format_entries, is_turn_over, prompt,
+};
 
-/// How often it is killed.
+/// How often Towpath is killed.
 const ROUNDS: u128 = 12;
-/// How many prompts it would send if it were not.
+/// How many prompts each round sends if Towpath is not killed before.
 const PROMPTS: u128 = 6;
 
-const PART: &str = "TOWPATH_TEST_ROUND";
+const PLAN_VARIABLE: &str = "TOWPATH_TEST_ROUND";
 
 #[derive(Serialize, Deserialize)]
 struct Round {
-    scene: Scene,
+    setup: TestSetup,
     session: SessionId,
     number: u128,
 }
 
 impl Round {
-    /// The prompts of the round; their ids tell them apart, and so do their words.
-    fn prompts(&self) -> impl Iterator<Item = session::machine::NewPrompt> {
+    /// The prompts of the round, with unique ids and texts.
+    fn prompts(&self) -> impl Iterator<Item = session::NewPrompt> {
         let first = self.number * PROMPTS;
-        (first..first + PROMPTS).map(|number| session::machine::NewPrompt {
+        (first..first + PROMPTS).map(|number| session::NewPrompt {
             id: Uuid::from_u128(number + 1),
             ..prompt(&format!("prompt number {number}."))
         })
     }
 }
 
-/// Kills Towpath a little later each round, then checks that everything it acknowledged came to pass
+/// Kills Towpath a little later each round, then checks that everything it acknowledged happened
 /// exactly once, in order.
 #[expect(clippy::disallowed_methods, reason = "the test starts itself once more")]
 pub(crate) async fn check() {
-    let mut stage = Stage::playing("api text \"an answer of some words\" slow 2").await;
-    stage.scene.idle = Duration::from_mins(1);
+    let mut fixture =
+        DrivingFixture::with_player("api text \"an answer of some words\" slow 2").await;
+    fixture.setup.idle = Duration::from_mins(1);
     let session = SessionId(Uuid::new_v4());
-    let creation = Creation {
+    let spec = SessionSpec {
         id: Some(session),
-        options: Options { directory: stage.project(), ..Options::default() },
-        ..Creation::default()
+        options: SessionOptions { directory: fixture.project(), ..SessionOptions::default() },
+        ..SessionSpec::default()
     };
-    let towpath = stage.towpath();
-    towpath.sessions.create(creation).await.expect("a session").leave().await;
+    let towpath = fixture.towpath();
+    towpath.sessions.create(spec).await.expect("a session").release().await;
     let mut acknowledged = Vec::new();
     for number in 0..ROUNDS {
-        let round = Round { scene: stage.scene.clone(), session, number };
+        let round = Round { setup: fixture.setup.clone(), session, number };
         let mut child = Command::new(std::env::current_exe().expect("this program"))
             .args(["--exact", "the_towpath_that_is_killed_at_any_time", "--ignored", "--nocapture"])
-            .env(PART, serde_json::to_string(&round).expect("a round"))
+            .env(PLAN_VARIABLE, serde_json::to_string(&round).expect("a round"))
             .stdout(Stdio::piped())
             .spawn()
             .expect("this program once more");
         let lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
         let reading = std::thread::spawn(move || {
-            let taken = |line: String| line.strip_prefix("TAKEN ")?.parse::<Uuid>().ok();
+            let taken = |line: String| line.strip_prefix("QUEUED ")?.parse::<Uuid>().ok();
             lines.map_while(Result::ok).filter_map(taken).collect::<Vec<_>>()
         });
         tokio::time::sleep(Duration::from_millis(40 + 31 * u64::try_from(number).unwrap_or(0)))
             .await;
         child.kill().expect("a kill");
-        child.wait().expect("an end");
+        child.wait().expect("a stopped agent");
         acknowledged.extend(reading.join().expect("what was acknowledged"));
     }
     assert!(!acknowledged.is_empty(), "it was always killed before it did anything");
 
     let session = towpath.sessions.open(session).await.expect("a session");
     let last = prompt("the last prompt.");
-    session.prompt(last.clone()).await.expect("a prompt is taken");
+    session.prompt(last.clone()).await.expect("a queued prompt");
     let journal = towpath.sessions.journal();
     let settled = async {
-        let mut reader = Reader::new(&session, Seq::default());
+        let mut reader = JournalReader::new(&session, Seq::default());
         while !journal.open_prompts(session.id()).await.expect("prompts").is_empty() {
             reader.until(is_turn_over).await;
         }
     };
-    let came = tokio::time::timeout(PATIENCE, settled).await.is_ok();
+    let came = tokio::time::timeout(TIMEOUT, settled).await.is_ok();
     let entries = towpath.journal_of(session.id()).await;
-    assert!(came, "it does not settle:\n{}", shown(&entries));
+    assert!(came, "it does not settle:\n{}", format_entries(&entries));
     let prompts = journal.prompts(session.id()).await.expect("prompts");
     for id in acknowledged {
         assert!(prompts.iter().any(|it| it.id == id), "{id} was acknowledged and forgotten");
     }
     for prompt in &prompts {
-        assert_eq!(prompt.state, PromptState::Done, "{}\n{}", prompt.text, shown(&entries));
+        assert_eq!(
+            prompt.state,
+            PromptState::Done,
+            "{}\n{}",
+            prompt.text,
+            format_entries(&entries)
+        );
     }
-    // Each was put to the model once, in the order in which they were taken.
-    let asked = stage.asked();
+    // The model received each prompt once, in the order of the queue.
+    let asked = fixture.model_requests();
     assert_eq!(asked.len(), prompts.len());
     let history = asked.last().expect("a request");
     let mut at = 0;
@@ -104,21 +113,21 @@ pub(crate) async fn check() {
         assert!(place >= at, "{} came too early", prompt.text);
         at = place;
     }
-    session.close().await.expect("an end");
-    session.leave().await;
+    session.close().await.expect("a stopped agent");
+    session.release().await;
 }
 
-/// The other process: takes prompts until it is killed.
-pub(crate) async fn be_killed() {
-    #[expect(clippy::disallowed_methods, reason = "told by the test that starts this")]
-    let round = std::env::var(PART).expect("only another test starts this one");
+/// The other process: queues prompts until it is killed.
+pub(crate) async fn run_until_killed() {
+    #[expect(clippy::disallowed_methods, reason = "set by the test that starts this process")]
+    let round = std::env::var(PLAN_VARIABLE).expect("only another test starts this one");
     let round: Round = serde_json::from_str(&round).expect("a round");
-    let towpath = round.scene.towpath();
+    let towpath = round.setup.towpath();
     let session = towpath.sessions.open(round.session).await.expect("a session to take over");
     for prompt in round.prompts() {
         let id = prompt.id;
-        session.prompt(prompt).await.expect("a prompt is taken");
-        println!("TAKEN {id}");
+        session.prompt(prompt).await.expect("a queued prompt");
+        println!("QUEUED {id}");
     }
     std::future::pending::<()>().await;
 }

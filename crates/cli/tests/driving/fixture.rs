@@ -1,4 +1,4 @@
-//! A session driven for real: a data directory, a project, a scripted API, an agent.
+//! The environment of a driven session: a data directory, a project, a scripted API, an agent.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -7,43 +7,45 @@ use std::time::Duration;
 
 use journal::{Entry, Follower, Journal, Origin, Seq, SessionId};
 use serde::{Deserialize, Serialize};
-use session::machine::{Limits, NewPrompt};
-use session::{AgentProgram, Alone, Creation, Home, Options, Session, Sessions};
+use session::{
+    AgentProgram, NewPrompt, Session, SessionLimits, SessionOptions, SessionSpec, Sessions,
+    SessionsConfig, UnattendedLimits,
+};
 use tempfile::TempDir;
 use testbed::api::{Kind, Script, Server};
 use testbed::scenario::Scenario;
 use uuid::Uuid;
 use wire::note::{Actor, Delivery, Note};
 
-/// Longer than anything takes on a loaded machine, shorter than a test's patience.
-pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
+/// Longer than anything takes on a loaded machine, shorter than a test's own timeout.
+pub(crate) const TIMEOUT: Duration = Duration::from_mins(1);
 
-/// Everything around sessions but Towpath itself.
-pub(crate) struct Stage {
+/// Everything around sessions except Towpath itself.
+pub(crate) struct DrivingFixture {
     _root: TempDir,
     pub(crate) api: Server,
-    pub(crate) scene: Scene,
+    pub(crate) setup: TestSetup,
 }
 
-/// Where everything is: all another process has to know to join in.
+/// The paths and settings, which another process needs to take part.
 #[derive(Clone, Serialize, Deserialize)]
-pub(crate) struct Scene {
+pub(crate) struct TestSetup {
     root: PathBuf,
     api: String,
     agent: Vec<OsString>,
-    /// How long agents live without anybody, once idle.
+    /// How long idle agents run without an owner.
     pub(crate) idle: Duration,
     /// After how many milliseconds an idle agent is parked.
     pub(crate) park: Option<u64>,
 }
 
-/// One Towpath: it can be dropped in the middle of everything.
-pub(crate) struct Towpath {
+/// One Towpath, which can be dropped at any time.
+pub(crate) struct TowpathInstance {
     pub(crate) sessions: Sessions,
 }
 
-impl Stage {
-    /// A stage whose model answers as `replies` says, in the words of a scenario.
+impl DrivingFixture {
+    /// A fixture whose model answers with `replies`, in the syntax of a scenario.
     pub(crate) async fn new(agent: Vec<OsString>, replies: &str) -> Self {
         let root = tempfile::tempdir().expect("a directory");
         for name in ["data", "project", "home", "tmp"] {
@@ -51,32 +53,32 @@ impl Stage {
         }
         let project = root.path().join("project").display().to_string();
         let replies = replies.replace("$cwd", &project);
-        let text = format!("# A stage\n\n{replies}\n> user \"a scenario needs a step\"\n");
-        let scenario = Scenario::parse("stage", &text).unwrap_or_else(|error| panic!("{error}"));
+        let text = format!("# A fixture\n\n{replies}\n> user \"a scenario needs a step\"\n");
+        let scenario = Scenario::parse("fixture", &text).unwrap_or_else(|error| panic!("{error}"));
         let script = Script::of(&scenario).expect("no recording among the replies");
         let api = Server::start(script, testbed::api::Options::default()).await;
         let api = api.expect("a free port");
-        let scene = Scene {
+        let setup = TestSetup {
             root: root.path().to_owned(),
             api: api.url.clone(),
             agent,
             idle: Duration::ZERO,
             park: None,
         };
-        Self { _root: root, api, scene }
+        Self { _root: root, api, setup }
     }
 
     /// With the built-in agent.
-    pub(crate) async fn playing(replies: &str) -> Self {
-        Self::new(player(), replies).await
+    pub(crate) async fn with_player(replies: &str) -> Self {
+        Self::new(player_command(), replies).await
     }
 
     pub(crate) fn project(&self) -> PathBuf {
-        self.scene.project()
+        self.setup.project()
     }
 
-    pub(crate) fn towpath(&self) -> Towpath {
-        self.scene.towpath()
+    pub(crate) fn towpath(&self) -> TowpathInstance {
+        self.setup.towpath()
     }
 
     /// The messages of each request of the main conversation, as JSON.
@@ -87,11 +89,11 @@ impl Stage {
 }
 
 /// The command of the built-in agent.
-pub(crate) fn player() -> Vec<OsString> {
+pub(crate) fn player_command() -> Vec<OsString> {
     vec![env!("CARGO_BIN_EXE_towpath").into(), "play".into()]
 }
 
-impl Scene {
+impl TestSetup {
     fn path(&self, name: &str) -> PathBuf {
         self.root.join(name)
     }
@@ -104,7 +106,7 @@ impl Scene {
         self.path("data")
     }
 
-    pub(crate) fn home(&self) -> Home {
+    pub(crate) fn config(&self) -> SessionsConfig {
         Home {
             data: self.path("data"),
             runtime: self.path("tmp"),
@@ -114,12 +116,12 @@ impl Scene {
                 arguments: self.agent[1..].to_vec(),
             },
             environment: self.environment(),
-            limits: Limits { park: self.park, ..Limits::default() },
-            alone: Alone { idle: self.idle, ..Alone::BRIEF },
+            limits: SessionLimits { park: self.park, ..SessionLimits::default() },
+            unattended: UnattendedLimits { idle: self.idle, ..UnattendedLimits::SHORT },
         }
     }
 
-    /// What an agent needs to be alone with the scripted API.
+    /// The environment with which an agent uses only the scripted API.
     fn environment(&self) -> Vec<(OsString, OsString)> {
         #[expect(clippy::disallowed_methods, reason = "agents need a search path")]
         let search_path = std::env::var_os("PATH").unwrap_or_default();
@@ -141,13 +143,14 @@ impl Scene {
         ]
     }
 
-    pub(crate) fn towpath(&self) -> Towpath {
-        let opening = Journal::open(&Home::journal(&self.path("data"))).expect("a journal");
+    pub(crate) fn towpath(&self) -> TowpathInstance {
+        let opening =
+            Journal::open(&SessionsConfig::journal_path(&self.path("data"))).expect("a journal");
         assert!(opening.mended.is_none(), "a sound journal");
-        Towpath { sessions: Sessions::new(self.home(), opening.journal) }
+        TowpathInstance { sessions: Sessions::new(self.config(), opening.journal) }
     }
 
-    /// The processes that belong to this scene: agents, and all they started, by their home.
+    /// The processes of this setup: agents and all they started, found by their `HOME`.
     pub(crate) fn processes(&self) -> Vec<i32> {
         let home = format!("HOME={}", self.path("home").display());
         let processes = std::fs::read_dir("/proc").expect("a process table");
@@ -160,15 +163,15 @@ impl Scene {
     }
 }
 
-impl Towpath {
-    pub(crate) async fn create(&self, stage: &Stage) -> Session {
-        let options = Options { directory: stage.project(), ..Options::default() };
+impl TowpathInstance {
+    pub(crate) async fn create(&self, fixture: &DrivingFixture) -> Session {
+        let options = SessionOptions { directory: fixture.project(), ..SessionOptions::default() };
         self.create_with(options).await
     }
 
-    pub(crate) async fn create_with(&self, options: Options) -> Session {
-        let creation = Creation { options, ..Creation::default() };
-        self.sessions.create(creation).await.expect("a session")
+    pub(crate) async fn create_with(&self, options: SessionOptions) -> Session {
+        let spec = SessionSpec { options, ..SessionSpec::default() };
+        self.sessions.create(spec).await.expect("a session")
     }
 
     pub(crate) async fn journal_of(&self, session: SessionId) -> Vec<Entry> {
@@ -186,18 +189,18 @@ pub(crate) fn prompt(text: &str) -> NewPrompt {
     NewPrompt { id, text, images: Vec::new(), delivery: Delivery::Queue, by: ann() }
 }
 
-/// Somebody who reads a session's journal entry by entry.
-pub(crate) struct Reader {
+/// Reads the journal of a session entry by entry.
+pub(crate) struct JournalReader {
     follower: Follower,
     waiting: VecDeque<Entry>,
 }
 
-impl Reader {
+impl JournalReader {
     pub(crate) fn new(session: &Session, after: Seq) -> Self {
         Self { follower: session.follow(after), waiting: VecDeque::new() }
     }
 
-    /// Reads on until an entry is as wanted, and gives back all that came.
+    /// Reads until an entry matches, and returns all entries read.
     pub(crate) async fn until(&mut self, mut wanted: impl FnMut(&Entry) -> bool) -> Vec<Entry> {
         let mut seen = Vec::new();
         let reading = async {
@@ -212,8 +215,8 @@ impl Reader {
                 self.waiting.extend(self.follower.next().await.expect("a journal to follow"));
             }
         };
-        let came = tokio::time::timeout(PATIENCE, reading).await.is_ok();
-        assert!(came, "it did not come; what came:\n{}", shown(&seen));
+        let came = tokio::time::timeout(TIMEOUT, reading).await.is_ok();
+        assert!(came, "it did not come; what came:\n{}", format_entries(&seen));
         seen
     }
 }
@@ -226,8 +229,8 @@ pub(crate) fn is_turn_over(entry: &Entry) -> bool {
     matches!(note(entry), Some(Note::TurnOver { .. }))
 }
 
-/// Whether the agent's line holds these characters.
-pub(crate) fn says(words: &str) -> impl FnMut(&Entry) -> bool {
+/// Matches a line of the agent that contains a text.
+pub(crate) fn agent_line(words: &str) -> impl FnMut(&Entry) -> bool {
     move |entry| {
         entry.origin == Origin::Agent && String::from_utf8_lossy(&entry.bytes).contains(words)
     }
@@ -237,8 +240,8 @@ pub(crate) fn notes(entries: &[Entry]) -> Vec<Note> {
     entries.iter().filter_map(note).collect()
 }
 
-/// The journal as text, a line an entry.
-pub(crate) fn shown(entries: &[Entry]) -> String {
+/// The entries as text, one line each.
+pub(crate) fn format_entries(entries: &[Entry]) -> String {
     let line = |entry: &Entry| {
         let text = String::from_utf8_lossy(&entry.bytes);
         let text: String = text.chars().take(200).collect();

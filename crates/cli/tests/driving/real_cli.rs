@@ -1,4 +1,4 @@
-//! The real CLI, from where `towpath verify` keeps it, and without a network.
+//! The real CLI, from the cache of `towpath verify`, without a network.
 
 #![expect(clippy::disallowed_methods, reason = "tests start programs and look at where they run")]
 
@@ -8,15 +8,15 @@ use std::process::Command;
 
 use testbed::verify::{fetch, fetched};
 
-/// The release these tests drive.
+/// The version that these tests drive.
 const VERSION: &str = "2.1.325";
 
-/// The command of the real CLI, fetched if need be; why not, where it cannot be had.
+/// The command of the real CLI, fetched if necessary, or why it is not available.
 pub(crate) async fn command() -> Result<Vec<OsString>, String> {
     let variable = |name: &str| std::env::var_os(name).filter(|it| !it.is_empty());
     let cache = variable("XDG_CACHE_HOME").map(PathBuf::from);
     let cache = cache.or_else(|| Some(PathBuf::from(variable("HOME")?).join(".cache")));
-    let cache = cache.ok_or("there is no place to keep it in")?.join("towpath/claude");
+    let cache = cache.ok_or("there is no cache directory")?.join("towpath/claude");
     let (version, node) = (VERSION.parse().expect("a version"), OsStr::new("node"));
     if let Some(command) = fetched(&cache, version, node) {
         return Ok(command);
@@ -25,7 +25,7 @@ pub(crate) async fn command() -> Result<Vec<OsString>, String> {
     fetch(&cache, version, node).await.map_err(|error| error.to_string())
 }
 
-/// Runs one of this program's tests, an ignored one, where there is no network but loopback.
+/// Runs an ignored test of this program without a network except loopback.
 pub(crate) fn without_network(test: &str) {
     let itself = std::env::current_exe().expect("this program");
     let words = ["--exact", test, "--ignored", "--nocapture"];
@@ -43,8 +43,8 @@ pub(crate) fn without_network(test: &str) {
     assert!(status.success(), "`{test}` failed");
 }
 
-/// Says that something was not tried; where nothing may be skipped, that is a failure.
+/// Reports a skipped test. In CI that is a failure.
 pub(crate) fn skip(why: &str) {
-    println!("skipped: Claude Code {VERSION} cannot be had: {why}");
-    assert!(std::env::var("CI").as_deref() != Ok("true"), "nothing may be skipped here");
+    println!("skipped: Claude Code {VERSION} is not available: {why}");
+    assert!(std::env::var("CI").as_deref() != Ok("true"), "no test may be skipped in CI");
 }
