@@ -286,7 +286,7 @@ pub(super) fn encode_output(out: &mut Vec<u8>, offset: u64, bytes: &[u8]) {
 
 impl OwnerFrame {
     /// Decodes a frame; none if this version does not know it.
-    pub(super) fn decode(frame: Frame<'_>) -> Option<Self> {
+    pub(super) fn decode(frame: RawFrame<'_>) -> Option<Self> {
         let payload = frame.payload;
         Some(Self::Command(match frame.kind {
             kind::OWNER_HELLO => return serde_json::from_slice(payload).ok().map(Self::Hello),
@@ -318,7 +318,7 @@ impl OwnerFrame {
 
 impl ShimFrame {
     /// Decodes a frame; none if this version does not know it.
-    pub(super) fn decode(frame: Frame<'_>) -> Option<Self> {
+    pub(super) fn decode(frame: RawFrame<'_>) -> Option<Self> {
         let payload = frame.payload;
         Some(Self::Event(match frame.kind {
             kind::SHIM_HELLO => return serde_json::from_slice(payload).ok().map(Self::Hello),
@@ -351,7 +351,7 @@ impl ShimFrame {
 
 /// A frame in the buffer of a [`Deframer`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Frame<'a> {
+pub(super) struct RawFrame<'a> {
     pub(super) kind: u8,
     pub(super) payload: &'a [u8],
 }
@@ -398,7 +398,7 @@ impl Deframer {
     }
 
     /// The next complete frame, if there is one.
-    pub(super) fn next(&mut self) -> Result<Option<Frame<'_>>, FrameTooLong> {
+    pub(super) fn next(&mut self) -> Result<Option<RawFrame<'_>>, FrameTooLong> {
         let rest = &self.buffer[self.consumed..];
         let Some((header, rest)) = rest.split_first_chunk::<HEADER>() else { return Ok(None) };
         let [kind, length @ ..] = *header;
@@ -408,7 +408,7 @@ impl Deframer {
         }
         let Some(payload) = rest.get(..length) else { return Ok(None) };
         self.consumed += HEADER + length;
-        Ok(Some(Frame { kind, payload }))
+        Ok(Some(RawFrame { kind, payload }))
     }
 }
 
@@ -416,7 +416,7 @@ impl Deframer {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{Deframer, Frame, FrameTooLong, MAX_PAYLOAD, encode};
+    use super::{Deframer, FrameTooLong, MAX_PAYLOAD, RawFrame, encode};
 
     proptest! {
         #[test]
@@ -433,7 +433,7 @@ mod tests {
             let mut decoded = Vec::new();
             for chunk in bytes.chunks(size) {
                 deframer.feed(chunk);
-                while let Some(Frame { kind, payload }) = deframer.next().unwrap() {
+                while let Some(RawFrame { kind, payload }) = deframer.next().unwrap() {
                     decoded.push((kind, payload.to_vec()));
                 }
             }

@@ -26,7 +26,7 @@ pub(super) struct AgentProcess {
     stdin: Option<ChildStdin>,
     /// Whether stdin is to be closed once nothing is pending.
     closing: bool,
-    pending: VecDeque<PendingWrite>,
+    pending: VecDeque<StdinWrite>,
     pending_bytes: usize,
     /// The number of the last write that was accepted.
     last_write: u64,
@@ -35,7 +35,7 @@ pub(super) struct AgentProcess {
 }
 
 #[derive(Debug)]
-struct PendingWrite {
+struct StdinWrite {
     number: u64,
     bytes: Vec<u8>,
     sent: usize,
@@ -136,7 +136,7 @@ impl AgentProcess {
     pub(super) fn push_write(&mut self, number: u64, bytes: Vec<u8>) {
         self.last_write = number;
         self.pending_bytes += bytes.len();
-        self.pending.push_back(PendingWrite { number, bytes, sent: 0 });
+        self.pending.push_back(StdinWrite { number, bytes, sent: 0 });
         self.write();
     }
 

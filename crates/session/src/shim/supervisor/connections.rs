@@ -39,7 +39,7 @@ const MAX_BURST: usize = 1 << 20;
 
 /// The socket and its pending connections.
 #[derive(Debug)]
-pub(super) struct Listener {
+pub(super) struct ShimListener {
     path: PathBuf,
     listener: UnixListener,
     pending: Vec<PendingConnection>,
@@ -54,14 +54,14 @@ struct PendingConnection {
 
 /// A client that has sent its hello.
 #[derive(Debug)]
-pub(super) struct Client {
+pub(super) struct ShimClient {
     socket: UnixStream,
     /// May already hold commands that came with the hello.
     deframer: Deframer,
     pub(super) hello: OwnerHello,
 }
 
-impl Listener {
+impl ShimListener {
     /// Listens at `path`, in a private directory. The caller holds the shim's lock, so that an
     /// existing socket is a dead shim's.
     pub(super) fn bind(path: &Path) -> io::Result<Self> {
@@ -108,7 +108,7 @@ impl Listener {
 
     /// Reads from the pending connections. Returns the clients that have sent a hello, and drops
     /// those that disconnected, sent something else or took too long.
-    pub(super) fn clients(&mut self, now: Instant) -> Vec<Client> {
+    pub(super) fn clients(&mut self, now: Instant) -> Vec<ShimClient> {
         let mut clients = Vec::new();
         for mut connection in std::mem::take(&mut self.pending) {
             let mut chunk = [0; 4096];
@@ -122,7 +122,7 @@ impl Listener {
                 Ok(Some(frame)) => {
                     if let Some(OwnerFrame::Hello(hello)) = OwnerFrame::decode(frame) {
                         let PendingConnection { socket, deframer, .. } = connection;
-                        clients.push(Client { socket, deframer, hello });
+                        clients.push(ShimClient { socket, deframer, hello });
                     }
                 }
                 Ok(None) | Err(_) => {}
@@ -132,7 +132,7 @@ impl Listener {
     }
 }
 
-impl Client {
+impl ShimClient {
     /// Refuses the client and disconnects it.
     pub(super) fn refuse(mut self, refusal: AttachRefusal) {
         let mut frame = Vec::new();
@@ -182,8 +182,8 @@ pub(super) enum Presence {
 }
 
 impl OwnerConnection {
-    pub(super) fn new(client: Client, spool: &Spool, now: Instant) -> Self {
-        let Client { socket, deframer, hello } = client;
+    pub(super) fn new(client: ShimClient, spool: &Spool, now: Instant) -> Self {
+        let ShimClient { socket, deframer, hello } = client;
         Self {
             socket,
             pid: hello.pid,

@@ -1,7 +1,7 @@
 //! The shim process: one thread, blocking `poll`, no runtime.
 //!
 //! [`Supervisor`] is the event loop. It reads from whatever is ready and never waits for one
-//! particular source. The pure parts decide: [`TurnTracker`] what the agent does, [`Lease`] how
+//! particular source. The pure parts decide: [`ShimTurnTracker`] what the agent does, [`Lease`] how
 //! long an agent without an owner runs, [`Shutdown`] the steps by which it is stopped.
 
 mod agent_process;
@@ -30,10 +30,10 @@ use super::protocol::{
 };
 use super::spool::Spool;
 use agent_process::{AgentProcess, PipeRead, StderrTail, WriteCheck, read_now};
-use connections::{Client, Listener, OwnerConnection, Presence};
+use connections::{OwnerConnection, Presence, ShimClient, ShimListener};
 use lifetime::{Lease, Shutdown, ShutdownStep};
 use signal_pipe::SignalPipe;
-use turn_tracker::TurnTracker;
+use turn_tracker::ShimTurnTracker;
 
 /// How much is read from a pipe or a socket at once: as much as a pipe holds.
 const CHUNK: usize = 64 << 10;
@@ -110,17 +110,17 @@ struct Supervisor {
     /// Locked while this shim runs.
     lock: File,
     spool: Spool,
-    listener: Listener,
+    listener: ShimListener,
     agent: AgentProcess,
     tree: ProcessTree,
     owner: Option<OwnerConnection>,
     lease: Lease,
     stderr: StderrTail,
-    phase: Phase,
+    phase: SupervisorPhase,
     /// Output that could not be written to the spool.
     stuck: Option<StuckOutput>,
     signals: SignalPipe,
-    turn: TurnTracker,
+    turn: ShimTurnTracker,
     shutdown: Shutdown,
     /// Scratch space for reading.
     chunk: Vec<u8>,
@@ -128,7 +128,7 @@ struct Supervisor {
 
 /// The phase of the agent's life.
 #[derive(Debug)]
-enum Phase {
+enum SupervisorPhase {
     Running,
     /// It has exited. The processes it left are killed, and its pipes are read to their end.
     Draining {
@@ -196,7 +196,7 @@ impl Supervisor {
         }
         let signals = SignalPipe::install().map_err(in_directory)?;
         let spool = Spool::create(&live, config.run).map_err(in_directory)?;
-        let listener = Listener::bind(&config.socket)
+        let listener = ShimListener::bind(&config.socket)
             .map_err(|error| cannot_create(&config.socket, &error))?;
         let agent = AgentProcess::start(config).inspect_err(|_| {
             // An empty spool would look like the leftovers of an agent.
@@ -217,10 +217,10 @@ impl Supervisor {
             owner: None,
             lease: Lease::new(config.unattended, Instant::now()),
             stderr: StderrTail::default(),
-            phase: Phase::Running,
+            phase: SupervisorPhase::Running,
             stuck: None,
             signals,
-            turn: TurnTracker::new(),
+            turn: ShimTurnTracker::new(),
             shutdown: Shutdown::default(),
             chunk: vec![0; CHUNK],
         };
@@ -298,14 +298,14 @@ impl Supervisor {
         let mut deadlines =
             [self.listener.deadline(), self.stuck.as_ref().map(|stuck| stuck.retry), None, None];
         match &self.phase {
-            Phase::Running if self.shutdown.has_started() => {
+            SupervisorPhase::Running if self.shutdown.has_started() => {
                 deadlines[2] = self.shutdown.deadline();
             }
-            Phase::Running => deadlines[2] = self.lease.end(),
+            SupervisorPhase::Running => deadlines[2] = self.lease.end(),
             // On a full disk nothing can happen before the next attempt to write.
-            Phase::Draining { .. } if self.stuck.is_some() => {}
-            Phase::Draining { .. } => deadlines[2] = Some(now + DRAIN_RETRY),
-            Phase::Ended { record, .. } => {
+            SupervisorPhase::Draining { .. } if self.stuck.is_some() => {}
+            SupervisorPhase::Draining { .. } => deadlines[2] = Some(now + DRAIN_RETRY),
+            SupervisorPhase::Ended { record, .. } => {
                 let owner = self.owner.as_ref();
                 deadlines[2] = owner.map(|owner| owner.last_progress + OWNER_STALL_TIMEOUT);
                 if let RecordState::Due { at, .. } = record {
@@ -384,7 +384,7 @@ impl Supervisor {
     }
 
     /// Makes a client the owner, unless there is one or its version does not fit.
-    fn attach(&mut self, client: Client, now: Instant) {
+    fn attach(&mut self, client: ShimClient, now: Instant) {
         if !client.hello.version.is_compatible() {
             let version = Some(ProtocolVersion::CURRENT);
             return client.refuse(AttachRefusal { version, ..AttachRefusal::default() });
@@ -396,9 +396,9 @@ impl Supervisor {
         }
         let mut owner = OwnerConnection::new(client, &self.spool, now);
         let exit = match &self.phase {
-            Phase::Running => None,
-            Phase::Draining { exit, .. } => Some(*exit),
-            Phase::Ended { end, .. } => Some(end.exit),
+            SupervisorPhase::Running => None,
+            SupervisorPhase::Draining { exit, .. } => Some(*exit),
+            SupervisorPhase::Ended { end, .. } => Some(end.exit),
         };
         let open = self.agent.stdin_is_open();
         let hello = ShimHello {
@@ -430,8 +430,10 @@ impl Supervisor {
     /// Sends the owner as much as it takes.
     fn send(&mut self, now: Instant) {
         let exit = match &self.phase {
-            Phase::Ended { end, .. } => Some(ShimEvent::Exited { status: end.exit, end: end.end }),
-            Phase::Running | Phase::Draining { .. } => None,
+            SupervisorPhase::Ended { end, .. } => {
+                Some(ShimEvent::Exited { status: end.exit, end: end.end })
+            }
+            SupervisorPhase::Running | SupervisorPhase::Draining { .. } => None,
         };
         let Some(owner) = &mut self.owner else { return };
         let written = self.agent.written();
@@ -498,7 +500,7 @@ impl Supervisor {
     }
 
     fn advance_shutdown(&mut self, now: Instant) {
-        if !matches!(self.phase, Phase::Running) {
+        if !matches!(self.phase, SupervisorPhase::Running) {
             return;
         }
         if !self.shutdown.has_started() && self.lease.end().is_some_and(|end| end <= now) {
@@ -514,26 +516,29 @@ impl Supervisor {
     /// Reaps exited children, including the agent.
     fn reap(&mut self, now: Instant) {
         while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
-            if pid.as_raw_nonzero().get() == self.agent.id && matches!(self.phase, Phase::Running) {
+            if pid.as_raw_nonzero().get() == self.agent.id
+                && matches!(self.phase, SupervisorPhase::Running)
+            {
                 self.agent.drop_stdin();
                 self.tree.remove_agent();
                 let until = now + DRAIN_TIMEOUT;
-                self.phase = Phase::Draining { exit: exit_status(status), until };
+                self.phase = SupervisorPhase::Draining { exit: exit_status(status), until };
             }
         }
     }
 
     /// After the agent's exit: drains its output, then records the end of the run.
     fn advance_end(&mut self, now: Instant) {
-        if let Phase::Draining { exit, until } = self.phase
+        if let SupervisorPhase::Draining { exit, until } = self.phase
             && self.is_drained(now, until)
         {
             self.agent.drop_output();
             let end = RunEnd { exit, end: self.spool.end() };
             let record = RecordState::Due { at: now, attempts: RECORD_ATTEMPTS };
-            self.phase = Phase::Ended { end, record };
+            self.phase = SupervisorPhase::Ended { end, record };
         }
-        if let Phase::Ended { end, record: RecordState::Due { at, attempts } } = self.phase
+        if let SupervisorPhase::Ended { end, record: RecordState::Due { at, attempts } } =
+            self.phase
             && at <= now
         {
             let record = match self.record_end(&end) {
@@ -542,7 +547,7 @@ impl Supervisor {
                 }
                 Ok(()) | Err(_) => RecordState::Done,
             };
-            self.phase = Phase::Ended { end, record };
+            self.phase = SupervisorPhase::Ended { end, record };
         }
     }
 
@@ -570,7 +575,9 @@ impl Supervisor {
 
     /// Whether the end of the run is recorded and the owner knows it.
     fn is_done(&self, now: Instant) -> bool {
-        let Phase::Ended { record: RecordState::Done, .. } = &self.phase else { return false };
+        let SupervisorPhase::Ended { record: RecordState::Done, .. } = &self.phase else {
+            return false;
+        };
         self.owner.as_ref().is_none_or(|owner| {
             owner.is_complete() || owner.last_progress + OWNER_STALL_TIMEOUT <= now
         })

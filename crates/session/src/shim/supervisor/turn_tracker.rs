@@ -31,7 +31,7 @@ pub(super) enum AgentActivity {
 
 /// Follows the turn in the lines from and to the agent.
 #[derive(Debug)]
-pub(super) struct TurnTracker {
+pub(super) struct ShimTurnTracker {
     output: Splitter,
     input: Splitter,
     activity: AgentActivity,
@@ -41,7 +41,7 @@ pub(super) struct TurnTracker {
     requests: BTreeSet<String>,
 }
 
-impl TurnTracker {
+impl ShimTurnTracker {
     pub(super) fn new() -> Self {
         Self {
             output: Splitter::with_cap(MAX_LINE),
@@ -143,7 +143,7 @@ impl TurnTracker {
 
 #[cfg(test)]
 mod tests {
-    use super::{AgentActivity, MAX_LINE, TurnTracker};
+    use super::{AgentActivity, MAX_LINE, ShimTurnTracker};
 
     const PROMPT: &str = r#"> {"type":"user","message":{"role":"user","content":"hi"}}"#;
     const RESULT: &str = r#"< {"duration_ms":1,"type":"result","subtype":"success"}"#;
@@ -158,7 +158,7 @@ mod tests {
 
     #[track_caller]
     fn check(lines: &[&str], activity: AgentActivity) {
-        let mut tracker = TurnTracker::new();
+        let mut tracker = ShimTurnTracker::new();
         for line in lines {
             let (direction, line) = line.split_once(' ').unwrap();
             let line = format!("{line}\n");
