@@ -268,7 +268,6 @@ impl Machine {
             return;
         }
         match &self.turn {
-            TurnState::Idle { .. } => {}
             TurnState::Carrying { previous, .. } => {
                 self.turn = TurnState::Idle { previous: *previous };
             }
@@ -276,7 +275,7 @@ impl Machine {
             TurnState::Running(turn) if !turn.is_confirmed() => {
                 self.end_turn(TurnEnding::Interrupted);
             }
-            TurnState::Running(_) => {}
+            TurnState::Idle { .. } | TurnState::Running(_) => {}
         }
     }
 
