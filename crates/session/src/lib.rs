@@ -1,38 +1,42 @@
-//! Driving one agent: the turn machine, the task that owns the session, the shim that owns the
-//! process.
+//! Driving one agent: the session machine, the task that owns a session, and the shim process
+//! that owns the agent process.
 //!
 //! ```text
-//!  a Session (handle) ── commands ─►  owner ── Input ─►  Machine (pure)
-//!  Journal ◄── batches ────────────────┤  ◄── Effect ──────┘
-//!  Journal ── follow ─► anybody        │
-//!                                      └── orders ─►  shim ── stdin ─►  agent
-//!                                      ◄── output ─── spool ◄── stdout ──┘
+//!  Session (handle) ── SessionCommand ─►  owner ── Input ─►  Machine (pure)
+//!  Journal ◄── batches ────────────────────┤  ◄── Effect ──────┘
+//!  Journal ── follow ─► clients            │
+//!                                          └── ShimCommand ─►  shim ── stdin ─►  agent
+//!                                          ◄── ShimEvent ───── spool ◄── stdout ──┘
 //! ```
 //!
-//! [`Sessions`] has one owner task for each session it drives. Whatever happens to a session becomes
-//! an [`Input`](machine::Input) of its [`Machine`](machine::Machine), and what that decides is in the
-//! journal before any of it leaves the process. The [`shim`] outlives Towpath: whoever comes next
-//! attaches to it exactly where the journal ends.
+//! [`Sessions`] has one owner task for each session that this process drives. Everything that
+//! happens to a session becomes an [`Input`](machine::Input) of its
+//! [`Machine`](machine::Machine), and the machine's decisions are in the journal before any of them
+//! leaves the process. The [`shim`] outlives Towpath: the next Towpath attaches to it exactly where
+//! the journal ends.
 //!
-//! Deliberately absent: anything shown to anybody. Whoever wants to see follows the journal.
+//! Deliberately absent: anything that a user sees. Clients follow the journal.
 
-mod gather;
-mod grant;
-mod handle;
-mod heard;
-mod home;
+mod agent_event;
+mod command;
+mod config;
 pub mod machine;
 mod options;
 mod owner;
 mod roots;
+mod session;
 mod sessions;
 pub mod shim;
 mod upload;
 
-pub use handle::{Error, Session};
-pub use heard::{Asked, Ended, Heard};
-pub use home::{AgentProgram, Alone, Home};
-pub use options::{Conversation, Options};
+pub use agent_event::{AgentEvent, PermissionRequest};
+pub use command::{
+    AgentQuery, CommandError, CommandOutput, CommandResult, GrantScope, NewPrompt, RequestAnswer,
+    RuleChoice, SessionCommand,
+};
+pub use config::{AgentProgram, SessionLimits, SessionsConfig, UnattendedLimits};
+pub use options::SessionOptions;
 pub use roots::Roots;
-pub use sessions::{Creation, OpenError, Sessions};
-pub use upload::{keep_file, with_files};
+pub use session::{Error, Session};
+pub use sessions::{OpenError, SessionSpec, Sessions};
+pub use upload::{append_file_paths, store_upload};

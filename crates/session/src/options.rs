@@ -1,7 +1,7 @@
-//! What a person wants of an agent, and how it is said to the CLI.
+//! The options of a session, and the CLI arguments they become.
 //!
-//! Options are kept with the session: a process that is started later, after a crash or a nap, gets
-//! the same ones.
+//! They are stored with the session: a process that is started later, after a crash or a pause,
+//! gets the same ones.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -11,31 +11,30 @@ use serde::{Deserialize, Serialize};
 use wire::note::{Setting, WatchWish};
 use wire::say::PermissionMode;
 
-/// What a person wants of an agent.
+/// The options of a session. Stored as JSON in the journal.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Options {
-    /// Where it works.
+pub struct SessionOptions {
+    /// The working directory of the agent.
     pub directory: PathBuf,
-    /// The model; the CLI's default where nothing is said.
+    /// The CLI's default if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// How hard it thinks: `low`, `medium`, `high`, ….
+    /// How hard the model thinks: `low`, `medium`, `high`, ….
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effort: Option<String>,
-    /// What it may do unasked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub permission_mode: Option<PermissionMode>,
-    /// Tools it may use unasked, as `Read` or `Bash(git:*)`.
+    /// Tools the agent may use without asking, as `Read` or `Bash(git:*)`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allowed_tools: Vec<String>,
-    /// Tools it may not use.
+    /// Tools the agent may not use.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub disallowed_tools: Vec<String>,
-    /// More directories it may work in.
+    /// Further directories the agent may work in.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub extra_directories: Vec<PathBuf>,
-    /// More of a system prompt.
+    /// Text to add to the system prompt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub append_system_prompt: Option<String>,
     /// MCP servers: JSON, or the path of a file with it.
@@ -47,45 +46,44 @@ pub struct Options {
     /// How many dollars a process may spend.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_budget_usd: Option<f64>,
-    /// More of an environment.
+    /// Further environment variables.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub environment: BTreeMap<String, String>,
-    /// Whether the first process branches off the conversation it resumes instead of going on in
-    /// it.
+    /// Whether the first process branches off the conversation it resumes instead of continuing it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub fork: bool,
-    /// Whether a turn that was cut is taken up again unasked.
+    /// Whether a turn that was cut off by an exit is continued automatically.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub continue_after_cut: bool,
-    /// What is done with the files it changes; no process is told of it.
+    /// What Towpath does with changed files. The agent does not know of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub watch: Option<Box<WatchWish>>,
 }
 
 /// The conversation a process is started for, by the CLI's id.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Conversation {
-    /// A new one under this id.
+pub(crate) enum CliConversation {
+    /// A new conversation with this id.
     New(String),
-    /// The one the CLI knows by this id.
+    /// The CLI's conversation with this id.
     Resumed(String),
-    /// A branch of the one the CLI knows by this id; it gets an id of its own.
+    /// A branch of the CLI's conversation with this id. The CLI chooses the id of the branch.
     Forked(String),
 }
 
-/// Variables that every agent gets. The state events tell when a turn is over for good; the
-/// checkpoints are what a rewind goes back to.
+/// Variables that every agent gets. The state events show when a turn has really ended; a rewind
+/// needs the checkpoints.
 const ENVIRONMENT: [(&str, &str); 3] = [
     ("CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS", "1"),
     ("CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING", "true"),
     ("CLAUDE_CODE_ENTRYPOINT", "towpath"),
 ];
 
-impl Options {
+impl SessionOptions {
     /// The CLI's arguments. An agent is never started without `--permission-prompt-tool stdio`,
-    /// for without it nobody could answer its questions.
-    pub fn arguments(&self, conversation: &Conversation) -> Vec<OsString> {
-        let mut arguments = Arguments::default();
+    /// because its requests could not be answered without it.
+    pub(crate) fn arguments(&self, conversation: &CliConversation) -> Vec<OsString> {
+        let mut arguments = CliArguments::default();
         for flag in ["-p", "--verbose", "--include-partial-messages", "--replay-user-messages"] {
             arguments.flag(flag);
         }
@@ -93,9 +91,9 @@ impl Options {
         arguments.option("--output-format", "stream-json");
         arguments.option("--permission-prompt-tool", "stdio");
         match conversation {
-            Conversation::New(id) => arguments.option("--session-id", id),
-            Conversation::Resumed(id) => arguments.option("--resume", id),
-            Conversation::Forked(id) => {
+            CliConversation::New(id) => arguments.option("--session-id", id),
+            CliConversation::Resumed(id) => arguments.option("--resume", id),
+            CliConversation::Forked(id) => {
                 arguments.option("--resume", id);
                 arguments.flag("--fork-session");
             }
@@ -118,34 +116,34 @@ impl Options {
         arguments.0
     }
 
-    /// The variables that go on top of the environment Towpath itself has.
-    pub fn environment(&self) -> impl Iterator<Item = (String, String)> {
+    /// The variables to add to Towpath's own environment.
+    pub(crate) fn environment(&self) -> impl Iterator<Item = (String, String)> {
         let effort = self.effort.iter().map(|it| ("CLAUDE_CODE_EFFORT_LEVEL", it.as_str()));
         let own = self.environment.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         let all = ENVIRONMENT.into_iter().chain(effort).chain(own);
         all.map(|(name, value)| (name.to_owned(), value.to_owned())).collect::<Vec<_>>().into_iter()
     }
 
-    /// As they are kept.
+    /// The form in which the journal stores them.
     pub(crate) fn to_json(&self) -> String {
         serde_json::to_string(self).expect("options serialise")
     }
 
-    /// Takes over a setting that was changed while the agent lived.
-    pub fn apply(&mut self, setting: &Setting) {
+    /// Applies a setting that was changed in the running session.
+    pub(crate) fn apply(&mut self, setting: &Setting) {
         match setting {
             Setting::Model(model) => self.model.clone_from(model),
             Setting::PermissionMode(mode) => self.permission_mode = PermissionMode::named(mode),
             Setting::Effort(effort) => self.effort = Some(effort.clone()),
-            Setting::Watch(wish) => self.watch.clone_from(wish),
+            Setting::Watch(watch) => self.watch.clone_from(watch),
         }
     }
 }
 
 #[derive(Default)]
-struct Arguments(Vec<OsString>);
+struct CliArguments(Vec<OsString>);
 
-impl Arguments {
+impl CliArguments {
     fn flag(&mut self, name: &str) {
         self.0.push(name.into());
     }
@@ -160,8 +158,8 @@ impl Arguments {
         }
     }
 
-    /// One argument for all: the CLI takes every further word of such an option for a tool, a
-    /// prompt that follows included.
+    /// One argument for all values: the CLI reads every word after such an option as a tool, even a
+    /// prompt that follows.
     fn listed(&mut self, name: &str, values: &[String]) {
         if !values.is_empty() {
             self.option(name, values.join(","));
@@ -171,45 +169,46 @@ impl Arguments {
 
 #[cfg(test)]
 mod tests {
-    use super::{Conversation, Options};
+    use super::{CliConversation, SessionOptions};
     use wire::say::PermissionMode;
 
-    fn line(options: &Options, conversation: &Conversation) -> String {
+    fn line(options: &SessionOptions, conversation: &CliConversation) -> String {
         let arguments = options.arguments(conversation);
         arguments.iter().map(|it| it.to_string_lossy()).collect::<Vec<_>>().join(" ")
     }
 
     #[test]
-    fn an_agent_can_always_ask() {
-        let conversation = Conversation::New("x".to_owned());
-        let bypassing = Options {
+    fn an_agent_can_always_ask_for_permission() {
+        let conversation = CliConversation::New("x".to_owned());
+        let bypassing = SessionOptions {
             permission_mode: Some(PermissionMode::BypassPermissions),
-            ..Options::default()
+            ..SessionOptions::default()
         };
-        for options in [Options::default(), bypassing] {
+        for options in [SessionOptions::default(), bypassing] {
             assert!(line(&options, &conversation).contains("--permission-prompt-tool stdio"));
         }
     }
 
     #[test]
-    fn what_is_wanted_is_said() {
-        let options = Options {
+    fn options_become_arguments() {
+        let options = SessionOptions {
             model: Some("opus".to_owned()),
             allowed_tools: vec!["Read".to_owned(), "Bash(git:*)".to_owned()],
             extra_directories: vec!["/srv".into()],
             max_turns: Some(3),
             max_budget_usd: Some(0.5),
-            ..Options::default()
+            ..SessionOptions::default()
         };
-        let line = line(&options, &Conversation::Forked("a".to_owned()));
+        let line = line(&options, &CliConversation::Forked("a".to_owned()));
         let end = "--resume a --fork-session --model opus --allowedTools Read,Bash(git:*) \
                    --add-dir /srv --max-turns 3 --max-budget-usd 0.5";
         assert!(line.ends_with(end), "{line}");
     }
 
     #[test]
-    fn options_of_an_older_towpath_are_read() {
-        let options: Options = serde_json::from_str(r#"{"directory":"/p","gone":1}"#).unwrap();
-        assert_eq!(options, Options { directory: "/p".into(), ..Options::default() });
+    fn options_of_an_older_version_are_read() {
+        let options: SessionOptions =
+            serde_json::from_str(r#"{"directory":"/p","gone":1}"#).unwrap();
+        assert_eq!(options, SessionOptions { directory: "/p".into(), ..SessionOptions::default() });
     }
 }

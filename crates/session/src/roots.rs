@@ -1,50 +1,51 @@
-//! Where sessions may work.
+//! The directories in which sessions may work.
 
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-/// Directories below which sessions may work, with every link in them followed.
+/// Directories below which sessions may work, with all symbolic links resolved.
 #[derive(Clone, Debug)]
 pub struct Roots(Vec<PathBuf>);
 
 impl Roots {
-    /// These directories, which must be there.
+    /// Fails if one of the directories does not exist.
     pub fn new(directories: &[PathBuf]) -> io::Result<Self> {
         directories.iter().map(|it| it.canonicalize()).collect::<io::Result<_>>().map(Self)
     }
 
-    /// The directories.
     pub fn directories(&self) -> &[PathBuf] {
         &self.0
     }
 
-    /// Where a path really leads, if that is a directory and below one of them. Blocks.
+    /// Resolves a path to an existing directory below one of the roots. Blocks.
     ///
-    /// Said of a path outside as of one that is not there, so that nobody learns what is there.
+    /// A path outside gets the same answer as one that does not exist, so that a client cannot find
+    /// out what exists outside.
     pub fn resolve(&self, path: &Path) -> Option<PathBuf> {
         let real = path.is_absolute().then(|| path.canonicalize().ok()).flatten()?;
-        (self.have(&real) && real.is_dir()).then_some(real)
+        (self.contains(&real) && real.is_dir()).then_some(real)
     }
 
-    /// Where a directory is or would be, if that is below one of them and no repository's own. Blocks.
+    /// Resolves a directory that may not exist yet, below one of the roots and outside any `.git`.
+    /// Blocks.
     pub fn resolve_new(&self, path: &Path) -> Option<PathBuf> {
         let plain = |part| matches!(part, Component::RootDir | Component::Normal(_));
         if !path.is_absolute() || !path.components().all(plain) {
             return None;
         }
         let known = path.ancestors().find(|it| it.symlink_metadata().is_ok())?;
-        // A link to nowhere is not followed by canonicalizing, but may be by whoever comes later.
+        // A dangling link fails here: its target could be created later.
         let mut real = known.canonicalize().ok()?;
         if !real.is_dir() {
             return None;
         }
         real.extend(path.strip_prefix(known).ok()?);
-        let of_git = real.components().any(|part| part.as_os_str() == ".git");
-        (self.have(&real) && !of_git).then_some(real)
+        let in_git = real.components().any(|part| part.as_os_str() == ".git");
+        (self.contains(&real) && !in_git).then_some(real)
     }
 
-    /// Whether a path with all links followed is below one of them.
-    pub fn have(&self, real: &Path) -> bool {
+    /// Whether a resolved path is below one of the roots.
+    pub fn contains(&self, real: &Path) -> bool {
         self.0.iter().any(|root| real.starts_with(root))
     }
 }
@@ -56,37 +57,37 @@ mod tests {
     use super::Roots;
 
     #[test]
-    fn no_path_leads_out() {
-        let place = tempfile::tempdir().unwrap();
-        let (inside, outside) = (place.path().join("in"), place.path().join("in-not"));
+    fn no_path_leads_outside() {
+        let directory = tempfile::tempdir().unwrap();
+        let (inside, outside) = (directory.path().join("in"), directory.path().join("in-not"));
         std::fs::create_dir_all(inside.join("a")).unwrap();
         std::fs::create_dir_all(&outside).unwrap();
         symlink(&outside, inside.join("link")).unwrap();
-        symlink(inside.join("a"), place.path().join("back")).unwrap();
+        symlink(inside.join("a"), directory.path().join("back")).unwrap();
         std::fs::write(inside.join("file"), "").unwrap();
         let roots = Roots::new(std::slice::from_ref(&inside)).unwrap();
         assert!(roots.resolve(&inside).is_some());
         assert!(roots.resolve(&inside.join("a/../a")).is_some());
-        assert!(roots.resolve(&place.path().join("back")).is_some(), "it leads inside");
+        assert!(roots.resolve(&directory.path().join("back")).is_some(), "it leads inside");
         for path in ["in/link", "in-not", "in/..", "in/a/../../in-not", "in/file", "in/none"] {
-            assert_eq!(roots.resolve(&place.path().join(path)), None, "{path}");
+            assert_eq!(roots.resolve(&directory.path().join(path)), None, "{path}");
         }
         assert_eq!(roots.resolve("in/a".as_ref()), None, "relative to what?");
     }
 
     #[test]
-    fn no_path_that_is_yet_to_be_leads_out() {
-        let place = tempfile::tempdir().unwrap();
-        let real = place.path().canonicalize().unwrap();
-        let (inside, outside) = (place.path().join("in"), place.path().join("in-not"));
+    fn no_new_path_leads_outside() {
+        let directory = tempfile::tempdir().unwrap();
+        let real = directory.path().canonicalize().unwrap();
+        let (inside, outside) = (directory.path().join("in"), directory.path().join("in-not"));
         std::fs::create_dir_all(inside.join("a")).unwrap();
         std::fs::create_dir_all(&outside).unwrap();
         symlink(&outside, inside.join("link")).unwrap();
         symlink(outside.join("none"), inside.join("dangling")).unwrap();
-        symlink(inside.join("a"), place.path().join("back")).unwrap();
+        symlink(inside.join("a"), directory.path().join("back")).unwrap();
         std::fs::write(inside.join("file"), "").unwrap();
         let roots = Roots::new(std::slice::from_ref(&inside)).unwrap();
-        let resolve = |path: &str| roots.resolve_new(&place.path().join(path));
+        let resolve = |path: &str| roots.resolve_new(&directory.path().join(path));
         for (path, leads) in [("in/a", "in/a"), ("in/x/y", "in/x/y"), ("back/new", "in/a/new")] {
             assert_eq!(resolve(path), Some(real.join(leads)), "{path}");
         }

@@ -1,40 +1,39 @@
-//! Files a person sends along with a prompt.
+//! Files that a user attaches to a prompt.
 //!
-//! They are kept below the session's working directory, where the agent may read them without
-//! asking, and are named in the prompt's text. They are nobody's business but the agent's: the
-//! directory ignores itself for git, and nothing in it is ever overwritten.
+//! They are stored below the session's working directory, where the agent may read them without
+//! asking, and the prompt's text names their paths. The directory ignores itself in git, and no
+//! file in it is ever overwritten.
 
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// Where files go, below the working directory.
-const PLACE: [&str; 2] = [".towpath", "files"];
+/// The upload directory, below the working directory.
+const DIRECTORY: [&str; 2] = [".towpath", "files"];
 
-/// The longest name that is kept.
-const LONGEST_NAME: usize = 120;
+const MAX_NAME_LENGTH: usize = 120;
 
-/// Keeps a file below a working directory, and says where. Blocking.
-pub fn keep_file(directory: &Path, name: &str, bytes: &[u8]) -> io::Result<PathBuf> {
-    let mut place = directory.to_owned();
-    for part in PLACE {
-        place.push(part);
-        private_directory(&place)?;
+/// Stores an uploaded file below a working directory and returns its path. Blocking.
+pub fn store_upload(directory: &Path, name: &str, bytes: &[u8]) -> io::Result<PathBuf> {
+    let mut uploads = directory.to_owned();
+    for part in DIRECTORY {
+        uploads.push(part);
+        private_directory(&uploads)?;
     }
-    let ignore = directory.join(PLACE[0]).join(".gitignore");
+    let ignore = directory.join(DIRECTORY[0]).join(".gitignore");
     match new_file(&ignore) {
         Ok(mut file) => file.write_all(b"*\n")?,
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         Err(error) => return Err(error),
     }
-    let name = harmless(name);
+    let name = safe_name(name);
     let (stem, ending) = match name.rsplit_once('.') {
         Some((stem, ending)) if !stem.is_empty() => (stem, format!(".{ending}")),
         _ => (name.as_str(), String::new()),
     };
     for number in 1.. {
-        let path = place.join(match number {
+        let path = uploads.join(match number {
             1 => name.clone(),
             _ => format!("{stem}-{number}{ending}"),
         });
@@ -50,8 +49,8 @@ pub fn keep_file(directory: &Path, name: &str, bytes: &[u8]) -> io::Result<PathB
     Err(io::ErrorKind::AlreadyExists.into())
 }
 
-/// The text of a prompt that goes with files: the agent is told where they are.
-pub fn with_files(text: &str, files: &[PathBuf]) -> String {
+/// Adds the paths of attached files to the text of a prompt.
+pub fn append_file_paths(text: &str, files: &[PathBuf]) -> String {
     let mut text = text.to_owned();
     for file in files {
         if !text.is_empty() {
@@ -63,7 +62,8 @@ pub fn with_files(text: &str, files: &[PathBuf]) -> String {
     text
 }
 
-/// A directory that is there and is no link: a project must not be able to send files elsewhere.
+/// Creates a directory, or checks that it is one and not a link: a project must not be able to
+/// redirect uploads.
 fn private_directory(path: &Path) -> io::Result<()> {
     match DirBuilder::new().mode(0o700).create(path) {
         Ok(()) => Ok(()),
@@ -79,12 +79,12 @@ fn new_file(path: &Path) -> io::Result<std::fs::File> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }
 
-/// A name that stays in its directory and hides from nobody.
-fn harmless(name: &str) -> String {
+/// A file name that stays in its directory, is not hidden and looks like no option.
+fn safe_name(name: &str) -> String {
     let name = name.rsplit(['/', '\\']).next().unwrap_or_default();
     let plain = |it: char| if it.is_control() || "<>:\"|?*".contains(it) { '_' } else { it };
     let mut name: String = name.trim().chars().map(plain).collect();
-    while name.len() > LONGEST_NAME {
+    while name.len() > MAX_NAME_LENGTH {
         name.remove(0);
     }
     let name = name.trim_start_matches(['.', '-', ' ']);
@@ -93,13 +93,13 @@ fn harmless(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{harmless, keep_file, with_files};
+    use super::{append_file_paths, safe_name, store_upload};
 
     #[test]
-    fn files_are_kept_side_by_side_and_out_of_git() {
+    fn files_are_stored_side_by_side_and_ignored_by_git() {
         let project = tempfile::tempdir().unwrap();
-        let first = keep_file(project.path(), "notes.tar.gz", b"one").unwrap();
-        let second = keep_file(project.path(), "notes.tar.gz", b"two").unwrap();
+        let first = store_upload(project.path(), "notes.tar.gz", b"one").unwrap();
+        let second = store_upload(project.path(), "notes.tar.gz", b"two").unwrap();
         assert!(first.ends_with(".towpath/files/notes.tar.gz"));
         assert!(second.ends_with(".towpath/files/notes.tar-2.gz"));
         assert_eq!(std::fs::read(first).unwrap(), b"one");
@@ -109,8 +109,8 @@ mod tests {
     }
 
     #[test]
-    fn a_name_cannot_lead_out() {
-        for (name, kept) in [
+    fn a_name_cannot_leave_the_directory() {
+        for (name, expected) in [
             ("../../etc/passwd", "passwd"),
             ("..", "file"),
             (".profile", "profile"),
@@ -118,22 +118,22 @@ mod tests {
             ("a\\b\n.txt", "b_.txt"),
             ("", "file"),
         ] {
-            assert_eq!(harmless(name), kept, "{name}");
+            assert_eq!(safe_name(name), expected, "{name}");
         }
-        assert_eq!(harmless(&"ä".repeat(300)).len(), 120);
+        assert_eq!(safe_name(&"ä".repeat(300)).len(), 120);
     }
 
     #[test]
-    fn a_link_in_the_project_sends_nothing_elsewhere() {
+    fn a_link_in_the_project_redirects_no_upload() {
         let (project, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         std::os::unix::fs::symlink(elsewhere.path(), project.path().join(".towpath")).unwrap();
-        assert!(keep_file(project.path(), "x", b"x").is_err());
+        assert!(store_upload(project.path(), "x", b"x").is_err());
         assert_eq!(std::fs::read_dir(elsewhere.path()).unwrap().count(), 0);
     }
 
     #[test]
-    fn the_agent_is_told_where_files_are() {
-        let text = with_files("look", &["/p/a".into(), "/p/b".into()]);
+    fn the_prompt_names_the_paths() {
+        let text = append_file_paths("look", &["/p/a".into(), "/p/b".into()]);
         assert_eq!(text, "look\nAttached file: /p/a\nAttached file: /p/b");
     }
 }

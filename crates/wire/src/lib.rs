@@ -10,9 +10,9 @@
 //! use towpath_wire::event::{Body, Delta, Stream};
 //! use towpath_wire::{Reading, Splitter, read};
 //!
-//! let stream = br#"{"type":"stream_event","event":{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Hi"}}}
-//! {"type":"result","subtype":"success","is_error":true,"result":"API Error: 500"}
-//! "#;
+//! let stream =
+//! br#"{"type":"stream_event","event":{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Hi"}}}
+//! {"type":"result","subtype":"success","is_error":true,"result":"API Error: 500"} "#;
 //!
 //! let mut splitter = Splitter::new();
 //! let mut pieces = splitter.feed(stream);
@@ -60,6 +60,7 @@ mod reader;
 mod record;
 mod rejoiner;
 mod splitter;
+mod turn;
 
 pub use event::Event;
 pub use kind::Kind;
@@ -68,3 +69,4 @@ pub use lines::{Lines, read};
 pub use record::{Origin, RecordedLine};
 pub use rejoiner::{Rejoined, Rejoiner};
 pub use splitter::{DEFAULT_CAP, Piece, PieceEnd, Pieces, Splitter};
+pub use turn::{ReportedState, TurnResult, TurnSignal};

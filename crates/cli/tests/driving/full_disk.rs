@@ -1,5 +1,5 @@
-//! The disk runs full under a session: nothing is lost, nothing is claimed, and it goes on when there
-//! is room.
+//! The disk becomes full during a turn: nothing is lost, no new prompt is accepted, and the session
+//! continues when there is space.
 
 #![expect(clippy::disallowed_methods, reason = "the test mounts a small disk")]
 
@@ -9,9 +9,9 @@ use std::process::Command;
 use journal::Seq;
 use wire::note::{Note, TurnEnding};
 
-use crate::stage::{Reader, Stage, is_turn_over, notes, prompt, says};
+use crate::fixture::{DrivingFixture, JournalReader, agent_line, is_turn_over, notes, prompt};
 
-/// A small disk in memory, as long as it is held.
+/// A small disk in memory, unmounted on drop.
 struct Disk {
     place: PathBuf,
 }
@@ -39,24 +39,24 @@ impl Drop for Disk {
 }
 
 pub(crate) async fn check() {
-    // More than the disk holds: it must run full in the middle.
-    let stage = Stage::playing(
+    // More than fits on the disk, so that it becomes full during the turn.
+    let fixture = DrivingFixture::with_player(
         "api repeat \"words that fill the disk one after the other \" 3000 hold gate after 100\n\
          api text \"There is room again.\"",
     )
     .await;
-    let Some(disk) = Disk::mount(&stage.scene.data(), "1m") else {
+    let Some(disk) = Disk::mount(&fixture.setup.data(), "1m") else {
         println!("skipped: no small disk can be mounted here");
-        assert!(std::env::var("CI").as_deref() != Ok("true"), "nothing may be skipped here");
+        assert!(std::env::var("CI").as_deref() != Ok("true"), "no test may be skipped in CI");
         return;
     };
-    let towpath = stage.towpath();
-    let session = towpath.create(&stage).await;
-    let mut reader = Reader::new(&session, Seq::default());
-    session.prompt(prompt("fill it")).await.expect("a prompt is taken");
-    let mut seen = reader.until(says("text_delta")).await;
-    stage.api.open("gate");
-    // What cannot be written down is not taken.
+    let towpath = fixture.towpath();
+    let session = towpath.create(&fixture).await;
+    let mut reader = JournalReader::new(&session, Seq::default());
+    session.prompt(prompt("fill it")).await.expect("a queued prompt");
+    let mut seen = reader.until(agent_line("text_delta")).await;
+    fixture.api.open("gate");
+    // A prompt that cannot be stored is not accepted.
     let refused = loop {
         let more = session.prompt(prompt("more")).await;
         match more {
@@ -64,16 +64,16 @@ pub(crate) async fn check() {
             Err(error) => break error,
         }
     };
-    assert_eq!(refused.to_string(), "the disk is full: nothing new can be taken");
+    assert_eq!(refused.to_string(), "the disk is full: the command was not carried out");
     disk.grow("256m");
     seen.extend(reader.until(is_turn_over).await);
     assert!(notes(&seen).contains(&Note::TurnOver { turn: 1, ending: TurnEnding::Completed }));
     assert!(seen.is_sorted_by(|one, two| one.seq < two.seq), "in order");
-    let answers = seen.iter().filter(|entry| says(r#""type":"result""#)(entry)).count();
+    let answers = seen.iter().filter(|entry| agent_line(r#""type":"result""#)(entry)).count();
     assert_eq!(answers, 1, "the answer came once");
-    session.interrupt(wire::note::QueueFate::Clear, crate::stage::ann()).await.expect("a stop");
-    session.close().await.expect("an end");
-    session.leave().await;
+    session.interrupt(wire::note::QueueFate::Clear, crate::fixture::ann()).await.expect("a stop");
+    session.close().await.expect("a stopped agent");
+    session.release().await;
     drop(towpath);
     drop(disk);
 }

@@ -1,4 +1,4 @@
-//! Who is killed, when, and what must hold afterwards.
+//! Which process is killed, when, and what must hold afterwards.
 
 use std::ffi::OsString;
 use std::io::{BufRead as _, BufReader};
@@ -7,38 +7,38 @@ use std::time::{Duration, Instant};
 
 use journal::{Entry, Seq, SessionId};
 use serde::{Deserialize, Serialize};
-use session::machine::Answer;
-use session::{Options, Session};
+use session::{RequestAnswer, Session, SessionOptions};
 use wire::note::{Cause, Note, PromptState, TurnEnding};
 use wire::say::PermissionMode;
 
-use crate::stage::{
-    PATIENCE, Reader, Scene, Stage, ann, is_turn_over, note, notes, prompt, says, shown,
+use crate::fixture::{
+    DrivingFixture, JournalReader, TIMEOUT, TestSetup, agent_line, ann, format_entries,
+    is_turn_over, note, notes, prompt,
 };
 
-/// Who is killed.
+/// The process that is killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Victim {
+pub(crate) enum KilledProcess {
     Agent,
     Shim,
     Towpath,
 }
 
-/// In the middle of what.
+/// When it is killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Moment {
-    /// While the model's words come in.
+pub(crate) enum KillPoint {
+    /// While the answer of the model streams in.
     Streaming,
     /// While a command runs.
     InTool,
-    /// While a person is asked.
+    /// While a request waits for an answer.
     Asking,
     /// Between two turns.
     Idle,
 }
 
-impl Moment {
-    /// What the model answers up to the moment and after it.
+impl KillPoint {
+    /// The answers of the model before and after the kill.
     fn replies(self) -> &'static str {
         match self {
             Self::Streaming => {
@@ -56,7 +56,7 @@ impl Moment {
         }
     }
 
-    /// What the command may do unasked.
+    /// The permission mode of the session.
     fn mode(self) -> PermissionMode {
         match self {
             Self::InTool => PermissionMode::BypassPermissions,
@@ -64,29 +64,29 @@ impl Moment {
         }
     }
 
-    /// Waits until the moment has come.
-    async fn comes(self, scene: &Scene, session: &Session) {
-        let mut reader = Reader::new(session, Seq::default());
+    /// Waits until the point is reached.
+    async fn comes(self, setup: &TestSetup, session: &Session) {
+        let mut reader = JournalReader::new(session, Seq::default());
         match self {
-            Self::Streaming => drop(reader.until(says("text_delta")).await),
+            Self::Streaming => drop(reader.until(agent_line("text_delta")).await),
             Self::InTool => {
-                wait_until("the command begins", || scene.project().join("begun").exists()).await;
+                wait_until("the command begins", || setup.project().join("begun").exists()).await;
             }
             Self::Asking => drop(reader.until(is_request).await),
             Self::Idle => drop(reader.until(is_turn_over).await),
         }
     }
 
-    /// Lets the turn go on, where it still can.
-    async fn passes(self, stage: &Stage, session: &Session) {
+    /// Lets the turn continue, if it still can.
+    async fn passes(self, fixture: &DrivingFixture, session: &Session) {
         match self {
-            Self::Streaming => stage.api.open("gate"),
-            Self::InTool => std::fs::write(stage.project().join("gate"), "").expect("a gate"),
+            Self::Streaming => fixture.api.open("gate"),
+            Self::InTool => std::fs::write(fixture.project().join("gate"), "").expect("a gate"),
             Self::Asking => {
                 let journal = &session.journal();
                 let open = journal.open_requests(Some(session.id())).await.expect("a journal");
                 for (_, request) in open {
-                    let allow = Answer::Allow { input: None, remember: None, mode: None };
+                    let allow = RequestAnswer::Allow { input: None, remember: None, mode: None };
                     session.answer(&request.id, allow, ann()).await.expect("an answer");
                 }
             }
@@ -95,119 +95,119 @@ impl Moment {
     }
 }
 
-/// What another process has to know to be the Towpath that is killed.
+/// What the other process needs, which is the Towpath that is killed.
 #[derive(Serialize, Deserialize)]
-struct Part {
-    scene: Scene,
-    moment: Moment,
+struct KillPlan {
+    setup: TestSetup,
+    point: KillPoint,
     session: SessionId,
 }
 
-/// Where the part is told.
-const PART: &str = "TOWPATH_TEST_PART";
+const PLAN_VARIABLE: &str = "TOWPATH_TEST_KILL";
 
-/// A conversation in which somebody is killed at some moment, and what must hold afterwards.
-pub(crate) async fn check(agent: Vec<OsString>, victim: Victim, moment: Moment) {
-    let case = format!("{victim:?} killed, {moment:?}");
-    let mut stage = Stage::new(agent, moment.replies()).await;
-    if victim == Victim::Towpath {
-        // Long enough for the next Towpath to come, whatever the moment.
-        stage.scene.idle = Duration::from_mins(1);
+/// Kills a process at some point of a conversation, and checks what must hold afterwards.
+pub(crate) async fn check(agent: Vec<OsString>, killed: KilledProcess, point: KillPoint) {
+    let case = format!("{killed:?} killed, {point:?}");
+    let mut fixture = DrivingFixture::new(agent, point.replies()).await;
+    if killed == KilledProcess::Towpath {
+        // Long enough for the next Towpath to attach.
+        fixture.setup.idle = Duration::from_mins(1);
     }
-    let (id, before) = match victim {
-        Victim::Towpath => towpath_killed(&stage, moment).await,
-        Victim::Agent | Victim::Shim => {
-            let towpath = stage.towpath();
-            let session = begin(&stage.scene, &towpath.sessions, moment, None).await;
-            moment.comes(&stage.scene, &session).await;
-            let mut reader = Reader::new(&session, Seq::default());
-            kill(&stage.scene, session.id(), victim);
+    let (id, before) = match killed {
+        KilledProcess::Towpath => towpath_killed(&fixture, point).await,
+        KilledProcess::Agent | KilledProcess::Shim => {
+            let towpath = fixture.towpath();
+            let session = begin(&fixture.setup, &towpath.sessions, point, None).await;
+            point.comes(&fixture.setup, &session).await;
+            let mut reader = JournalReader::new(&session, Seq::default());
+            kill(&fixture.setup, session.id(), killed);
             let before =
                 reader.until(|entry| matches!(note(entry), Some(Note::AgentGone { .. }))).await;
             let id = session.id();
-            session.leave().await;
+            session.release().await;
             (id, before)
         }
     };
-    let towpath = stage.towpath();
+    let towpath = fixture.towpath();
     let session = towpath.sessions.open(id).await.unwrap_or_else(|error| panic!("{case}: {error}"));
     let last = before.last().map(|entry| entry.seq).unwrap_or_default();
-    let mut reader = Reader::new(&session, last);
+    let mut reader = JournalReader::new(&session, last);
     let mut after = Vec::new();
-    if victim == Victim::Towpath && moment != Moment::Idle {
-        moment.passes(&stage, &session).await;
+    if killed == KilledProcess::Towpath && point != KillPoint::Idle {
+        point.passes(&fixture, &session).await;
         after.extend(reader.until(is_turn_over).await);
     }
     let more = prompt("And now?");
-    session.prompt(more.clone()).await.expect("a prompt is taken");
+    session.prompt(more.clone()).await.expect("a queued prompt");
     let done = Note::PromptBecame { prompt: more.id, state: PromptState::Done };
     after.extend(reader.until(|entry| note(entry).as_ref() == Some(&done)).await);
     after.extend(reader.until(is_turn_over).await);
 
-    // What a follower saw, before and after, is the journal: nothing lost, nothing doubled.
+    // A follower saw exactly the journal: nothing was lost or repeated.
     let journal = towpath.journal_of(id).await;
     let seen: Vec<Seq> = before.iter().chain(&after).map(|entry| entry.seq).collect();
-    // Once a turn is over its deltas go, whoever is killed meanwhile.
-    let settled = moment == Moment::Idle;
+    // The deltas of an ended turn are compacted.
+    let settled = point == KillPoint::Idle;
     let follows = |one: &Seq, two: &Seq| one.0 + 1 == two.0 || settled && one < two;
     assert!(seen.is_sorted_by(follows), "{case}: {seen:?}");
     let all = notes(&[before, after].concat());
     let endings: Vec<_> = all.iter().filter_map(ending).collect();
     let cut = matches!(endings[..], [(1, TurnEnding::Cut { .. }), (2, TurnEnding::Completed)]);
     let whole = matches!(endings[..], [(1, TurnEnding::Completed), (2, TurnEnding::Completed)]);
-    let as_expected = if victim == Victim::Towpath || moment == Moment::Idle { whole } else { cut };
-    assert!(as_expected, "{case}: {endings:?}\n{}", shown(&journal));
+    let as_expected =
+        if killed == KilledProcess::Towpath || point == KillPoint::Idle { whole } else { cut };
+    assert!(as_expected, "{case}: {endings:?}\n{}", format_entries(&journal));
     for (sort, id) in all.iter().filter_map(final_state) {
         let times = all.iter().filter_map(final_state).filter(|(_, other)| *other == id).count();
         assert_eq!(times, 1, "{case}: {sort} {id}");
     }
-    // The model was asked each prompt once.
-    let asked = stage.asked();
+    // The model received each prompt once.
+    let asked = fixture.model_requests();
     let last = asked.last().expect("a request");
     for words in ["Are you there?", "And now?"] {
         assert!(last.matches(words).count() <= 1, "{case}: {last}");
     }
     assert_eq!(last.matches("And now?").count(), 1, "{case}: {last}");
-    if victim == Victim::Towpath {
-        let expected = if matches!(moment, Moment::InTool | Moment::Asking) { 3 } else { 2 };
+    if killed == KilledProcess::Towpath {
+        let expected = if matches!(point, KillPoint::InTool | KillPoint::Asking) { 3 } else { 2 };
         assert_eq!(asked.len(), expected, "{case}");
         assert_eq!(last.matches("Are you there?").count(), 1, "{case}: {last}");
     }
-    session.close().await.expect("an end");
+    session.close().await.expect("a stopped agent");
     let gone =
         |entry: &Entry| matches!(note(entry), Some(Note::AgentGone { cause: Cause::Closed }));
     reader.until(gone).await;
-    session.leave().await;
-    wait_until(&format!("{case}: nothing is left"), || stage.scene.processes().is_empty()).await;
+    session.release().await;
+    wait_until(&format!("{case}: nothing is left"), || fixture.setup.processes().is_empty()).await;
 }
 
 async fn begin(
-    scene: &Scene,
+    setup: &TestSetup,
     sessions: &session::Sessions,
-    moment: Moment,
+    point: KillPoint,
     id: Option<SessionId>,
 ) -> Session {
-    let options = Options {
-        directory: scene.project(),
-        permission_mode: Some(moment.mode()),
-        ..Options::default()
+    let options = SessionOptions {
+        directory: setup.project(),
+        permission_mode: Some(point.mode()),
+        ..SessionOptions::default()
     };
-    let creation = session::Creation { id, options, ..session::Creation::default() };
-    let session = sessions.create(creation).await.expect("a session");
-    session.prompt(prompt("Are you there?")).await.expect("a prompt is taken");
+    let spec = session::SessionSpec { id, options, ..session::SessionSpec::default() };
+    let session = sessions.create(spec).await.expect("a session");
+    session.prompt(prompt("Are you there?")).await.expect("a queued prompt");
     session
 }
 
-/// Has another process drive the session up to the moment, and kills it there.
+/// Lets another process drive the session up to the point, and kills it there.
 #[expect(clippy::disallowed_methods, reason = "the test starts itself once more")]
-async fn towpath_killed(stage: &Stage, moment: Moment) -> (SessionId, Vec<Entry>) {
+async fn towpath_killed(fixture: &DrivingFixture, point: KillPoint) -> (SessionId, Vec<Entry>) {
     let session = SessionId(uuid::Uuid::new_v4());
-    let part = Part { scene: stage.scene.clone(), moment, session };
+    let part = KillPlan { setup: fixture.setup.clone(), point, session };
     let part = serde_json::to_string(&part).expect("a part");
     let itself = std::env::current_exe().expect("this program");
     let mut child = Command::new(itself)
         .args(["--exact", "the_towpath_that_is_killed", "--ignored", "--nocapture"])
-        .env(PART, part)
+        .env(PLAN_VARIABLE, part)
         .stdout(Stdio::piped())
         .spawn()
         .expect("this program once more");
@@ -215,31 +215,31 @@ async fn towpath_killed(stage: &Stage, moment: Moment) -> (SessionId, Vec<Entry>
     let reached = tokio::task::spawn_blocking(move || {
         lines.any(|line| line.is_ok_and(|line| line.contains("REACHED")))
     });
-    let reached = tokio::time::timeout(PATIENCE, reached).await;
-    assert!(reached.is_ok_and(|it| it.unwrap_or(false)), "the moment did not come");
+    let reached = tokio::time::timeout(TIMEOUT, reached).await;
+    assert!(reached.is_ok_and(|it| it.unwrap_or(false)), "the point did not come");
     child.kill().expect("a kill");
-    child.wait().expect("an end");
-    let opening = stage.towpath();
+    child.wait().expect("a stopped agent");
+    let opening = fixture.towpath();
     (session, opening.journal_of(session).await)
 }
 
-/// The other process: drives the session up to the moment and waits there to be killed.
-pub(crate) async fn be_killed() {
-    #[expect(clippy::disallowed_methods, reason = "told by the test that starts this")]
-    let part = std::env::var(PART).expect("only another test starts this one");
-    let Part { scene, moment, session } = serde_json::from_str(&part).expect("a part");
-    let towpath = scene.towpath();
-    let session = begin(&scene, &towpath.sessions, moment, Some(session)).await;
-    moment.comes(&scene, &session).await;
+/// The other process: drives the session up to the point and waits to be killed.
+pub(crate) async fn run_until_killed() {
+    #[expect(clippy::disallowed_methods, reason = "set by the test that starts this process")]
+    let part = std::env::var(PLAN_VARIABLE).expect("only another test starts this one");
+    let KillPlan { setup, point, session } = serde_json::from_str(&part).expect("a part");
+    let towpath = setup.towpath();
+    let session = begin(&setup, &towpath.sessions, point, Some(session)).await;
+    point.comes(&setup, &session).await;
     println!("REACHED");
     std::future::pending::<()>().await;
 }
 
-fn kill(scene: &Scene, session: SessionId, victim: Victim) {
-    let register = scene.home().live_directory(session).join("shim.json");
+fn kill(setup: &TestSetup, session: SessionId, killed: KilledProcess) {
+    let register = setup.config().live_directory(session).join("shim.json");
     let register = std::fs::read(register).expect("a shim");
     let register: serde_json::Value = serde_json::from_slice(&register).expect("JSON");
-    let name = if victim == Victim::Agent { "agent" } else { "shim" };
+    let name = if killed == KilledProcess::Agent { "agent" } else { "shim" };
     let pid = register[name].as_i64().and_then(|pid| i32::try_from(pid).ok());
     let pid = pid.and_then(rustix::process::Pid::from_raw).expect("a process");
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("a kill");
@@ -267,7 +267,7 @@ fn final_state(note: &Note) -> Option<(&'static str, String)> {
 }
 
 async fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while !holds() {
         assert!(Instant::now() < deadline, "it did not come: {what}");
         tokio::time::sleep(Duration::from_millis(20)).await;

@@ -1,70 +1,67 @@
-//! What people and programs want of a session.
+//! Carrying out commands.
 
 use journal::PromptRecord;
 use uuid::Uuid;
 use wire::note::{Actor, Cause, Note, PromptState, QueueFate, Rewind, Setting};
 use wire::say::{JsonObject, PermissionMode, Prompt, Request};
 
-use super::control::Purpose;
+use super::controls::ControlPurpose;
 use super::prompts::images_to_content;
-use super::{Command, Done, Effect, Machine, NewPrompt, Query, Refusal, Reply, Ticket};
+use super::{CommandId, Effect, Machine};
+use crate::command::{
+    AgentQuery, CommandError, CommandOutput, CommandResult, NewPrompt, SessionCommand,
+};
 
 impl Machine {
-    pub(super) fn command(&mut self, ticket: Ticket, command: Command) {
-        match command {
-            Command::Prompt(prompt) => {
-                let reply = self.new_prompt(prompt);
-                self.reply(ticket, reply);
+    pub(super) fn command(&mut self, id: CommandId, command: SessionCommand) {
+        let result = match command {
+            SessionCommand::Prompt(prompt) => self.new_prompt(prompt),
+            SessionCommand::EditPrompt { prompt, text } => self.edit_prompt(prompt, text),
+            SessionCommand::MovePrompt { prompt, before } => self.move_prompt(prompt, before),
+            SessionCommand::Answer { request, answer, by } => {
+                self.answer_request(&request, answer, by)
             }
-            Command::EditPrompt { prompt, text } => {
-                let reply = self.edit_prompt(prompt, text);
-                self.reply(ticket, reply);
-            }
-            Command::RemovePrompt { prompt } => self.remove_prompt(ticket, prompt),
-            Command::MovePrompt { prompt, before } => {
-                let reply = self.move_prompt(prompt, before);
-                self.reply(ticket, reply);
-            }
-            Command::Answer { request, answer, by } => self.answer(ticket, &request, answer, by),
-            Command::Interrupt { queue, by } => {
+            SessionCommand::Interrupt { queue, by } => {
                 self.interrupt(queue, by);
-                self.reply(ticket, Ok(Done::Well));
+                Ok(CommandOutput::None)
             }
-            Command::Set { setting, by } => self.set(ticket, setting, by),
-            Command::Rewind { prompt, what, by } => self.rewind(ticket, prompt, what, by),
-            Command::Query(query) => self.query(ticket, query),
-            Command::Wake => {
-                if self.agent.is_ready() {
-                    self.reply(ticket, Ok(Done::Payload(self.abilities.clone())));
-                } else {
-                    self.hold_until_ready(ticket, Command::Wake);
-                }
+            SessionCommand::Capabilities => Ok(CommandOutput::Payload(self.capabilities.clone())),
+            SessionCommand::Wake if self.agent.is_ready() => {
+                Ok(CommandOutput::Payload(self.capabilities.clone()))
             }
-            Command::Close => {
-                self.end_agent(Cause::Closed);
-                self.reply(ticket, Ok(Done::Well));
+            SessionCommand::Wake => return self.defer(id, SessionCommand::Wake),
+            SessionCommand::Close => {
+                self.stop_agent(Cause::Closed);
+                Ok(CommandOutput::None)
             }
-        }
+            // The reply to these may have to wait for the agent.
+            SessionCommand::RemovePrompt { prompt } => return self.remove_prompt(id, prompt),
+            SessionCommand::Set { setting, by } => return self.set(id, setting, by),
+            SessionCommand::Rewind { prompt, what, by } => {
+                return self.rewind(id, prompt, what, by);
+            }
+            SessionCommand::Query(query) => return self.query(id, query),
+        };
+        self.reply(id, result);
     }
 
-    fn new_prompt(&mut self, prompt: NewPrompt) -> Reply {
-        // The same id again is the same prompt again: the sender did not hear the first answer.
+    fn new_prompt(&mut self, prompt: NewPrompt) -> CommandResult {
+        // The same id again is the same prompt again: its sender did not get the first reply.
         if let Some(state) = self.prompts.state(prompt.id) {
-            return Ok(Done::Prompt(state));
+            return Ok(CommandOutput::Prompt(state));
         }
-        let fits = Prompt::with_images(prompt.id, prompt.text.clone(), prompt.images.clone());
-        fits.map_err(|_| Refusal::EmptyPrompt)?;
-        // A person's word is worth another try.
+        let valid = Prompt::with_images(prompt.id, prompt.text.clone(), prompt.images.clone());
+        valid.map_err(|_| CommandError::EmptyPrompt)?;
+        // A new prompt is a reason to try a failing agent again.
         if self.has_failed() {
             self.failures = 0;
             self.start_at = self.now;
         }
-        self.take_prompt(prompt);
-        Ok(Done::Prompt(PromptState::Queued))
+        self.queue_prompt(prompt);
+        Ok(CommandOutput::Prompt(PromptState::Queued))
     }
 
-    /// Puts a prompt into the queue.
-    pub(super) fn take_prompt(&mut self, prompt: NewPrompt) {
+    pub(super) fn queue_prompt(&mut self, prompt: NewPrompt) {
         let NewPrompt { id, text, images, delivery, by } = prompt;
         let record = self.prompts.push(PromptRecord {
             id,
@@ -78,25 +75,25 @@ impl Machine {
             created: self.now,
             changed: self.now,
         });
-        self.out.push(Effect::Prompt(record));
+        self.effects.push(Effect::Prompt(record));
         self.note(Note::PromptQueued { prompt: id, text, images: images.len(), delivery, by });
     }
 
-    fn edit_prompt(&mut self, id: Uuid, text: String) -> Reply {
+    fn edit_prompt(&mut self, id: Uuid, text: String) -> CommandResult {
         let now = self.now;
         let record = self.prompts.waiting(id).map_err(not_waiting)?;
         if text.trim().is_empty() && record.content.is_none() {
-            return Err(Refusal::EmptyPrompt);
+            return Err(CommandError::EmptyPrompt);
         }
         record.text.clone_from(&text);
         record.changed = now;
         let record = record.clone();
-        self.out.push(Effect::Prompt(record));
+        self.effects.push(Effect::Prompt(record));
         self.note(Note::PromptEdited { prompt: id, text });
-        Ok(Done::Well)
+        Ok(CommandOutput::None)
     }
 
-    fn move_prompt(&mut self, id: Uuid, before: Option<Uuid>) -> Reply {
+    fn move_prompt(&mut self, id: Uuid, before: Option<Uuid>) -> CommandResult {
         self.prompts.waiting(id).map_err(not_waiting)?;
         if let Some(before) = before {
             self.prompts.waiting(before).map_err(not_waiting)?;
@@ -104,97 +101,95 @@ impl Machine {
         if before != Some(id) {
             self.put_prompt_before(id, before);
         }
-        Ok(Done::Well)
+        Ok(CommandOutput::None)
     }
 
     pub(super) fn put_prompt_before(&mut self, id: Uuid, before: Option<Uuid>) {
         for record in self.prompts.put_before(id, before) {
-            self.out.push(Effect::Prompt(record));
+            self.effects.push(Effect::Prompt(record));
         }
         self.note(Note::PromptMoved { prompt: id, before });
     }
 
-    /// Takes a prompt back: at once while it waits here, by asking while it waits with the agent.
-    fn remove_prompt(&mut self, ticket: Ticket, id: Uuid) {
-        match self.prompts.waiting(id).map(|_| ()) {
+    /// Cancels a prompt: at once if it waits in our queue, by a request if it waits in the agent's.
+    fn remove_prompt(&mut self, id: CommandId, prompt: Uuid) {
+        let result = match self.prompts.waiting(prompt).map(|_| ()) {
             Ok(()) => {
-                self.prompt_becomes(id, PromptState::Cancelled, None);
-                self.reply(ticket, Ok(Done::Prompt(PromptState::Cancelled)));
+                self.set_prompt_state(prompt, PromptState::Cancelled, None);
+                Ok(CommandOutput::Prompt(PromptState::Cancelled))
             }
             Err(Some(PromptState::Written)) if self.agent.is_ready() => {
-                self.cancel_with_agent(Some(ticket), id);
+                return self.cancel_in_agent(Some(id), prompt);
             }
-            // The same word again: it is as wanted.
-            Err(Some(PromptState::Cancelled)) => {
-                self.reply(ticket, Ok(Done::Prompt(PromptState::Cancelled)));
-            }
-            Err(state) => self.reply(ticket, Err(not_waiting(state))),
-        }
+            // A repeated command has the same result.
+            Err(Some(PromptState::Cancelled)) => Ok(CommandOutput::Prompt(PromptState::Cancelled)),
+            Err(state) => Err(not_waiting(state)),
+        };
+        self.reply(id, result);
     }
 
-    fn cancel_with_agent(&mut self, ticket: Option<Ticket>, prompt: Uuid) {
+    fn cancel_in_agent(&mut self, id: Option<CommandId>, prompt: Uuid) {
         let request = Request::CancelAsyncMessage { message_uuid: prompt.to_string() };
-        self.ask_agent(&request, Purpose::Cancel { ticket, prompt });
+        self.send_control(&request, ControlPurpose::Cancel { id, prompt });
     }
 
-    /// The agent said whether it could still let go of a prompt.
+    /// The agent answered whether it could still cancel a prompt.
     pub(super) fn cancel_answered(
         &mut self,
-        ticket: Option<Ticket>,
+        id: Option<CommandId>,
         prompt: Uuid,
         answer: &Result<Option<String>, String>,
     ) {
-        let let_go = answer.as_ref().ok().and_then(Option::as_deref).is_some_and(|payload| {
+        let cancelled = answer.as_ref().ok().and_then(Option::as_deref).is_some_and(|payload| {
             let payload = wire::json::Raw::parse(payload);
             payload.and_then(|it| it.get("cancelled")?.boolean()).unwrap_or(false)
         });
-        if let_go {
-            self.dropped(prompt);
+        if cancelled {
+            self.prompt_dropped(prompt);
         }
-        let Some(ticket) = ticket else { return };
-        let reply = match self.prompts.state(prompt) {
-            Some(PromptState::Cancelled) => Ok(Done::Prompt(PromptState::Cancelled)),
+        let Some(id) = id else { return };
+        let result = match self.prompts.state(prompt) {
+            Some(PromptState::Cancelled) => Ok(CommandOutput::Prompt(PromptState::Cancelled)),
             state => Err(not_waiting(state)),
         };
-        self.reply(ticket, reply);
+        self.reply(id, result);
     }
 
     fn interrupt(&mut self, queue: QueueFate, by: Actor) {
         if queue == QueueFate::Clear {
             let queued: Vec<Uuid> = self.prompts.queued().map(|it| it.id).collect();
             for prompt in queued {
-                self.prompt_becomes(prompt, PromptState::Cancelled, None);
+                self.set_prompt_state(prompt, PromptState::Cancelled, None);
             }
         }
-        let running = self.is_busy() && !self.agent.is_asleep();
-        if !running || self.turn.is_some() && !self.ask_to_stop() {
+        let turn = self.turn.running().map(|turn| turn.number);
+        if !self.is_busy() || self.agent.is_stopped() || turn.is_some() && !self.request_stop() {
             return;
         }
         self.note(Note::InterruptAsked { by, queue });
-        if !self.agent.listens() {
-            // It cannot be told; if the turn goes on it is ended by force.
+        if !self.agent.accepts_input() {
+            // Nothing can be written to it. If the turn does not end, the process is killed.
             return;
         }
         if queue == QueueFate::Clear {
-            // 2.1.325 understands the word in the interrupt itself; others must be told of each.
-            let turn = self.turn.as_ref().map(|turn| turn.number);
+            // 2.1.325 cancels its queue with the interrupt; older versions need a request for each.
             let steered = self.prompts.in_flight().filter(|it| turn.is_none() || it.turn != turn);
             let steered: Vec<Uuid> = steered.map(|it| it.id).collect();
             for prompt in steered {
-                self.cancel_with_agent(None, prompt);
+                self.cancel_in_agent(None, prompt);
             }
         }
         let cancel_queued = queue == QueueFate::Clear;
-        self.ask_agent(&Request::Interrupt { cancel_queued }, Purpose::Nothing);
+        self.send_control(&Request::Interrupt { cancel_queued }, ControlPurpose::None);
     }
 
-    fn set(&mut self, ticket: Ticket, setting: Setting, by: Actor) {
+    fn set(&mut self, id: CommandId, setting: Setting, by: Actor) {
         let request = match &setting {
             Setting::Model(model) => Request::SetModel { model: model.clone() },
             Setting::PermissionMode(mode) => {
                 let Some(mode) = PermissionMode::named(mode) else {
-                    let refusal = Refusal::UnfitAnswer("there is no such permission mode");
-                    return self.reply(ticket, Err(refusal));
+                    let error = CommandError::Invalid("there is no such permission mode");
+                    return self.reply(id, Err(error));
                 };
                 Request::SetPermissionMode { mode }
             }
@@ -204,28 +199,28 @@ impl Machine {
                 Request::ApplyFlagSettings { settings }
             }
             Setting::Watch(_) => {
-                // It is none of the agent's business, whatever the agent is at.
+                // Towpath acts on it, not the agent.
                 self.setting_changed(setting, by);
-                return self.reply(ticket, Ok(Done::Well));
+                return self.reply(id, Ok(CommandOutput::None));
             }
         };
         if self.agent.is_starting() {
-            self.hold_until_ready(ticket, Command::Set { setting, by });
-        } else if self.agent.listens() {
-            self.ask_agent(&request, Purpose::Set { ticket: Some(ticket), setting, by });
+            self.defer(id, SessionCommand::Set { setting, by });
+        } else if self.agent.accepts_input() {
+            self.send_control(&request, ControlPurpose::Set { id: Some(id), setting, by });
         } else {
             // The next process is started with it.
             self.setting_changed(setting, by);
-            self.reply(ticket, Ok(Done::Well));
+            self.reply(id, Ok(CommandOutput::None));
         }
     }
 
-    fn rewind(&mut self, ticket: Ticket, prompt: Uuid, what: Rewind, by: Actor) {
+    fn rewind(&mut self, id: CommandId, prompt: Uuid, what: Rewind, by: Actor) {
         if self.is_busy() {
-            return self.reply(ticket, Err(Refusal::Busy));
+            return self.reply(id, Err(CommandError::Busy));
         }
         if !self.agent.is_ready() {
-            return self.hold_until_ready(ticket, Command::Rewind { prompt, what, by });
+            return self.defer(id, SessionCommand::Rewind { prompt, what, by });
         }
         let files = Request::RewindFiles { user_message_id: prompt.to_string(), dry_run: false };
         let conversation = Request::RewindConversation { target_message_uuid: prompt.to_string() };
@@ -234,27 +229,27 @@ impl Machine {
             Rewind::Conversation => (conversation, None),
             Rewind::Both => (files, Some(conversation)),
         };
-        self.ask_agent(&first, Purpose::Rewind { ticket, prompt, what, then, by });
+        self.send_control(&first, ControlPurpose::Rewind { id, prompt, what, then, by });
     }
 
-    fn query(&mut self, ticket: Ticket, query: Query) {
+    fn query(&mut self, id: CommandId, query: AgentQuery) {
         if !self.agent.is_ready() {
-            return self.hold_until_ready(ticket, Command::Query(query));
+            return self.defer(id, SessionCommand::Query(query));
         }
         let request = match query {
-            Query::Context => Request::GetContextUsage {},
-            Query::Cost => Request::GetSessionCost {},
-            Query::Usage => Request::GetUsage {},
-            Query::Changes => Request::GetWorkspaceDiff {},
-            Query::Files(query) => Request::FileSuggestions { query },
-            Query::RewindPreview(prompt) => {
+            AgentQuery::Context => Request::GetContextUsage {},
+            AgentQuery::Cost => Request::GetSessionCost {},
+            AgentQuery::Usage => Request::GetUsage {},
+            AgentQuery::Changes => Request::GetWorkspaceDiff {},
+            AgentQuery::Files(query) => Request::FileSuggestions { query },
+            AgentQuery::RewindPreview(prompt) => {
                 Request::RewindFiles { user_message_id: prompt.to_string(), dry_run: true }
             }
         };
-        self.ask_agent(&request, Purpose::Query { ticket });
+        self.send_control(&request, ControlPurpose::Query { id });
     }
 }
 
-fn not_waiting(state: Option<PromptState>) -> Refusal {
-    state.map_or(Refusal::NoSuchPrompt, Refusal::NotWaiting)
+fn not_waiting(state: Option<PromptState>) -> CommandError {
+    state.map_or(CommandError::NoSuchPrompt, CommandError::NotWaiting)
 }

@@ -1,23 +1,20 @@
-//! The turn machine: everything a session decides, and nothing it does.
+//! The session machine: everything a session decides, without any I/O.
 //!
-//! [`Machine::on`] is told what happened and says what is to be done. It knows no process, no clock
-//! and no file, so that a simulation can walk it through every mishap in microseconds. Its promises,
-//! which that simulation holds it to:
+//! [`Machine::on`] takes what happened and returns what must be done. It knows no process, no clock
+//! and no file, so a simulation can run it through every kind of failure in microseconds. The
+//! simulation checks these guarantees:
 //!
-//! - every turn that began is over exactly once, also when the agent says nothing of it;
-//! - a prompt goes to the agent at most once, in the order of the queue, and ends in a final state;
-//! - a request is resolved exactly once, whoever answers first;
-//! - what can wait for ever has a [deadline](Machine::deadline).
+//! - every turn that started ends exactly once, even if the agent never reports the end;
+//! - a prompt goes to the agent at most once, in the order of the queue, and reaches a final state;
+//! - a request is resolved exactly once, by the first answer;
+//! - everything that could wait for ever has a [deadline](Machine::deadline).
 //!
-//! Whoever drives it must make the effects of a step durable before any of them leaves the process:
-//! notes and records first, then words to the agent and replies.
+//! The caller must make the effects of a step durable before any of them leaves the process: notes
+//! and records first, then lines to the agent and replies.
 
 mod agent;
 mod commands;
-mod control;
-mod effect;
-mod input;
-mod limits;
+mod controls;
 mod prompts;
 mod requests;
 mod turns;
@@ -29,81 +26,157 @@ use std::collections::BTreeMap;
 
 use journal::{Grant, PromptRecord, RequestRecord, SessionId, Status};
 use uuid::Uuid;
+use wire::ReportedState;
 use wire::note::{Note, PromptState};
+use wire::say::Saying;
 
-use crate::heard::Heard;
-use crate::options::Options;
-use agent::Agent;
-use control::Controls;
-pub use effect::{Done, Effect, Refusal, Reply, Start};
-pub use input::{Answer, Command, Gone, GrantScope, Input, NewPrompt, Query, RuleChoice, Ticket};
-pub use limits::Limits;
-use prompts::Prompts;
-use turns::Turn;
+use crate::agent_event::AgentEvent;
+use crate::command::{CommandResult, SessionCommand};
+use crate::config::SessionLimits;
+use crate::options::SessionOptions;
+use agent::AgentState;
+use controls::ControlRequests;
+use prompts::PromptQueue;
+use turns::TurnState;
 
-/// What one session decides.
+/// The decisions of one session.
 #[derive(Debug)]
 pub struct Machine {
     now: u64,
     session: SessionId,
-    limits: Limits,
-    options: Options,
-    agent: Agent,
-    /// Deaths in a row without a turn that ended in between.
+    limits: SessionLimits,
+    options: SessionOptions,
+    agent: AgentState,
+    /// Exits in a row without a turn that ended in between.
     failures: u32,
-    /// No process is started before this moment.
+    /// No process is started before this time.
     start_at: u64,
-    /// Whether the agent has a conversation to go on with.
+    /// Whether the agent has a conversation to resume.
     resumable: bool,
-    /// The number of the last turn that began.
+    /// The number of the last turn that started.
     turns: u64,
-    turn: Option<Turn>,
-    /// Until when the agent should begin with prompts that it took but did not answer.
-    carrying: Option<u64>,
-    /// Whether a turn was over without a result that may still come.
-    owes_result: bool,
-    prompts: Prompts,
+    turn: TurnState,
+    prompts: PromptQueue,
     requests: BTreeMap<String, RequestRecord>,
     grants: Vec<Grant>,
-    controls: Controls,
-    /// Commands that wait for an agent to be ready.
-    held: Vec<(Ticket, Command)>,
-    /// What the agent said it can do, as it answered `initialize`.
-    abilities: Option<String>,
-    /// When the session last did or was told something.
-    active: u64,
-    out: Vec<Effect>,
+    controls: ControlRequests,
+    /// Commands that wait until an agent is ready.
+    deferred: Vec<(CommandId, SessionCommand)>,
+    /// The agent's answer to `initialize`.
+    capabilities: Option<String>,
+    /// The time of the last command or output.
+    last_activity: u64,
+    effects: Vec<Effect>,
 }
 
-/// What a machine is made from: a new session's beginnings, or what the journal kept of an old one.
+/// Something that happened to the session.
 #[derive(Debug)]
-pub struct Origins {
+pub enum Input {
+    Command {
+        id: CommandId,
+        command: SessionCommand,
+    },
+    /// The agent printed a line.
+    Agent(AgentEvent),
+    /// The grants that apply to this session, which replace the previous ones.
+    Grants(Vec<Grant>),
+    /// The owner is connected to a process that an earlier Towpath started.
+    AgentAttached,
+    /// The process that [`Effect::Start`] asked for runs.
+    AgentStarted,
+    /// The process is gone, or could not be started.
+    AgentGone(AgentExit),
+    /// Time passed.
+    Tick,
+}
+
+/// Identifies a command, so that its reply reaches the client that sent it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CommandId(pub u64);
+
+/// How an agent process ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AgentExit {
+    /// It could not be started, for this reason.
+    NotStarted(String),
+    Exited {
+        code: i32,
+        /// The end of what it wrote to stderr.
+        stderr: String,
+    },
+    /// A signal ended it.
+    Killed(i32),
+    /// The shim died before it could record the exit.
+    Unknown,
+}
+
+/// Something to be done. Notes and records must be durable before lines and replies go out.
+#[derive(Debug)]
+pub enum Effect {
+    /// Write a note into the journal.
+    Note(Note),
+    /// Store the new state of a prompt.
+    Prompt(PromptRecord),
+    /// Store the new state of a request.
+    Request(RequestRecord),
+    /// Store a new grant.
+    Grant(Grant),
+    /// Store changed options.
+    Options(Box<SessionOptions>),
+    /// Write a line to the agent.
+    Write(Saying),
+    /// Start a process.
+    Start(StartMode),
+    /// Stop the process: close its stdin, then terminate it, then kill it.
+    Stop {
+        /// Milliseconds between one step and the next.
+        timeout: u64,
+    },
+    /// Kill the process and everything it started.
+    Kill,
+    Reply(CommandId, CommandResult),
+    /// A turn ended: the journal can drop what only served its streaming.
+    Compact,
+}
+
+/// The conversation a process is started for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StartMode {
+    NewConversation,
+    Resume,
+}
+
+/// What a machine is made from: a new session, or the state the journal has of an existing one.
+#[derive(Debug)]
+pub struct MachineSnapshot {
     /// Milliseconds since 1970.
     pub now: u64,
-    /// The session.
     pub session: SessionId,
-    /// How patient it is.
-    pub limits: Limits,
-    /// What is wanted of the agent.
-    pub options: Options,
-    /// Every prompt there has been.
+    pub limits: SessionLimits,
+    pub options: SessionOptions,
+    /// All prompts of the session, including finished ones.
     pub prompts: Vec<PromptRecord>,
-    /// Requests without an answer.
+    /// Requests that are not resolved.
     pub requests: Vec<RequestRecord>,
-    /// The number of the last turn that began.
+    /// The number of the last turn that started.
     pub turns: u64,
-    /// Whether it is not over yet.
+    /// Whether that turn has not ended.
     pub turn_is_open: bool,
-    /// Whether there may be an agent process that was started before. What it left may be heard
-    /// first; then [`Input::AgentMet`], [`Input::AgentForeign`] or [`Input::AgentGone`] must come.
-    pub agent_lives: bool,
+    /// Whether an earlier Towpath may have left an agent process. Its output may come first; then
+    /// [`Input::AgentAttached`] or [`Input::AgentGone`] must follow.
+    pub agent_may_run: bool,
     /// Whether there is a conversation to resume.
     pub resumable: bool,
 }
 
-impl Origins {
-    /// Those of a session that has just been created.
-    pub fn new(now: u64, session: SessionId, limits: Limits, options: Options) -> Self {
+impl MachineSnapshot {
+    /// The state of a session that has just been created.
+    pub fn new(
+        now: u64,
+        session: SessionId,
+        limits: SessionLimits,
+        options: SessionOptions,
+    ) -> Self {
         Self {
             now,
             session,
@@ -113,101 +186,95 @@ impl Origins {
             requests: Vec::new(),
             turns: 0,
             turn_is_open: false,
-            agent_lives: false,
+            agent_may_run: false,
             resumable: false,
         }
     }
 }
 
 impl Machine {
-    /// A machine at rest, or in the middle of what the journal tells.
-    pub fn new(origins: Origins) -> Self {
-        let Origins { now, session, limits, options, turns, resumable, .. } = origins;
-        let prompts = Prompts::restored(origins.prompts);
-        let asks = origins.requests.iter().any(|it| it.agent.is_none());
-        let turn = origins.turn_is_open.then(|| Turn::restored(turns, now, &prompts, asks));
-        let carries = origins.agent_lives && turn.is_none() && prompts.in_flight().next().is_some();
-        let requests = origins.requests.into_iter().map(|it| (it.id.clone(), it)).collect();
+    pub fn new(snapshot: MachineSnapshot) -> Self {
+        let turn = TurnState::restore(&snapshot);
+        let MachineSnapshot { now, session, limits, options, turns, resumable, .. } = snapshot;
+        let requests = snapshot.requests.into_iter().map(|it| (it.id.clone(), it)).collect();
         Self {
             now,
             session,
             limits,
             options,
-            agent: if origins.agent_lives { Agent::found() } else { Agent::asleep() },
+            agent: AgentState::restore(snapshot.agent_may_run),
             failures: 0,
             start_at: now,
             resumable,
             turns,
-            // Nobody knows how the last turn was over.
-            owes_result: origins.agent_lives && turn.is_none(),
             turn,
-            carrying: carries.then(|| now + limits.carry),
-            prompts,
+            prompts: PromptQueue::restore(snapshot.prompts),
             requests,
             grants: Vec::new(),
-            controls: Controls::since(now),
-            held: Vec::new(),
-            abilities: None,
-            active: now,
-            out: Vec::new(),
+            controls: ControlRequests::since(now),
+            deferred: Vec::new(),
+            capabilities: None,
+            last_activity: now,
+            effects: Vec::new(),
         }
     }
 
-    /// Takes in what happened at a moment and says what is to be done, in this order.
+    /// Takes in what happened and returns what must be done, in this order.
     #[must_use]
     pub fn on(&mut self, now: u64, input: Input) -> Vec<Effect> {
         self.now = self.now.max(now);
         match input {
-            Input::Command { ticket, command } => {
-                self.active = self.now;
-                self.command(ticket, command);
+            Input::Command { id, command } => {
+                // A page that polls the capabilities must not keep an idle agent running.
+                if command != SessionCommand::Capabilities {
+                    self.last_activity = self.now;
+                }
+                self.command(id, command);
             }
-            Input::Heard(heard) => {
-                self.active = self.now;
-                self.heard(heard);
+            Input::Agent(event) => {
+                self.last_activity = self.now;
+                self.agent_event(event);
             }
             Input::Grants(grants) => self.grants = grants,
-            Input::AgentMet => self.agent_met(),
-            Input::AgentForeign => self.agent_foreign(),
+            Input::AgentAttached => self.agent_attached(),
             Input::AgentStarted => self.agent_started(),
-            Input::AgentGone(gone) => self.agent_gone(&gone),
+            Input::AgentGone(exit) => self.agent_gone(&exit),
             Input::Tick => {}
         }
         self.pass_deadlines();
         self.deliver();
-        std::mem::take(&mut self.out)
+        std::mem::take(&mut self.effects)
     }
 
-    fn heard(&mut self, heard: Heard) {
-        if let Some(turn) = &mut self.turn {
-            turn.broke_silence(self.now);
-        }
-        match heard {
-            Heard::Life => {}
-            Heard::TurnBegan { conversation } => {
+    fn agent_event(&mut self, event: AgentEvent) {
+        self.turn.note_output(self.now);
+        match event {
+            AgentEvent::Output => {}
+            AgentEvent::TurnStarted { conversation } => {
                 self.resumable |= conversation.is_some();
-                self.turn_began();
+                self.turn_started();
             }
-            Heard::Accepted(prompt) => self.accepted(prompt),
-            Heard::Dropped(prompt) => self.dropped(prompt),
-            Heard::TurnEnded(ended) => self.turn_ended(&ended),
-            Heard::Idle => self.went_idle(),
-            Heard::Busy => self.went_busy(),
-            Heard::Asked(asked) => self.asked(asked),
-            Heard::AskedInVain { request, what } => self.asked_in_vain(&request, &what),
-            Heard::Withdrawn(request) => self.withdrawn(&request),
-            Heard::Answered { request, answer } => self.answered(&request, answer),
+            AgentEvent::TurnEnded(result) => self.turn_ended(&result),
+            AgentEvent::PromptAccepted(prompt) => self.prompt_accepted(prompt),
+            AgentEvent::PromptDropped(prompt) => self.prompt_dropped(prompt),
+            AgentEvent::StateReported(ReportedState::Idle) => self.idle_reported(),
+            AgentEvent::StateReported(ReportedState::Running | ReportedState::RequiresAction) => {
+                self.running_reported();
+            }
+            AgentEvent::RequestOpened(request) => self.request_opened(request),
+            AgentEvent::UnsupportedRequest { id, subtype } => self.refuse_request(&id, &subtype),
+            AgentEvent::RequestWithdrawn { id } => self.withdraw_request(&id),
+            AgentEvent::RequestAnswered { id, answer } => self.control_answered(&id, answer),
         }
     }
 
-    /// The next moment at which the machine wants a [`Input::Tick`].
+    /// The next time at which the machine needs an [`Input::Tick`].
     pub fn deadline(&self) -> Option<u64> {
         [
             self.agent.deadline(),
-            (self.agent.is_asleep() && self.wants_an_agent() && !self.has_failed())
+            (self.agent.is_stopped() && self.needs_agent() && !self.has_failed())
                 .then_some(self.start_at),
-            self.turn.as_ref().and_then(|turn| turn.deadline(&self.limits, self.asks_a_person())),
-            self.carrying,
+            self.turn.deadline(&self.limits, self.waits_for_person()),
             self.controls.deadline(),
             self.requests.values().filter_map(|it| it.expires).min(),
             self.park_at(),
@@ -227,16 +294,16 @@ impl Machine {
         }
     }
 
-    /// Where the session stands, in one word.
+    /// The status of the session as the journal stores it.
     pub fn status(&self) -> Status {
-        if self.asks_a_person() {
+        if self.waits_for_person() {
             Status::Waiting
-        } else if self.turn.is_some() || self.carrying.is_some() {
+        } else if self.is_busy() {
             Status::Running
-        } else if self.wants_an_agent() {
-            if self.has_failed() { Status::Failed } else { Status::Running }
         } else if self.has_failed() {
             Status::Failed
+        } else if self.needs_agent() {
+            Status::Running
         } else if self.agent.died() {
             Status::Dead
         } else {
@@ -244,27 +311,27 @@ impl Machine {
         }
     }
 
-    /// What the agent said it can do as it answered `initialize`: models, commands, and so on.
-    pub fn abilities(&self) -> Option<&str> {
-        self.abilities.as_deref()
+    /// The agent's answer to `initialize`: models, slash commands and so on, as JSON.
+    pub fn capabilities(&self) -> Option<&str> {
+        self.capabilities.as_deref()
     }
 
-    /// What is wanted of the agent, changed settings included.
-    pub fn options(&self) -> &Options {
+    /// The options of the session, including changed settings.
+    pub fn options(&self) -> &SessionOptions {
         &self.options
     }
 
-    /// Whether a turn is running or about to.
+    /// Whether a turn runs, or the agent still has a prompt to start with.
     pub fn is_busy(&self) -> bool {
-        self.turn.is_some() || self.carrying.is_some()
+        !matches!(self.turn, TurnState::Idle { .. })
     }
 
-    /// The number of the last turn that began.
+    /// The number of the last turn that started.
     pub fn turns(&self) -> u64 {
         self.turns
     }
 
-    fn asks_a_person(&self) -> bool {
+    fn waits_for_person(&self) -> bool {
         !self.requests.is_empty()
     }
 
@@ -272,10 +339,10 @@ impl Machine {
         self.failures > self.limits.restarts
     }
 
-    /// Hands prompts on as far as it is their time.
+    /// Sends what can be sent now: starts an agent, runs deferred commands, writes prompts.
     fn deliver(&mut self) {
-        if self.agent.is_asleep() {
-            if self.wants_an_agent() && !self.has_failed() && self.start_at <= self.now {
+        if self.agent.is_stopped() {
+            if self.needs_agent() && !self.has_failed() && self.start_at <= self.now {
                 self.start_agent();
             }
             return;
@@ -283,37 +350,39 @@ impl Machine {
         if !self.agent.is_ready() {
             return;
         }
-        for (ticket, command) in std::mem::take(&mut self.held) {
-            self.command(ticket, command);
+        for (id, command) in std::mem::take(&mut self.deferred) {
+            self.command(id, command);
         }
-        if self.controls.rewinding() {
+        if self.controls.has_rewind() {
             return;
         }
-        if self.is_busy() {
-            if self.turn.as_ref().is_some_and(|turn| !turn.is_stopping()) {
-                self.steer();
+        match &self.turn {
+            TurnState::Running(turn) if !turn.is_stopping() => self.steer(),
+            TurnState::Running(_) | TurnState::Carrying { .. } => {}
+            TurnState::Idle { .. } => {
+                if let Some(prompt) = self.prompts.next_queued() {
+                    self.start_turn_with(prompt);
+                }
             }
-        } else if let Some(prompt) = self.prompts.next_queued() {
-            self.open_turn_with(prompt);
         }
     }
 
-    fn wants_an_agent(&self) -> bool {
-        self.prompts.next_queued().is_some() || !self.held.is_empty()
+    fn needs_agent(&self) -> bool {
+        self.prompts.next_queued().is_some() || !self.deferred.is_empty()
     }
 
     fn note(&mut self, note: Note) {
-        self.out.push(Effect::Note(note));
+        self.effects.push(Effect::Note(note));
     }
 
-    fn reply(&mut self, ticket: Ticket, reply: Reply) {
-        self.out.push(Effect::Reply(ticket, reply));
+    fn reply(&mut self, id: CommandId, result: CommandResult) {
+        self.effects.push(Effect::Reply(id, result));
     }
 
-    /// Moves a prompt on, once, and says so.
-    fn prompt_becomes(&mut self, id: Uuid, state: PromptState, turn: Option<u64>) {
-        if let Some(record) = self.prompts.become_state(id, state, turn, self.now) {
-            self.out.push(Effect::Prompt(record));
+    /// Sets the state of a prompt and notes the change, if there is one.
+    fn set_prompt_state(&mut self, id: Uuid, state: PromptState, turn: Option<u64>) {
+        if let Some(record) = self.prompts.set_state(id, state, turn, self.now) {
+            self.effects.push(Effect::Prompt(record));
             self.note(Note::PromptBecame { prompt: id, state });
         }
     }

@@ -1,35 +1,39 @@
-//! What the agent asks of a person.
+//! Requests of the agent to a person.
 
 use journal::{Grant, RequestRecord, Resolution};
 use wire::consent::{self, Rule};
 use wire::note::{Actor, Note, Outcome, Wants};
 use wire::say::{
-    Answer as Said, Answers, Destination, JsonObject, PermissionUpdate, Refusal as Denial, Saying,
+    Answer, Answers, Destination, JsonObject, PermissionUpdate, Refusal as Denial, Saying,
 };
 
-use super::{Answer, Done, Effect, GrantScope, Machine, Refusal, Reply, RuleChoice, Ticket};
-use crate::grant::covers;
-use crate::heard::Asked;
+use super::{Effect, Machine};
+use crate::agent_event::PermissionRequest;
+use crate::command::{
+    CommandError, CommandOutput, CommandResult, GrantScope, RequestAnswer, RuleChoice,
+};
 
 impl Machine {
-    pub(super) fn asked(&mut self, asked: Asked) {
-        if self.requests.contains_key(&asked.request) {
+    pub(super) fn request_opened(&mut self, request: PermissionRequest) {
+        if self.requests.contains_key(&request.id) {
             return;
         }
-        // A sub-agent in the background asks whatever the turn is at.
-        if let Some(turn) = self.turn.as_mut().filter(|_| asked.agent.is_none()) {
-            turn.is_at_work();
+        // A sub-agent in the background may ask at any time, so it does not confirm the turn.
+        if request.agent.is_none()
+            && let Some(turn) = self.turn.running_mut()
+        {
+            turn.confirm();
         }
         let record = RequestRecord {
-            id: asked.request,
-            wants: asked.wants,
-            tool_name: asked.tool_name,
-            tool_use_id: asked.tool_use_id,
-            input: asked.input,
-            suggestions: asked.suggestions,
-            agent: asked.agent,
+            id: request.id,
+            wants: request.wants,
+            tool_name: request.tool_name,
+            tool_use_id: request.tool_use_id,
+            input: request.input,
+            suggestions: request.suggestions,
+            agent: request.agent,
             opened: self.now,
-            expires: self.limits.request.map(|patience| self.now + patience),
+            expires: self.limits.request.map(|timeout| self.now + timeout),
             resolution: None,
         };
         self.note(Note::RequestOpened {
@@ -38,121 +42,120 @@ impl Machine {
             expires: record.expires,
             rules: self.rules(&record),
         });
-        self.out.push(Effect::Request(record.clone()));
-        let request = record.id.clone();
-        self.requests.insert(request.clone(), record);
-        if self.agent.listens() {
+        self.effects.push(Effect::Request(record.clone()));
+        let id = record.id.clone();
+        self.requests.insert(id.clone(), record);
+        if self.agent.accepts_input() {
             self.apply_grants();
         } else {
-            // The last words of an agent that is ending or gone.
-            self.withdrawn(&request);
+            // The process is stopping or gone and cannot be answered.
+            self.withdraw_request(&id);
         }
     }
 
-    pub(super) fn asked_in_vain(&mut self, request: &str, what: &str) {
-        if !self.agent.listens() {
-            return;
+    /// Answers a request that Towpath does not support, so that the agent does not wait for ever.
+    pub(super) fn refuse_request(&mut self, request: &str, subtype: &str) {
+        if self.agent.accepts_input() {
+            let answer = Answer::Error(format!("this host does not offer `{subtype}`"));
+            self.write_answer(request, &answer);
         }
-        let answer = Said::Error(format!("this host does not offer `{what}`"));
-        self.out.push(Effect::Say(Saying::answer(request, &answer)));
     }
 
-    pub(super) fn withdrawn(&mut self, request: &str) {
+    pub(super) fn withdraw_request(&mut self, request: &str) {
         self.resolve(request, Outcome::Withdrawn, None, None, Vec::new());
     }
 
-    /// Nobody can be answered any more.
+    /// The agent is gone: no request can be answered.
     pub(super) fn withdraw_all_requests(&mut self) {
         let open: Vec<String> = self.requests.keys().cloned().collect();
         for request in open {
-            self.withdrawn(&request);
+            self.withdraw_request(&request);
         }
     }
 
-    /// The turn is over. A sub-agent may go on in the background, as it does by default from
-    /// 2.1.325 on, and would wait for ever for an answer that nobody could give any more.
-    pub(super) fn withdraw_requests_of_the_turn(&mut self) {
+    /// The turn ended. Requests of sub-agents stay: from 2.1.325 on a sub-agent continues in the
+    /// background by default, and it would wait for ever if its request were withdrawn.
+    pub(super) fn withdraw_requests_of_turn(&mut self) {
         let own = self.requests.values().filter(|it| it.agent.is_none());
         let own: Vec<String> = own.map(|it| it.id.clone()).collect();
         for request in own {
-            self.withdrawn(&request);
+            self.withdraw_request(&request);
         }
     }
 
-    /// Somebody answers a request.
-    pub(super) fn answer(&mut self, ticket: Ticket, request: &str, answer: Answer, by: Actor) {
-        let reply = self.give_answer(request, answer, by);
-        self.reply(ticket, reply);
-    }
-
-    fn give_answer(&mut self, request: &str, answer: Answer, by: Actor) -> Reply {
-        let Some(record) = self.requests.get(request) else { return Err(Refusal::NoSuchRequest) };
-        if !self.agent.listens() {
-            // It hears nothing any more. That it is gone will settle the request, and not before:
-            // the word to end may be lost with this Towpath, and the agent still wait.
-            return Err(Refusal::AgentGone);
+    pub(super) fn answer_request(
+        &mut self,
+        request: &str,
+        answer: RequestAnswer,
+        by: Actor,
+    ) -> CommandResult {
+        let record = self.requests.get(request).ok_or(CommandError::NoSuchRequest)?;
+        if !self.agent.accepts_input() {
+            // The exit of the process resolves the request, and not this answer: the request to
+            // stop may be lost with this Towpath, and then the agent still waits.
+            return Err(CommandError::AgentGone);
         }
-        let asked = JsonObject::parse(&record.input).unwrap_or_else(|_| JsonObject::empty());
+        let input_asked = JsonObject::parse(&record.input).unwrap_or_else(|_| JsonObject::empty());
         match answer {
-            Answer::Allow { .. } if record.wants == Wants::Answers => {
-                Err(Refusal::UnfitAnswer("a question wants answers, or a refusal"))
+            RequestAnswer::Allow { .. } if record.wants == Wants::Answers => {
+                Err(CommandError::Invalid("a question needs answers, or a denial"))
             }
-            Answer::Answers(_) if record.wants != Wants::Answers => {
-                Err(Refusal::UnfitAnswer("only a question takes answers"))
+            RequestAnswer::Answers(_) if record.wants != Wants::Answers => {
+                Err(CommandError::Invalid("only a question takes answers"))
             }
-            Answer::Allow { input, remember, mode } => {
+            RequestAnswer::Allow { input, remember, mode } => {
                 let grant = match remember {
                     Some(choice) => Some(self.grant(record, choice, by.clone())?),
                     None => None,
                 };
-                let updated_permissions = mode.map(|mode| PermissionUpdate::SetMode {
+                let update = mode.map(|mode| PermissionUpdate::SetMode {
                     mode,
                     destination: Destination::Session,
                 });
-                let said = Said::Allow {
-                    updated_input: input.unwrap_or(asked),
-                    updated_permissions: updated_permissions.into_iter().collect(),
+                let answer = Answer::Allow {
+                    updated_input: input.unwrap_or(input_asked),
+                    updated_permissions: update.into_iter().collect(),
                 };
                 let outcome = match grant {
                     Some(_) => Outcome::AllowedAndRemembered,
                     None => Outcome::Allowed,
                 };
-                self.say_answer(request, &said);
+                self.write_answer(request, &answer);
                 self.resolve(request, outcome, Some(by), None, Vec::new());
                 if let Some(grant) = grant {
                     self.grants.push(grant.clone());
-                    self.out.push(Effect::Grant(grant));
+                    self.effects.push(Effect::Grant(grant));
                     self.apply_grants();
                 }
-                Ok(Done::Well)
+                Ok(CommandOutput::None)
             }
-            Answer::Deny { message, interrupt } => {
+            RequestAnswer::Deny { message, interrupt } => {
                 let denial = if interrupt { Denial::and_interrupt } else { Denial::because };
-                if let Some(turn) = self.turn.as_mut().filter(|_| interrupt) {
+                if interrupt && let Some(turn) = self.turn.running_mut() {
                     turn.will_stop();
                 }
-                self.say_answer(request, &Said::Deny(denial(consent::denial(&message))));
+                self.write_answer(request, &Answer::Deny(denial(consent::denial(&message))));
                 let message = (!message.trim().is_empty()).then_some(message);
                 self.resolve(request, Outcome::Denied, Some(by), message, Vec::new());
-                Ok(Done::Well)
+                Ok(CommandOutput::None)
             }
-            Answer::Answers(given) => {
+            RequestAnswer::Answers(given) => {
                 let answers =
                     given.iter().fold(Answers::default(), |answers, (question, answer)| {
                         answers.choose(question, [answer.as_str()])
                     });
-                self.say_answer(request, &Said::allow(answers.input(&asked)));
+                self.write_answer(request, &Answer::allow(answers.input(&input_asked)));
                 self.resolve(request, Outcome::Allowed, Some(by), None, given);
-                Ok(Done::Well)
+                Ok(CommandOutput::None)
             }
         }
     }
 
-    fn say_answer(&mut self, request: &str, answer: &Said) {
-        self.out.push(Effect::Say(Saying::answer(request, answer)));
+    fn write_answer(&mut self, request: &str, answer: &Answer) {
+        self.effects.push(Effect::Write(Saying::answer(request, answer)));
     }
 
-    /// The one way a request is resolved.
+    /// Resolves a request. Every resolution goes through here.
     fn resolve(
         &mut self,
         request: &str,
@@ -162,13 +165,11 @@ impl Machine {
         answers: Vec<(String, String)>,
     ) {
         let Some(mut record) = self.requests.remove(request) else { return };
-        // As long as a person was asked, it was not the agent who was silent.
-        if let Some(turn) = &mut self.turn {
-            turn.broke_silence(self.now);
-        }
+        // The time a person took to answer is not silence of the agent.
+        self.turn.note_output(self.now);
         record.resolution =
             Some(Resolution { outcome, by: by.clone(), message: message.clone(), at: self.now });
-        self.out.push(Effect::Request(record));
+        self.effects.push(Effect::Request(record));
         self.note(Note::RequestResolved {
             request: request.to_owned(),
             outcome,
@@ -192,10 +193,10 @@ impl Machine {
         record: &RequestRecord,
         choice: RuleChoice,
         by: Actor,
-    ) -> Result<Grant, Refusal> {
+    ) -> Result<Grant, CommandError> {
         let offered = self.rules(record).into_iter().find(|rule| rule.id == choice.rule);
         let Some(Rule { tool, pattern, .. }) = offered else {
-            return Err(Refusal::UnfitAnswer("this rule was not offered with the request"));
+            return Err(CommandError::Invalid("this rule was not offered with the request"));
         };
         Ok(Grant {
             // The owner assigns the id: the machine has no randomness.
@@ -213,7 +214,7 @@ impl Machine {
         })
     }
 
-    /// Allows what is allowed already.
+    /// Allows the open requests that a grant covers.
     fn apply_grants(&mut self) {
         let now = self.now;
         let covered: Vec<(String, Actor)> = self
@@ -229,22 +230,34 @@ impl Machine {
             let by = Actor { name: by.name, via: "rule".to_owned() };
             let Some(record) = self.requests.get(&request) else { continue };
             let input = JsonObject::parse(&record.input).unwrap_or_else(|_| JsonObject::empty());
-            self.say_answer(&request, &Said::allow(input));
+            self.write_answer(&request, &Answer::allow(input));
             self.resolve(&request, Outcome::Allowed, Some(by), None, Vec::new());
         }
     }
 
     pub(super) fn expire_requests(&mut self) {
-        let late = |it: &&RequestRecord| it.expires.is_some_and(|at| at <= self.now);
-        let late: Vec<String> =
-            self.requests.values().filter(late).map(|it| it.id.clone()).collect();
-        for request in late {
-            if !self.agent.listens() {
-                self.withdrawn(&request);
+        let expired = |it: &&RequestRecord| it.expires.is_some_and(|at| at <= self.now);
+        let expired: Vec<String> =
+            self.requests.values().filter(expired).map(|it| it.id.clone()).collect();
+        for request in expired {
+            if !self.agent.accepts_input() {
+                self.withdraw_request(&request);
                 continue;
             }
-            self.say_answer(&request, &Said::deny(consent::EXPIRED));
+            self.write_answer(&request, &Answer::deny(consent::EXPIRED));
             self.resolve(&request, Outcome::Expired, None, None, Vec::new());
         }
     }
+}
+
+/// Whether a grant that has not expired allows the request. The owner has already selected the
+/// grants of this session and its directory.
+fn covers(grant: &Grant, request: &RequestRecord, now: u64) -> bool {
+    grant.until.is_none_or(|until| now < until)
+        && consent::covers(
+            &grant.tool,
+            grant.pattern.as_deref(),
+            &request.tool_name,
+            &request.input,
+        )
 }

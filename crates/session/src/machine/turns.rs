@@ -1,98 +1,203 @@
-//! When a turn begins and when it is over.
+//! When a turn starts and when it ends.
 //!
-//! The CLI's `result` ends a turn, but results and prompts do not match up: a prompt sent during a
-//! tool call is folded into the running turn, several that wait with the agent become one turn, a
-//! background task begins a turn nobody asked for, and a dead or confused agent gives no result at
-//! all. So the turn is ours: it begins when a prompt is written or the agent begins by itself, and
-//! it is over once, by a result, an idle agent, or a dead one.
+//! The CLI's `result` ends a turn, but results and prompts do not match one to one: a prompt sent
+//! during a tool call is folded into the running turn, several prompts that wait in the agent's
+//! queue become one turn, a background task starts a turn that no client asked for, and a dead or
+//! confused agent gives no result at all. So the turn is our own concept: it starts when a prompt
+//! is written or the agent starts by itself, and it ends once, by a result, an idle agent, or a
+//! dead one.
 
 use uuid::Uuid;
-use wire::note::{Note, PromptState, TurnEnding};
+use wire::TurnResult;
+use wire::note::{Cause, Delivery, Note, PromptState, TurnEnding};
 use wire::say::{Priority, Prompt};
 
-use super::{Effect, Limits, Machine};
-use crate::heard::Ended;
-use crate::machine::prompts::{Prompts, images_of};
+use super::prompts::images_of;
+use super::{Effect, Machine, MachineSnapshot};
+use crate::config::SessionLimits;
 
-/// A turn that is not over.
+/// Whether a turn runs.
 #[derive(Debug)]
-pub(super) struct Turn {
-    pub(super) number: u64,
-    /// Whether the agent has shown that it began with it. What it says before may still belong to
-    /// the turn before.
-    seen: bool,
-    last_word: u64,
-    stalled: bool,
-    stopping: Option<Stopping>,
-    /// When it is taken to be over: the agent said it had nothing to do, and no result came.
-    over_at: Option<u64>,
+pub(super) enum TurnState {
+    Idle {
+        previous: PreviousResult,
+    },
+    Running(RunningTurn),
+    /// The last turn ended, but the agent still has prompts that it did not answer. It should start
+    /// with them before `until`.
+    Carrying {
+        until: u64,
+        previous: PreviousResult,
+    },
 }
 
-/// Somebody wants the turn to end.
+/// Whether the result of the previous turn is still to come, because that turn ended without one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PreviousResult {
+    Received,
+    Outstanding,
+}
+
+/// A turn that has not ended.
+#[derive(Debug)]
+pub(super) struct RunningTurn {
+    pub(super) number: u64,
+    phase: TurnPhase,
+    /// The time of the agent's last output.
+    last_output: u64,
+    stall_reported: bool,
+    stop: StopState,
+    /// When the turn counts as ended: the agent reported that it is idle, and no result came.
+    ends_at: Option<u64>,
+}
+
+/// Whether the agent has shown that it started with the turn.
 #[derive(Clone, Copy, Debug)]
-enum Stopping {
-    /// The agent was asked to, at this moment.
-    Asked(u64),
-    /// It will, because a call was refused so; or its process is being ended.
+enum TurnPhase {
+    /// The prompt was written. Output may still belong to the previous turn.
+    Unconfirmed {
+        previous: PreviousResult,
+    },
+    Confirmed,
+}
+
+/// Whether the turn is being stopped.
+#[derive(Clone, Copy, Debug)]
+enum StopState {
+    NotRequested,
+    /// The agent was asked to stop at this time.
+    Requested {
+        at: u64,
+    },
+    /// It will end without another request: a denial interrupts it, or its process is stopped.
     Certain,
 }
 
-impl Turn {
-    fn new(number: u64, now: u64) -> Self {
-        Self { number, seen: false, last_word: now, stalled: false, stopping: None, over_at: None }
+impl TurnState {
+    pub(super) fn restore(snapshot: &MachineSnapshot) -> Self {
+        let in_flight = || {
+            let open = snapshot.prompts.iter().filter(|it| !it.state.is_final());
+            open.filter(|it| it.state != PromptState::Queued)
+        };
+        if snapshot.turn_is_open {
+            let number = snapshot.turns;
+            let own = || in_flight().filter(|it| it.turn == Some(number));
+            // Only its prompts and its requests show whether the agent has started with it.
+            let confirmed = snapshot.requests.iter().any(|it| it.agent.is_none())
+                || own().next().is_none()
+                || own().any(|it| it.state == PromptState::Accepted);
+            let mut turn = RunningTurn::new(number, snapshot.now, PreviousResult::Received);
+            if confirmed {
+                turn.phase = TurnPhase::Confirmed;
+            }
+            return Self::Running(turn);
+        }
+        if !snapshot.agent_may_run {
+            return Self::Idle { previous: PreviousResult::Received };
+        }
+        // The journal does not say how the last turn ended.
+        let previous = PreviousResult::Outstanding;
+        if in_flight().next().is_some() {
+            Self::Carrying { until: snapshot.now + snapshot.limits.carry, previous }
+        } else {
+            Self::Idle { previous }
+        }
     }
 
-    /// A turn that was running when the session was last seen; whether the agent has shown that it
-    /// began with it is only known from its prompts and from what it asks.
-    pub(super) fn restored(number: u64, now: u64, prompts: &Prompts, asks: bool) -> Self {
-        let own = || prompts.in_flight().filter(|it| it.turn == Some(number));
-        let seen =
-            asks || own().next().is_none() || own().any(|it| it.state == PromptState::Accepted);
-        Self { seen, ..Self::new(number, now) }
+    pub(super) fn running(&self) -> Option<&RunningTurn> {
+        match self {
+            Self::Running(turn) => Some(turn),
+            Self::Idle { .. } | Self::Carrying { .. } => None,
+        }
     }
 
-    pub(super) fn broke_silence(&mut self, now: u64) {
-        self.last_word = now;
-        self.stalled = false;
+    pub(super) fn running_mut(&mut self) -> Option<&mut RunningTurn> {
+        match self {
+            Self::Running(turn) => Some(turn),
+            Self::Idle { .. } | Self::Carrying { .. } => None,
+        }
     }
 
-    /// The agent shows that it is at work on it.
-    pub(super) fn is_at_work(&mut self) {
-        self.seen = true;
-        self.over_at = None;
+    /// The agent printed something, or a person's answer ended a silence that was not the agent's.
+    pub(super) fn note_output(&mut self, now: u64) {
+        if let Self::Running(turn) = self {
+            turn.last_output = now;
+            turn.stall_reported = false;
+        }
+    }
+
+    pub(super) fn deadline(&self, limits: &SessionLimits, waits_for_person: bool) -> Option<u64> {
+        match self {
+            Self::Idle { .. } => None,
+            Self::Carrying { until, .. } => Some(*until),
+            Self::Running(turn) => turn.deadline(limits, waits_for_person),
+        }
+    }
+
+    fn previous(&self) -> PreviousResult {
+        match self {
+            Self::Idle { previous } | Self::Carrying { previous, .. } => *previous,
+            Self::Running(turn) => match turn.phase {
+                TurnPhase::Unconfirmed { previous } => previous,
+                TurnPhase::Confirmed => PreviousResult::Received,
+            },
+        }
+    }
+}
+
+impl RunningTurn {
+    fn new(number: u64, now: u64, previous: PreviousResult) -> Self {
+        Self {
+            number,
+            phase: TurnPhase::Unconfirmed { previous },
+            last_output: now,
+            stall_reported: false,
+            stop: StopState::NotRequested,
+            ends_at: None,
+        }
+    }
+
+    /// The agent shows that it works on this turn.
+    pub(super) fn confirm(&mut self) {
+        self.phase = TurnPhase::Confirmed;
+        self.ends_at = None;
+    }
+
+    fn is_confirmed(&self) -> bool {
+        matches!(self.phase, TurnPhase::Confirmed)
     }
 
     pub(super) fn is_stopping(&self) -> bool {
-        self.stopping.is_some()
+        !matches!(self.stop, StopState::NotRequested)
     }
 
-    /// It will end without a further word of ours.
+    /// The turn will end without another request to stop it.
     pub(super) fn will_stop(&mut self) {
-        self.stopping = Some(Stopping::Certain);
+        self.stop = StopState::Certain;
     }
 
-    pub(super) fn deadline(&self, limits: &Limits, waits_for_a_person: bool) -> Option<u64> {
-        let stall = (!self.stalled && !waits_for_a_person).then(|| self.last_word + limits.stall);
-        let stop = match self.stopping {
-            Some(Stopping::Asked(at)) => Some(at + limits.interrupt),
-            Some(Stopping::Certain) | None => None,
+    fn deadline(&self, limits: &SessionLimits, waits_for_person: bool) -> Option<u64> {
+        let stalls = !self.stall_reported && !waits_for_person;
+        let stall = stalls.then(|| self.last_output + limits.stall);
+        let stop = match self.stop {
+            StopState::Requested { at } => Some(at + limits.interrupt),
+            StopState::Certain | StopState::NotRequested => None,
         };
-        [stall, stop, self.over_at].into_iter().flatten().min()
+        [stall, stop, self.ends_at].into_iter().flatten().min()
     }
 }
 
 impl Machine {
-    /// Writes the first waiting prompt, which begins a turn.
-    pub(super) fn open_turn_with(&mut self, prompt: Uuid) {
-        self.begin_turn(vec![prompt]);
+    /// Writes the first waiting prompt, which starts a turn.
+    pub(super) fn start_turn_with(&mut self, prompt: Uuid) {
+        self.start_turn(vec![prompt]);
         self.write_prompt(prompt, None, Some(self.turns));
     }
 
     /// Writes the prompts that may join the running turn.
     pub(super) fn steer(&mut self) {
-        let steering = |it: &&journal::PromptRecord| it.delivery == wire::note::Delivery::Steer;
-        let prompts: Vec<Uuid> = self.prompts.queued().filter(steering).map(|it| it.id).collect();
-        for prompt in prompts {
+        let steering = self.prompts.queued().filter(|it| it.delivery == Delivery::Steer);
+        for prompt in steering.map(|it| it.id).collect::<Vec<Uuid>>() {
             self.write_prompt(prompt, Some(Priority::Next), None);
         }
     }
@@ -100,174 +205,198 @@ impl Machine {
     fn write_prompt(&mut self, id: Uuid, priority: Option<Priority>, turn: Option<u64>) {
         let Some(record) = self.prompts.get(id) else { return };
         let prompt = Prompt::with_images(id, record.text.clone(), images_of(record));
-        // Nothing empty is ever taken; a prompt whose pictures cannot be read any more may be.
+        // An empty prompt is never queued, but the stored images of one may have become unreadable.
         let Ok(prompt) = prompt else {
-            self.prompt_becomes(id, PromptState::Cancelled, None);
+            self.set_prompt_state(id, PromptState::Cancelled, None);
             return;
         };
         let prompt = match priority {
             Some(priority) => prompt.priority(priority),
             None => prompt,
         };
-        self.prompt_becomes(id, PromptState::Written, turn);
-        self.out.push(Effect::Say(prompt.to_saying()));
+        self.set_prompt_state(id, PromptState::Written, turn);
+        self.effects.push(Effect::Write(prompt.to_saying()));
     }
 
-    fn begin_turn(&mut self, prompts: Vec<Uuid>) {
+    fn start_turn(&mut self, prompts: Vec<Uuid>) {
         self.turns += 1;
-        self.turn = Some(Turn::new(self.turns, self.now));
-        self.carrying = None;
+        let previous = self.turn.previous();
+        self.turn = TurnState::Running(RunningTurn::new(self.turns, self.now, previous));
         self.note(Note::TurnBegan { turn: self.turns, prompts });
     }
 
-    /// `init`: the agent begins a turn, or shows that it began with ours. It repeats it after a
-    /// compaction, in the middle.
-    pub(super) fn turn_began(&mut self) {
-        if self.turn.is_none() {
+    /// `init`: the agent starts a turn, or shows that it started with ours. It repeats `init` in
+    /// the middle of a turn after a compaction.
+    pub(super) fn turn_started(&mut self) {
+        if self.turn.running().is_none() {
             let carried: Vec<Uuid> = self.prompts.in_flight().map(|it| it.id).collect();
-            self.begin_turn(carried.clone());
+            self.start_turn(carried.clone());
             for prompt in carried {
                 self.assign_prompt(prompt, Some(self.turns));
             }
         }
-        self.owes_result = false;
-        if let Some(turn) = &mut self.turn {
-            turn.is_at_work();
+        if let TurnState::Running(turn) = &mut self.turn {
+            turn.confirm();
         }
     }
 
-    /// The agent has taken up a prompt. 2.1.325 says so again when its turn is over, which is no
-    /// sign of the turn after.
-    pub(super) fn accepted(&mut self, prompt: Uuid) {
+    /// The agent has taken up a prompt. 2.1.325 reports this again when the prompt's turn has
+    /// ended, which says nothing about the next turn.
+    pub(super) fn prompt_accepted(&mut self, prompt: Uuid) {
         if !self.prompts.in_flight().any(|it| it.id == prompt) {
             return;
         }
-        let turn = self.turn.as_mut().map(|turn| {
-            turn.is_at_work();
+        let turn = self.turn.running_mut().map(|turn| {
+            turn.confirm();
             turn.number
         });
-        self.prompt_becomes(prompt, PromptState::Accepted, turn);
+        self.set_prompt_state(prompt, PromptState::Accepted, turn);
         self.assign_prompt(prompt, turn);
-        self.begins_with_carried();
+        self.extend_carrying();
     }
 
-    /// The agent will not run a prompt that it had taken. One that it has begun with is called so
-    /// too when its turn is interrupted; the result settles it.
-    pub(super) fn dropped(&mut self, prompt: Uuid) {
+    /// The agent will not run a prompt from its queue. It reports the same about a prompt that it
+    /// has started with when the turn is interrupted; the result decides about that one.
+    pub(super) fn prompt_dropped(&mut self, prompt: Uuid) {
         let waits =
             |it: &journal::PromptRecord| it.id == prompt && it.state == PromptState::Written;
         if !self.prompts.in_flight().any(waits) {
             return;
         }
-        self.prompt_becomes(prompt, PromptState::Cancelled, None);
-        if self.prompts.in_flight().next().is_none() {
-            self.carrying = None;
-            if self.turn.as_ref().is_some_and(|turn| !turn.seen) {
-                // The turn was this prompt's, and nothing will come of it.
+        self.set_prompt_state(prompt, PromptState::Cancelled, None);
+        if self.prompts.in_flight().next().is_some() {
+            return;
+        }
+        match &self.turn {
+            TurnState::Carrying { previous, .. } => {
+                self.turn = TurnState::Idle { previous: *previous };
+            }
+            // The turn was for this prompt only.
+            TurnState::Running(turn) if !turn.is_confirmed() => {
                 self.end_turn(TurnEnding::Interrupted);
             }
+            TurnState::Idle { .. } | TurnState::Running(_) => {}
         }
     }
 
     /// `result`.
-    pub(super) fn turn_ended(&mut self, ended: &Ended) {
-        let Some(turn) = &self.turn else {
-            self.last_words(ended);
+    pub(super) fn turn_ended(&mut self, result: &TurnResult) {
+        let TurnState::Running(turn) = &mut self.turn else {
+            self.agent.set_last_failure(result);
             return;
         };
-        if std::mem::take(&mut self.owes_result) && !turn.seen {
-            // It is late, and about a turn that was given up.
+        if let TurnPhase::Unconfirmed { previous } = &mut turn.phase
+            && *previous == PreviousResult::Outstanding
+        {
+            // The late result of a turn that was given up.
+            *previous = PreviousResult::Received;
             return;
         }
-        let ending = match &ended.failure {
+        let ending = match &result.failure {
             Some(_) if turn.is_stopping() => TurnEnding::Interrupted,
             Some(message) => TurnEnding::Failed { message: message.clone() },
             None => TurnEnding::Completed,
         };
         self.failures = 0;
         let number = turn.number;
-        let repeats = self.repeats(number);
+        let repeats = self.repeats_prompts(number);
         let answered = |it: &journal::PromptRecord| {
-            if ended.prompts.contains(&it.id) {
+            if result.prompts.contains(&it.id) {
                 return true;
             }
-            // A prompt that was written just as the agent began a turn of its own waits for the
-            // next; a version that lists what it answered lists all of it.
-            let passed_over = ended.unsolicited || !ended.prompts.is_empty() || repeats;
+            // A prompt that was written just as the agent started a turn by itself waits for the
+            // next turn. A version that lists the answered prompts lists all of them.
+            let passed_over = result.unsolicited || !result.prompts.is_empty() || repeats;
             it.turn == Some(number) && (it.state == PromptState::Accepted || !passed_over)
         };
         let (done, carried): (Vec<_>, Vec<_>) =
             self.prompts.in_flight().map(|it| (it.id, answered(it))).partition(|(_, done)| *done);
         for (prompt, _) in done {
-            self.prompt_becomes(prompt, PromptState::Done, Some(number));
+            self.set_prompt_state(prompt, PromptState::Done, Some(number));
         }
         for (prompt, _) in &carried {
             self.assign_prompt(*prompt, None);
         }
         self.end_turn(ending);
-        if !carried.is_empty() {
-            self.carrying = Some(self.now + self.limits.carry);
-        }
+        self.carry_open_prompts(PreviousResult::Received);
     }
 
-    /// Whether the agent has repeated a prompt of a turn. By the end it has then repeated all that
-    /// it took up, and what it has not repeated waits for the next turn. Where it has repeated none
+    /// Whether the agent has repeated a prompt of a turn. By the end it has then repeated all the
+    /// prompts that it took up, and the others wait for the next turn. If it has repeated none,
     /// there was no time for it.
-    fn repeats(&self, turn: u64) -> bool {
+    fn repeats_prompts(&self, turn: u64) -> bool {
         let mut own = self.prompts.in_flight().filter(|it| it.turn == Some(turn));
         own.any(|it| it.state == PromptState::Accepted)
     }
 
-    /// The one way a turn is over.
+    /// Ends the running turn, if there is one. Every end of a turn goes through here.
     pub(super) fn end_turn(&mut self, ending: TurnEnding) {
-        let Some(turn) = self.turn.take() else { return };
-        self.withdraw_requests_of_the_turn();
-        self.note(Note::TurnOver { turn: turn.number, ending });
-        self.out.push(Effect::Settle);
+        let previous = self.turn.previous();
+        let Some(turn) = self.turn.running().map(|turn| turn.number) else { return };
+        self.turn = TurnState::Idle { previous };
+        self.withdraw_requests_of_turn();
+        self.note(Note::TurnOver { turn, ending });
+        self.effects.push(Effect::Compact);
     }
 
-    /// The agent says it has nothing to do.
-    pub(super) fn went_idle(&mut self) {
-        if let Some(turn) = &mut self.turn {
-            // Said late, it may be about the turn before, of which a prompt just written knows
-            // nothing.
-            let patience = if turn.seen { self.limits.idle } else { self.limits.carry };
-            turn.over_at = Some(self.now + patience);
-        }
-        if let Some(until) = &mut self.carrying {
-            *until = (*until).min(self.now + self.limits.idle);
+    /// After the end of a turn: waits for the agent if it still has prompts.
+    fn carry_open_prompts(&mut self, previous: PreviousResult) {
+        self.turn = if self.prompts.in_flight().next().is_some() {
+            TurnState::Carrying { until: self.now + self.limits.carry, previous }
+        } else {
+            TurnState::Idle { previous }
+        };
+    }
+
+    /// The process is gone, and with it everything it could still report.
+    pub(super) fn reset_turn(&mut self) {
+        self.turn = TurnState::Idle { previous: PreviousResult::Received };
+    }
+
+    pub(super) fn idle_reported(&mut self) {
+        match &mut self.turn {
+            TurnState::Idle { .. } => {}
+            TurnState::Running(turn) => {
+                // A late report may be about the previous turn, while the prompt was just written.
+                let confirmed = turn.is_confirmed();
+                let timeout = if confirmed { self.limits.idle } else { self.limits.carry };
+                turn.ends_at = Some(self.now + timeout);
+            }
+            TurnState::Carrying { until, .. } => {
+                *until = (*until).min(self.now + self.limits.idle);
+            }
         }
     }
 
-    /// The agent says it has something to do. That does not begin a turn: it says so too while
+    /// The agent reported that it is running. That does not start a turn: it reports the same while
     /// something runs in the background.
-    pub(super) fn went_busy(&mut self) {
-        if let Some(turn) = &mut self.turn {
-            turn.over_at = None;
+    pub(super) fn running_reported(&mut self) {
+        if let TurnState::Running(turn) = &mut self.turn {
+            turn.ends_at = None;
         }
-        self.begins_with_carried();
+        self.extend_carrying();
     }
 
-    /// The agent seems to begin with what it had taken up.
-    fn begins_with_carried(&mut self) {
-        if let Some(until) = &mut self.carrying {
+    /// The agent seems to start with the prompts it still has.
+    fn extend_carrying(&mut self) {
+        if let TurnState::Carrying { until, .. } = &mut self.turn {
             *until = self.now + self.limits.carry;
         }
     }
 
-    /// Says which turn a prompt that is with the agent belongs to.
+    /// Records the turn that a prompt in flight belongs to.
     fn assign_prompt(&mut self, prompt: Uuid, turn: Option<u64>) {
         if let Some(record) = self.prompts.assign(prompt, turn) {
-            self.out.push(Effect::Prompt(record));
+            self.effects.push(Effect::Prompt(record));
         }
     }
 
-    /// Notes that the turn is to stop; whether that is news.
-    pub(super) fn ask_to_stop(&mut self) -> bool {
+    /// Records that the turn is to stop. Returns false if that was requested before.
+    pub(super) fn request_stop(&mut self) -> bool {
         let now = self.now;
         match &mut self.turn {
-            Some(turn) if turn.stopping.is_none() => {
-                turn.stopping = Some(Stopping::Asked(now));
+            TurnState::Running(turn) if !turn.is_stopping() => {
+                turn.stop = StopState::Requested { at: now };
                 true
             }
             _ => false,
@@ -275,35 +404,41 @@ impl Machine {
     }
 
     pub(super) fn pass_turn_deadlines(&mut self) {
-        let waits_for_a_person = self.asks_a_person();
-        if self.carrying.is_some_and(|until| until <= self.now) {
-            self.carrying = None;
-            let lost: Vec<Uuid> = self.prompts.in_flight().map(|it| it.id).collect();
-            for prompt in lost {
-                self.prompt_becomes(prompt, PromptState::Indeterminate, None);
+        let waits_for_person = self.waits_for_person();
+        let turn = match &mut self.turn {
+            TurnState::Idle { .. } => return,
+            TurnState::Carrying { until, previous } => {
+                if *until <= self.now {
+                    self.turn = TurnState::Idle { previous: *previous };
+                    let lost: Vec<Uuid> = self.prompts.in_flight().map(|it| it.id).collect();
+                    for prompt in lost {
+                        self.set_prompt_state(prompt, PromptState::Indeterminate, None);
+                    }
+                }
+                return;
             }
-        }
-        let Some(turn) = &mut self.turn else { return };
-        if turn.over_at.is_some_and(|at| at <= self.now) {
+            TurnState::Running(turn) => turn,
+        };
+        if turn.ends_at.is_some_and(|at| at <= self.now) {
             self.end_turn_without_result();
             return;
         }
-        if let Some(Stopping::Asked(at)) = turn.stopping
+        if let StopState::Requested { at } = turn.stop
             && at + self.limits.interrupt <= self.now
         {
-            turn.stopping = Some(Stopping::Certain);
-            self.end_agent(wire::note::Cause::Disobeyed);
+            turn.will_stop();
+            self.stop_agent(Cause::Disobeyed);
             return;
         }
-        let silence = self.now - turn.last_word;
-        if !turn.stalled && !waits_for_a_person && silence >= self.limits.stall {
-            turn.stalled = true;
+        let silence = self.now - turn.last_output;
+        if !turn.stall_reported && !waits_for_person && silence >= self.limits.stall {
+            turn.stall_reported = true;
             self.note(Note::Stalled { seconds: silence / 1000 });
         }
     }
 
     fn end_turn_without_result(&mut self) {
-        let Some(turn) = &self.turn else { return };
+        let TurnState::Running(turn) = &self.turn else { return };
         let number = turn.number;
         let ending = if turn.is_stopping() {
             TurnEnding::Interrupted
@@ -313,17 +448,18 @@ impl Machine {
         let own = self.prompts.in_flight().filter(|it| it.turn == Some(number));
         let own: Vec<_> = own.map(|it| (it.id, it.state)).collect();
         for (prompt, state) in own {
-            // Of a prompt that the agent never showed to have begun with, nobody knows.
-            let end = match state {
-                PromptState::Accepted => PromptState::Done,
-                _ => PromptState::Indeterminate,
-            };
-            self.prompt_becomes(prompt, end, None);
+            self.set_prompt_state(prompt, final_state_without_result(state), None);
         }
-        self.owes_result = true;
         self.end_turn(ending);
-        if self.prompts.in_flight().next().is_some() {
-            self.carrying = Some(self.now + self.limits.carry);
-        }
+        self.carry_open_prompts(PreviousResult::Outstanding);
+    }
+}
+
+/// The final state of a prompt whose turn gave no result: whether the agent ran a prompt that it
+/// did not accept is unknown.
+pub(super) fn final_state_without_result(state: PromptState) -> PromptState {
+    match state {
+        PromptState::Accepted => PromptState::Done,
+        _ => PromptState::Indeterminate,
     }
 }

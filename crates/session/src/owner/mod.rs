@@ -1,96 +1,92 @@
 //! The task that owns a session.
 //!
 //! It alone talks to the session's shim, its machine and its part of the journal. Everything that
-//! happens becomes an [`Input`]; what the machine answers is written down in one batch, and only
-//! then does anything leave: words to the agent, replies, a process to be started.
+//! happens becomes an [`Input`]; the machine's decisions are written in one batch, and only then
+//! does anything leave: lines to the agent, replies, the start of a process.
 //!
-//! The agent's reader waits for the journal and for nobody else. Followers read the journal.
+//! The agent's output waits for the journal and for nothing else. Clients follow the journal.
 
-mod arrival;
-mod draft;
+mod batch;
 pub(crate) mod process;
 
 use std::collections::HashMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use journal::{Grant, Journal, SessionId, Status};
+use journal::{Grant, Journal, Seq, SessionId, Status};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tracing::{debug, info, warn};
 use uuid::Uuid;
 use wire::{End, Splitter};
 
-use crate::heard::Heard;
-use crate::home::Home;
-use crate::machine::{Command, Effect, Gone, Input, Machine, Refusal, Reply, Ticket};
-use crate::shim::{Link, News, Order, Orders, Ownership, Run, Signal};
-use draft::{After, Draft};
+use crate::agent_event::AgentEvent;
+use crate::command::{CommandOutput, SessionCommand};
+use crate::config::SessionsConfig;
+use crate::machine::{AgentExit, CommandId, Input, Machine};
+use crate::session::Error;
+use crate::shim::{
+    AgentSignal, Ownership, RunId, ShimCommand, ShimCommandSender, ShimConnection, ShimEvent,
+};
+use batch::{Outgoing, PendingBatch};
 
 /// How long to wait before a full disk is tried again.
-const FULL_DISK_PAUSE: Duration = Duration::from_secs(1);
+const FULL_DISK_RETRY: Duration = Duration::from_secs(1);
 
-/// How long to wait before a journal that another process holds is tried again.
-const BUSY_PAUSE: Duration = Duration::from_millis(100);
+/// How long to wait before a journal that another process has locked is tried again.
+const BUSY_RETRY: Duration = Duration::from_millis(100);
 
-/// How much of what an agent complains of is kept to explain its end.
-const STDERR_KEPT: usize = 4 << 10;
+/// How much of the agent's stderr is kept to explain its exit.
+const STDERR_LIMIT: usize = 4 << 10;
 
-/// What reaches an owner from its session's handles.
+/// What the handles of a session send to its owner.
 #[derive(Debug)]
-pub(crate) enum Mail {
-    /// Somebody wants something.
-    Command(Box<Command>, oneshot::Sender<Result<crate::machine::Done, Undone>>),
-    /// What the agent can do, as it said itself.
-    Abilities(oneshot::Sender<Option<String>>),
-    /// Let go of the session: its agent finishes alone.
-    Leave(oneshot::Sender<()>),
-    /// End the agent by force and let go: the session is about to be deleted.
-    Abandon(oneshot::Sender<()>),
-    /// Fall over, as a fault of ours would have it.
+pub(crate) enum OwnerCommand {
+    Session {
+        command: Box<SessionCommand>,
+        reply: CommandReply,
+    },
+    /// Stop driving the session. Its agent finishes its turn under its shim.
+    Release {
+        done: oneshot::Sender<()>,
+    },
+    /// Kill the agent and stop driving the session, which is about to be deleted.
+    Destroy {
+        done: oneshot::Sender<()>,
+    },
     #[cfg(test)]
-    FallOver,
+    Panic,
 }
 
-/// Why a command came to nothing.
-#[derive(Debug)]
-pub(crate) enum Undone {
-    Refused(Refusal),
-    /// It could not be written down.
-    NotStored,
-}
+type CommandReply = oneshot::Sender<Result<CommandOutput, Error>>;
 
-/// Why an owner's work is over.
+/// Why an owner ended or could not start.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OwnerError {
-    #[error("the session could not be written down")]
+    #[error("the session could not be written to the journal")]
     Journal(#[from] journal::Error),
-    #[error("the session's shim cannot be reached")]
+    #[error("the session's shim could not be reached")]
     Shim(#[from] crate::shim::AttachError),
-    #[error("what the last agent left cannot be read")]
-    Remains(#[from] std::io::Error),
+    #[error("the output of the last agent could not be read")]
+    Leftovers(#[from] std::io::Error),
 }
 
-/// A process on its way: a connection to its shim, nothing if it has ended already, or why it could
-/// not be started.
-type Starting = JoinHandle<Result<Option<Link>, String>>;
+/// A process that is being started: a connection to its shim, none if it has exited already, or why
+/// it could not be started.
+type StartTask = JoinHandle<Result<Option<ShimConnection>, String>>;
 
-/// One session, and everything that is only its.
+/// One session and everything that belongs to it alone.
 pub(crate) struct Owner {
     id: SessionId,
-    home: Home,
+    config: SessionsConfig,
     journal: Journal,
-    mailbox: mpsc::Receiver<Mail>,
+    commands: mpsc::Receiver<OwnerCommand>,
     machine: Machine,
-    /// Held for its lock.
-    _ownership: Ownership,
-    /// The connection to the shim, while there is one.
-    link: Option<Link>,
-    orders: Option<Orders>,
-    /// A process that is being started.
-    starting: Option<Starting>,
-    /// Which process of the session this is.
+    connection: Option<ShimConnection>,
+    shim: Option<ShimCommandSender>,
+    starting: Option<StartTask>,
+    /// The number of the current process in the session.
     run: u64,
-    /// How much of its output is written down: whole lines.
+    /// How much of its output is in the journal: whole lines.
     offset: u64,
     /// How many lines were written to it.
     writes: u64,
@@ -100,342 +96,343 @@ pub(crate) struct Owner {
     conversations: Vec<String>,
     titled: bool,
     status: Status,
-    tickets: u64,
-    replies: HashMap<Ticket, oneshot::Sender<Result<crate::machine::Done, Undone>>>,
-    draft: Draft,
-    settling: Option<JoinHandle<()>>,
+    last_command: u64,
+    replies: HashMap<CommandId, CommandReply>,
+    batch: PendingBatch,
+    compaction: Option<JoinHandle<()>>,
+    /// Declared last: the next owner must not start before the connection is closed.
+    _ownership: Ownership,
 }
 
 impl Owner {
-    /// Drives the session until somebody wants it let go of, and gives back whom to tell: they must
-    /// not hear of it before the lock is free.
+    /// Drives the session until it is released. Returns the channel of the
+    /// client that released it, which may be notified only after the ownership is released too.
     pub(crate) async fn run(mut self) -> Result<Option<oneshot::Sender<()>>, OwnerError> {
         loop {
             let pause = self.machine.deadline().map(|at| at.saturating_sub(now()));
             tokio::select! {
                 biased;
-                mail = self.mailbox.recv() => match mail {
-                    Some(Mail::Command(command, reply)) => self.command(*command, reply).await?,
-                    Some(Mail::Abilities(reply)) => {
-                        let _ = reply.send(self.machine.abilities().map(str::to_owned));
+                command = self.commands.recv() => match command {
+                    Some(OwnerCommand::Session { command, reply }) => {
+                        self.command(*command, reply).await?;
                     }
-                    Some(Mail::Leave(left)) => {
-                        self.leave().await;
-                        return Ok(Some(left));
+                    Some(OwnerCommand::Release { done }) => {
+                        self.release().await;
+                        return Ok(Some(done));
+                    }
+                    Some(OwnerCommand::Destroy { done }) => {
+                        self.destroy().await;
+                        return Ok(Some(done));
                     }
                     #[cfg(test)]
-                    Some(Mail::FallOver) => panic!("somebody asked for it"),
-                    Some(Mail::Abandon(left)) => {
-                        self.end_by_force().await;
-                        return Ok(Some(left));
-                    }
+                    Some(OwnerCommand::Panic) => panic!("a test asked for it"),
                     None => {
-                        self.leave().await;
+                        self.release().await;
                         return Ok(None);
                     }
                 },
-                news = next_news(&mut self.link) => self.news(news).await?,
+                event = next_event(&mut self.connection) => self.shim_event(event).await?,
                 started = next_start(&mut self.starting) => self.started(started).await?,
-                () = wait(pause) => self.step(Input::Tick).await?,
+                () = sleep(pause) => self.step(Input::Tick).await?,
             }
         }
     }
 
     async fn command(
         &mut self,
-        command: Command,
-        reply: oneshot::Sender<Result<crate::machine::Done, Undone>>,
+        command: SessionCommand,
+        reply: CommandReply,
     ) -> Result<(), OwnerError> {
-        self.tickets += 1;
-        let ticket = Ticket(self.tickets);
-        self.replies.insert(ticket, reply);
-        self.step(Input::Command { ticket, command }).await
+        self.last_command += 1;
+        let id = CommandId(self.last_command);
+        self.replies.insert(id, reply);
+        self.step(Input::Command { id, command }).await
     }
 
-    /// Takes in one thing that happened, and lets its effects out once they are written down.
+    /// Takes in one input, and lets its effects out once they are written.
     async fn step(&mut self, input: Input) -> Result<(), OwnerError> {
-        self.take_in(input);
+        self.input(input);
         self.commit().await
     }
 
-    fn take_in(&mut self, input: Input) {
-        let effects = self.machine.on(now(), input);
-        self.collect(effects);
-    }
-
-    fn collect(&mut self, effects: Vec<Effect>) {
-        for effect in effects {
-            if let Effect::Say(_) = effect {
+    fn input(&mut self, input: Input) {
+        for effect in self.machine.on(now(), input) {
+            if let crate::machine::Effect::Write(_) = effect {
                 self.writes += 1;
             }
-            self.draft.take(effect, self.writes, &mut self.titled);
+            self.batch.add_effect(effect, self.writes, &mut self.titled);
         }
     }
 
-    async fn news(&mut self, news: Option<News>) -> Result<(), OwnerError> {
-        match news {
-            Some(News::Output { offset, bytes }) => {
+    async fn shim_event(&mut self, event: Option<ShimEvent>) -> Result<(), OwnerError> {
+        match event {
+            Some(ShimEvent::Output { offset, bytes }) => {
                 debug_assert!(offset >= self.offset, "output comes in order");
                 self.output(&bytes).await?;
             }
-            Some(News::Stderr(bytes)) => {
+            Some(ShimEvent::Stderr(bytes)) => {
                 self.stderr.extend_from_slice(&bytes);
-                let surplus = self.stderr.len().saturating_sub(STDERR_KEPT);
+                let surplus = self.stderr.len().saturating_sub(STDERR_LIMIT);
                 self.stderr.drain(..surplus);
             }
-            Some(News::Written(number)) => self.draft.written(number),
-            Some(News::Unwritten { number, .. }) => {
-                // Its stdin is closed, so it is about to end; that settles what was said to it.
+            Some(ShimEvent::Written(number)) => self.batch.set_delivered(number),
+            Some(ShimEvent::WriteRefused { number, .. }) => {
+                // Its stdin is closed, so it is about to exit; the exit decides about the line.
                 debug!(session = %self.id, number, "a line could not be written to the agent");
             }
-            Some(News::Exited { exit, .. }) => {
-                self.rest_of_the_output();
-                let gone = process::gone(exit, &self.last_complaints());
-                self.agent_gone(gone).await?;
+            Some(ShimEvent::Exited { status, .. }) => {
+                self.finish_output();
+                let exit = process::agent_exit(status, &self.stderr_tail());
+                self.agent_gone(exit).await?;
             }
-            Some(News::Trouble(trouble)) => {
-                warn!(session = %self.id, spool = trouble.spool, "the agent's output has to wait");
+            Some(ShimEvent::SpoolFailed(failure)) => {
+                warn!(session = %self.id, spool = failure.spool, "the agent's output cannot be stored");
             }
-            Some(News::Eased) => info!(session = %self.id, "the agent's output goes on"),
+            Some(ShimEvent::SpoolRecovered) => {
+                info!(session = %self.id, "the agent's output is stored again");
+            }
             None => self.shim_gone().await?,
         }
         Ok(())
     }
 
-    /// Takes in a piece of the agent's output: every line it completes, in one batch.
+    /// Takes in a piece of the agent's output: all lines that it completes, in one batch.
     async fn output(&mut self, bytes: &[u8]) -> Result<(), OwnerError> {
         let mut splitter = std::mem::take(&mut self.splitter);
         let mut pieces = splitter.feed(bytes);
         while let Some(piece) = pieces.next() {
-            let ended = usize::from(piece.end == End::Newline);
-            self.offset += (piece.bytes.len() + ended) as u64;
+            let newline = usize::from(piece.end == End::Newline);
+            self.offset += (piece.bytes.len() + newline) as u64;
             self.line(piece.bytes, piece.is_whole()).await?;
         }
         self.splitter = splitter;
         self.commit().await
     }
 
-    /// What came behind the last newline of an agent that is gone: kept as it is.
-    fn rest_of_the_output(&mut self) {
+    /// Stores what a dead agent printed behind the last newline.
+    fn finish_output(&mut self) {
         let mut splitter = std::mem::take(&mut self.splitter);
         if let Some(piece) = splitter.finish() {
             self.offset += piece.bytes.len() as u64;
-            self.draft.line(piece.bytes, false);
+            self.batch.add_line(piece.bytes, false);
         }
     }
 
     async fn line(&mut self, bytes: &[u8], whole: bool) -> Result<(), OwnerError> {
         if !whole {
-            self.draft.line(bytes, false);
+            self.batch.add_line(bytes, false);
             return Ok(());
         }
         let mut transient = true;
-        let mut heard = Vec::new();
+        let mut events = Vec::new();
         for line in wire::read(bytes) {
             transient &=
                 line.event().is_some_and(|it| matches!(it.body, wire::event::Body::Stream(_)));
-            heard.push(Heard::of(&line));
+            events.push(AgentEvent::of(&line));
         }
-        self.draft.line(bytes, transient && !heard.is_empty());
-        for heard in heard {
-            match &heard {
-                Heard::TurnBegan { conversation: Some(id) } => self.conversation(id),
-                Heard::Asked(_) => self.bring_grants().await?,
+        self.batch.add_line(bytes, transient && !events.is_empty());
+        for event in events {
+            match &event {
+                AgentEvent::TurnStarted { conversation: Some(id) } => self.add_conversation(id),
+                AgentEvent::RequestOpened(_) => self.load_grants().await?,
                 _ => {}
             }
-            self.take_in(Input::Heard(heard));
+            self.input(Input::Agent(event));
         }
         Ok(())
     }
 
-    /// The CLI's id of the conversation, which changes with `/clear`.
-    fn conversation(&mut self, id: &str) {
+    /// Records the CLI's id of the conversation, which changes with `/clear`.
+    fn add_conversation(&mut self, id: &str) {
         if self.conversations.last().is_none_or(|last| last != id) {
             self.conversations.retain(|known| known != id);
             self.conversations.push(id.to_owned());
-            self.draft.conversation(id);
+            self.batch.set_conversation(id);
         }
     }
 
-    /// Tells the machine what may be allowed unasked: grants may have come from other sessions.
-    async fn bring_grants(&mut self) -> Result<(), OwnerError> {
+    /// Gives the machine the current grants, which other sessions may have added.
+    async fn load_grants(&mut self) -> Result<(), OwnerError> {
         let mut grants = self.journal.grants(now()).await?;
         let directory = self.machine.options().directory.clone();
         grants.retain(|grant| {
             grant.session.is_none_or(|session| session == self.id)
                 && grant.directory.as_ref().is_none_or(|it| *it == directory)
         });
-        self.take_in(Input::Grants(grants));
+        self.input(Input::Grants(grants));
         Ok(())
     }
 
-    /// The connection to the shim ended without a word on the agent: the shim is dead, unless only
-    /// the connection is.
+    /// The connection ended and the shim reported no exit: either the shim is dead, or only the
+    /// connection is.
     async fn shim_gone(&mut self) -> Result<(), OwnerError> {
-        self.link = None;
-        self.orders = None;
+        self.connection = None;
+        self.shim = None;
         self.splitter = Splitter::new();
-        let directory = self.home.live_directory(self.id);
-        let attached = process::attach(&directory, Run(self.run), self.offset).await?;
-        if let Some((greeting, link)) = attached {
-            return self.attached(&greeting, link).await;
+        let directory = self.config.live_directory(self.id);
+        let attached = process::attach(&directory, RunId(self.run), self.offset).await?;
+        if let Some((hello, connection)) = attached {
+            return self.attached(&hello, connection).await;
         }
-        let gone = self.read_remains().await?;
-        self.agent_gone(gone).await
+        let exit = self.read_leftovers().await?;
+        self.agent_gone(exit).await
     }
 
-    async fn agent_gone(&mut self, gone: Gone) -> Result<(), OwnerError> {
-        self.orders = None;
-        if let Some(link) = self.link.take() {
-            // The shim ends by itself once its owner has heard how the agent ended.
-            link.close().await;
+    async fn agent_gone(&mut self, exit: AgentExit) -> Result<(), OwnerError> {
+        self.shim = None;
+        if let Some(connection) = self.connection.take() {
+            // The shim ends by itself once its owner knows how the agent exited.
+            connection.close().await;
         }
         self.stderr.clear();
         self.splitter = Splitter::new();
-        // What is let out may be the start of the next run.
+        // The effects may include the start of the next run.
         let run = self.run;
-        self.take_in(Input::AgentGone(gone));
+        self.input(Input::AgentGone(exit));
         self.commit().await?;
-        self.forget(run).await;
+        self.remove_run(run).await;
         Ok(())
     }
 
-    /// Writes down what was decided, then lets it out.
+    /// Writes the pending batch, then lets out what waited for it.
     async fn commit(&mut self) -> Result<(), OwnerError> {
         let status = self.machine.status();
-        self.draft.status((status != self.status).then_some(status));
+        self.batch.set_status((status != self.status).then_some(status));
         self.status = status;
-        if self.draft.is_empty() {
-            return Ok(());
-        }
-        let (batch, grants, after) = self.draft.finish(now(), self.mark(), self.writes);
-        let last = loop {
-            match self.journal.write(self.id, batch.clone()).await {
-                Ok(last) => break last,
-                Err(journal::Error::Full) => self.wait_for_room().await,
-                // Another process holds the file, and will let go of it.
-                Err(journal::Error::Busy) => tokio::time::sleep(BUSY_PAUSE).await,
-                Err(error) => return Err(error.into()),
+        let mut last = None;
+        if let Some((batch, grants)) = self.batch.take_batch(now(), self.mark(), self.writes) {
+            last = Some(loop {
+                match self.journal.write(self.id, batch.clone()).await {
+                    Ok(last) => break last,
+                    Err(journal::Error::Full) => self.wait_for_disk_space().await,
+                    Err(journal::Error::Busy) => tokio::time::sleep(BUSY_RETRY).await,
+                    Err(error) => return Err(error.into()),
+                }
+            });
+            for grant in grants {
+                self.journal.add_grant(Grant { id: Uuid::new_v4(), ..grant }).await?;
             }
-        };
-        for grant in grants {
-            self.journal.add_grant(Grant { id: Uuid::new_v4(), ..grant }).await?;
+            if let Some(shim) = &self.shim {
+                // A dead shim is noticed when its connection ends.
+                let _ = shim.send(ShimCommand::Acknowledge(self.offset)).await;
+            }
         }
-        if let Some(orders) = &self.orders {
-            // A shim that is gone is heard of by its silence.
-            let _ = orders.order(Order::Kept(self.offset)).await;
-        }
-        for after in after {
-            self.let_out(after, last).await;
+        for outgoing in self.batch.take_outgoing() {
+            self.let_out(outgoing, last).await;
         }
         Ok(())
     }
 
-    /// The disk is full: nothing new is taken, and whoever asks is told so. Stopping still works.
-    async fn wait_for_room(&mut self) {
-        warn!(session = %self.id, "the disk is full; the session waits for room");
-        let pause = tokio::time::sleep(FULL_DISK_PAUSE);
+    /// Refuses all commands while the disk is full, except that an interrupt still reaches the
+    /// agent.
+    async fn wait_for_disk_space(&mut self) {
+        warn!(session = %self.id, "the disk is full; the session waits for free space");
+        let pause = tokio::time::sleep(FULL_DISK_RETRY);
         tokio::pin!(pause);
         loop {
             tokio::select! {
                 () = &mut pause => return,
-                Some(mail) = self.mailbox.recv() => match mail {
-                    Mail::Command(command, reply) => {
-                        if let (Command::Interrupt { .. }, Some(orders)) = (*command, &self.orders) {
-                            let _ = orders.order(Order::Signal(Signal::Interrupt)).await;
-                        }
-                        let _ = reply.send(Err(Undone::NotStored));
+                Some(command) = self.commands.recv() => match command {
+                    OwnerCommand::Session { command, reply } => {
+                        let result = match (*command, &self.shim) {
+                            (SessionCommand::Capabilities, _) => {
+                                let capabilities = self.machine.capabilities().map(str::to_owned);
+                                Ok(CommandOutput::Payload(capabilities))
+                            }
+                            (SessionCommand::Interrupt { .. }, Some(shim)) => {
+                                let interrupt = ShimCommand::Signal(AgentSignal::Interrupt);
+                                let _ = shim.send(interrupt).await;
+                                Err(Error::NotStored)
+                            }
+                            _ => Err(Error::NotStored),
+                        };
+                        let _ = reply.send(result);
                     }
-                    Mail::Abilities(reply) => {
-                        let _ = reply.send(self.machine.abilities().map(str::to_owned));
-                    }
-                    Mail::Leave(left) | Mail::Abandon(left) => drop(left),
+                    OwnerCommand::Release { done } | OwnerCommand::Destroy { done } => drop(done),
                     #[cfg(test)]
-                    Mail::FallOver => panic!("somebody asked for it"),
+                    OwnerCommand::Panic => panic!("a test asked for it"),
                 },
             }
         }
     }
 
-    async fn let_out(&mut self, after: After, last: journal::Seq) {
-        match after {
-            After::Say { number, bytes } => self.order(Order::Write { number, bytes }).await,
-            After::End { patience } => {
-                self.order(Order::End { patience: Duration::from_millis(patience) }).await;
+    async fn let_out(&mut self, outgoing: Outgoing, last: Option<Seq>) {
+        match outgoing {
+            Outgoing::Shim(command) => self.send(command).await,
+            Outgoing::Reply(id, result) => {
+                if let Some(reply) = self.replies.remove(&id) {
+                    // The client may have gone.
+                    let _ = reply.send(result.map_err(Error::Refused));
+                }
             }
-            After::Kill => self.order(Order::Signal(Signal::Kill)).await,
-            After::Reply(ticket, reply) => self.reply(ticket, reply),
-            After::Start(start) => self.start(start).await,
-            After::Settle => self.settle(last),
+            Outgoing::Start(mode) => self.start(mode).await,
+            Outgoing::Compact => {
+                if let Some(last) = last {
+                    self.compact(last);
+                }
+            }
         }
     }
 
-    async fn order(&mut self, order: Order) {
-        if let Some(orders) = &self.orders
-            && let Err(error) = orders.order(order).await
+    async fn send(&mut self, command: ShimCommand) {
+        if let Some(shim) = &self.shim
+            && let Err(error) = shim.send(command).await
         {
-            debug!(session = %self.id, %error, "the shim did not take an order");
+            debug!(session = %self.id, %error, "a command did not reach the shim");
         }
     }
 
-    fn reply(&mut self, ticket: Ticket, reply: Reply) {
-        if let Some(sender) = self.replies.remove(&ticket) {
-            // Whoever asked may have gone.
-            let _ = sender.send(reply.map_err(Undone::Refused));
-        }
-    }
-
-    /// Has the journal drop what only served streaming, beside everything else. What a turn that
-    /// ends meanwhile leaves is done with the next.
-    fn settle(&mut self, upto: journal::Seq) {
-        if self.settling.as_ref().is_some_and(|task| !task.is_finished()) {
+    /// Has the journal drop what only served streaming, in the background. If a compaction still
+    /// runs, the next one covers this turn too.
+    fn compact(&mut self, upto: Seq) {
+        if self.compaction.as_ref().is_some_and(|task| !task.is_finished()) {
             return;
         }
         let (journal, id) = (self.journal.clone(), self.id);
-        self.settling = Some(tokio::spawn(async move {
+        self.compaction = Some(tokio::spawn(async move {
             if let Err(error) = journal.settle(id, upto).await {
-                warn!(session = %id, %error, "the journal could not be settled");
+                warn!(session = %id, %error, "the journal could not be compacted");
             }
         }));
     }
 
-    /// Ends the agent by force, and waits until it is gone.
-    async fn end_by_force(&mut self) {
-        self.orders = None;
-        if let Some(link) = self.link.take() {
-            process::end(link).await;
+    /// Kills the agent and waits until it is gone.
+    async fn destroy(&mut self) {
+        self.shim = None;
+        if let Some(connection) = self.connection.take() {
+            process::kill(connection).await;
         }
-        self.leave().await;
+        self.release().await;
     }
 
-    /// Lets go: the agent finishes its turn, and whoever comes next reads it.
-    async fn leave(&mut self) {
-        self.orders = None;
-        if let Some(link) = self.link.take() {
-            let _ = link.order(Order::Bye).await;
-            link.close().await;
+    /// Detaches from the shim. The agent finishes its turn, and the next owner reads its output.
+    async fn release(&mut self) {
+        self.shim = None;
+        if let Some(connection) = self.connection.take() {
+            let _ = connection.send(ShimCommand::Detach).await;
+            connection.close().await;
         }
-        if let Some(settling) = self.settling.take() {
-            let _ = settling.await;
+        if let Some(compaction) = self.compaction.take() {
+            let _ = compaction.await;
         }
     }
 }
 
-async fn next_news(link: &mut Option<Link>) -> Option<News> {
-    match link {
-        Some(link) => link.next().await,
+async fn next_event(connection: &mut Option<ShimConnection>) -> Option<ShimEvent> {
+    match connection {
+        Some(connection) => connection.next().await,
         None => std::future::pending().await,
     }
 }
 
-async fn next_start(starting: &mut Option<Starting>) -> Result<Option<Link>, String> {
+async fn next_start(starting: &mut Option<StartTask>) -> Result<Option<ShimConnection>, String> {
     let Some(task) = starting else { return std::future::pending().await };
     let started = task.await;
     *starting = None;
     started.unwrap_or_else(|error| Err(error.to_string()))
 }
 
-async fn wait(pause: Option<u64>) {
+async fn sleep(pause: Option<u64>) {
     match pause {
         Some(millis) => tokio::time::sleep(Duration::from_millis(millis)).await,
         None => std::future::pending().await,

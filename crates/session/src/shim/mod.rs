@@ -1,63 +1,60 @@
-//! The shim: a small process between Towpath and one agent, so that Towpath may die.
+//! The shim: a small process between Towpath and one agent, so that Towpath can be restarted.
 //!
 //! The shim is the same binary in a mode without a runtime ([`run_shim`]). It owns the agent's
-//! pipes, appends what the agent prints to a *spool*, takes lines for its stdin over a Unix socket,
-//! keeps its exit status, and ends whatever the agent started when the agent has ended. Towpath is
-//! the shim's *owner* while it is connected; there is one at a time.
+//! pipes, appends what the agent prints to a *spool*, receives lines for the agent's stdin over a
+//! Unix socket, records the exit status, and kills everything the agent started when the agent has
+//! exited. Towpath is the shim's *owner* while it is connected; there is one owner at a time.
 //!
 //! ```text
-//!            plan (stdin)                       stdin
+//!            config (stdin)                     stdin
 //!  Towpath ───────────────► shim ───────────────────────► agent
 //!     ▲  ◄── Unix socket ──► │  ◄── stdout, stderr ──────────┘
 //!     └────── spool ◄────────┘
 //! ```
 //!
-//! What holds, whoever dies:
+//! Guarantees, whichever process dies:
 //!
-//! - Every byte the agent prints has an offset, counted from the start of its process (a [`Run`]). It
-//!   is in the spool before an owner sees it, and stays there until an owner says it is
-//!   [kept](Order::Kept). An owner attaches with the offset it has kept and misses nothing.
+//! - Every byte the agent prints has an offset, counted from the start of its process (a *run*). It
+//!   is in the spool before an owner sees it, and stays there until an owner
+//!   [acknowledges](ShimCommand::Acknowledge) it. An owner attaches with the offset it has stored
+//!   and misses nothing.
 //! - Every line for the agent has a number, 1, 2, 3, …, and is written once: the shim ignores a
-//!   number it has had and refuses one that would leave a gap.
-//! - A slow owner costs disk reads, not memory: what it has not taken is read from the spool again.
-//! - The shim never waits for the owner or the agent, so a signal or an end is obeyed at once
-//!   however much is pending either way.
-//! - A shim without an owner lets a turn finish, waits as long as its [`Plan`] says, and ends.
-//! - What the agent started ends with it: by descent, or by the [`Marker`] in its environment.
+//!   number it has seen and refuses one that would leave a gap.
+//! - A slow owner costs disk reads, not memory: what it has not read is read from the spool again.
+//! - The shim never waits for the owner or the agent, so it obeys a signal or a request to stop at
+//!   once, however much is pending in either direction.
+//! - A shim without an owner lets a turn finish, waits as long as its [`ShimConfig`] says, and
+//!   stops the agent.
+//! - What the agent started ends with it. It is found by descent, or by the [`ProcessMarker`] in
+//!   its environment.
 //!
-//! In a session's live directory lie `shim.json` (who runs), `shim.lock` (held while the shim
-//! lives), `spool.RUN.BASE` (what the agent printed from offset `BASE` on), `exit.RUN.json`,
-//! `stderr.RUN.tail`, the socket unless its path is too long for one, and `lock`, by which one
+//! A session's live directory holds `shim.json` (which processes run), `shim.lock` (locked while
+//! the shim runs), `spool.RUN.BASE` (the output from offset `BASE` on), `exit.RUN.json`,
+//! `stderr.RUN.tail`, the socket unless its path would be too long, and `lock`, by which one
 //! Towpath [owns](Ownership) the session.
 //!
-//! The modules of the shim itself are in `keeper`; the others are Towpath's side, or both sides'.
+//! The shim process itself is in `supervisor`; the other modules are Towpath's side or shared.
 
-mod exit;
-mod forget;
-mod frame;
-mod greeting;
-mod keeper;
-mod kin;
-mod link;
-mod news;
-mod order;
-mod ownership;
-mod place;
-mod plan;
-mod remains;
+mod connection;
+mod launch;
+mod leftovers;
+mod live_directory;
+mod process_tree;
+mod protocol;
 mod spool;
-mod start;
-mod sweep;
+mod supervisor;
 
-pub use exit::Exit;
-pub use forget::{forget, lives};
-pub use greeting::{Greeting, Stdin, Terms, Version};
-pub use keeper::run_shim;
-pub use link::{AttachError, Link, Orders};
-pub use news::{News, Trouble};
-pub use order::{LONGEST_WRITE, Order, Signal};
-pub use ownership::{Held, Ownership};
-pub use plan::{Marker, Plan, Refusal, Run, socket_path};
-pub use remains::{Remains, leaves, remains};
-pub use start::{MODE, StartError, Started, start};
-pub use sweep::{SweepError, Swept, sweep};
+pub use connection::{AttachError, ShimCommandSender, ShimConnection};
+pub use launch::{
+    ExitStatus, LaunchError, MODE, ProcessMarker, RunId, ShimConfig, ShimPids, ShimStartError,
+    socket_path, start_shim,
+};
+pub use leftovers::{
+    Leftovers, ReapError, ReapReport, has_leftovers, is_running, read_leftovers, reap, remove_run,
+};
+pub use live_directory::{Ownership, OwnershipError};
+pub use protocol::{
+    AgentSignal, MAX_WRITE, ProtocolVersion, ShimCommand, ShimEvent, ShimHello, SpoolFailure,
+    StdinState,
+};
+pub use supervisor::run_shim;

@@ -1,50 +1,51 @@
-//! What the agent printed, on disk until somebody has kept it.
+//! The agent's output on disk, until an owner has stored it.
 //!
-//! A spool is a row of files named by the offset they begin with; a file's end is the next one's
-//! beginning. Files that are kept entirely are deleted, so a spool is about as long as its owner is
-//! behind. It is not synced: it outlives processes, and a machine that fails takes the agent with it.
+//! A spool is a row of files named after the offset at which they start; a file ends where the next
+//! one starts. Files that an owner has acknowledged are deleted, so a spool is about as long as its
+//! owner is behind. It is not synced: it outlives processes, and a machine that fails takes the
+//! agent with it.
 
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::unix::fs::FileExt as _;
 
-use super::place::{Place, private_file, remove_file};
-use super::plan::Run;
+use super::launch::RunId;
+use super::live_directory::{LiveDirectory, private_file, remove_file};
 
-/// A file that is kept entirely is replaced by a fresh one from this length on.
-const WORTH_DROPPING: u64 = 1 << 20;
+/// An acknowledged file of at least this length is replaced by a new one.
+const MIN_DROP: u64 = 1 << 20;
 
-/// Beyond this length a new file is begun even if nothing is kept: under a stream without a pause
-/// there may never be a moment in which all of it is.
-const LONGEST_FILE: u64 = 4 << 20;
+/// Beyond this length a new file is started even if nothing is acknowledged: in a stream without a
+/// pause there may never be a moment in which all of it is.
+const MAX_FILE: u64 = 4 << 20;
 
-/// The spool of a run, as its shim has it.
+/// The spool of a run, as its shim writes it.
 #[derive(Debug)]
 pub(super) struct Spool {
-    place: Place,
-    run: Run,
-    /// Where the files begin, in order; never empty.
+    live: LiveDirectory,
+    run: RunId,
+    /// The offsets at which the files start, in order; never empty.
     bases: VecDeque<u64>,
     end: u64,
     writing: File,
-    /// The file last read from, by where it begins.
+    /// The file that was read last, with its start.
     reading: Option<(u64, File)>,
 }
 
 impl Spool {
-    pub(super) fn create(place: &Place, run: Run) -> io::Result<Self> {
-        let writing = create(place, run, 0)?;
-        let place = place.clone();
-        Ok(Self { place, run, bases: VecDeque::from([0]), end: 0, writing, reading: None })
+    pub(super) fn create(live: &LiveDirectory, run: RunId) -> io::Result<Self> {
+        let writing = create(live, run, 0)?;
+        let live = live.clone();
+        Ok(Self { live, run, bases: VecDeque::from([0]), end: 0, writing, reading: None })
     }
 
-    /// The first offset it has.
+    /// The offset of the first byte.
     pub(super) fn start(&self) -> u64 {
         self.bases.front().copied().unwrap_or(self.end)
     }
 
-    /// The offset behind the last byte it has.
+    /// The offset behind the last byte.
     pub(super) fn end(&self) -> u64 {
         self.end
     }
@@ -53,11 +54,11 @@ impl Spool {
         self.bases.back().copied().unwrap_or(self.end)
     }
 
-    /// Appends as much as there is room for; says how much that was, and what went wrong with the rest.
+    /// Appends as much as fits. Returns how much that was, and the error that stopped it.
     pub(super) fn append(&mut self, bytes: &[u8]) -> (usize, io::Result<()>) {
-        if self.end - self.last_base() >= LONGEST_FILE {
-            // If no file can be made there may still be room in this one.
-            let _ = self.begin_file();
+        if self.end - self.last_base() >= MAX_FILE {
+            // If no file can be created, there may still be space in this one.
+            let _ = self.start_file();
         }
         let mut written = 0;
         while written < bytes.len() {
@@ -74,7 +75,7 @@ impl Spool {
         (written, Ok(()))
     }
 
-    /// Reads some of what lies from `offset` on into `buffer`; says how much. 0 is the end.
+    /// Reads some bytes from `offset` on into `buffer` and returns how many; 0 at the end.
     pub(super) fn read(&mut self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         let at = self.bases.partition_point(|base| *base <= offset);
         let Some(base) = at.checked_sub(1).and_then(|at| self.bases.get(at)).copied() else {
@@ -86,25 +87,25 @@ impl Spool {
         let file = match &self.reading {
             Some((open, file)) if *open == base => file,
             _ => {
-                let file = File::open(self.place.spool(self.run, base))?;
+                let file = File::open(self.live.spool(self.run, base))?;
                 &self.reading.insert((base, file)).1
             }
         };
         file.read_at(&mut buffer[..most], offset - base)
     }
 
-    /// Drops files that lie entirely before `offset`.
-    pub(super) fn kept(&mut self, offset: u64) {
-        if offset >= self.end && self.end - self.last_base() >= WORTH_DROPPING {
-            // Without room for another file this one stays, which is no worse than before.
-            let _ = self.begin_file();
+    /// Deletes the files that end before `offset`.
+    pub(super) fn acknowledge(&mut self, offset: u64) {
+        if offset >= self.end && self.end - self.last_base() >= MIN_DROP {
+            // If no file can be created, this one stays.
+            let _ = self.start_file();
         }
         while let Some(&next) = self.bases.get(1)
             && next <= offset
         {
             if let Some(base) = self.bases.pop_front() {
-                // A file that cannot be removed now goes when the run is forgotten.
-                let _ = remove_file(&self.place.spool(self.run, base));
+                // A file that cannot be removed now goes with the run.
+                let _ = remove_file(&self.live.spool(self.run, base));
             }
         }
         if self.reading.as_ref().is_some_and(|(base, _)| *base < self.start()) {
@@ -112,40 +113,40 @@ impl Spool {
         }
     }
 
-    fn begin_file(&mut self) -> io::Result<()> {
-        self.writing = create(&self.place, self.run, self.end)?;
+    fn start_file(&mut self) -> io::Result<()> {
+        self.writing = create(&self.live, self.run, self.end)?;
         self.bases.push_back(self.end);
         Ok(())
     }
 }
 
-fn create(place: &Place, run: Run, base: u64) -> io::Result<File> {
-    private_file().create_new(true).append(true).open(place.spool(run, base))
+fn create(live: &LiveDirectory, run: RunId, base: u64) -> io::Result<File> {
+    private_file().create_new(true).append(true).open(live.spool(run, base))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{LONGEST_FILE, Spool, WORTH_DROPPING};
-    use crate::shim::place::Place;
-    use crate::shim::plan::Run;
+    use super::{MAX_FILE, MIN_DROP, Spool};
+    use crate::shim::launch::RunId;
+    use crate::shim::live_directory::LiveDirectory;
 
-    fn files(place: &Place) -> Vec<u64> {
-        place.spools(Run(1)).unwrap()
+    fn files(live: &LiveDirectory) -> Vec<u64> {
+        live.spools(RunId(1)).unwrap()
     }
 
     #[test]
-    fn what_was_appended_can_be_read_from_anywhere_across_files() {
+    fn output_can_be_read_from_any_offset_across_files() {
         let directory = tempfile::tempdir().unwrap();
-        let place = Place::at(directory.path());
-        let mut spool = Spool::create(&place, Run(1)).unwrap();
+        let live = LiveDirectory::new(directory.path());
+        let mut spool = Spool::create(&live, RunId(1)).unwrap();
         let chunk: Vec<u8> = (0..100_003_u32).map(|n| n.to_le_bytes()[n as usize % 3]).collect();
         let mut all = Vec::new();
-        while (all.len() as u64) < 2 * LONGEST_FILE + 400_000 {
+        while (all.len() as u64) < 2 * MAX_FILE + 400_000 {
             assert!(matches!(spool.append(&chunk), (100_003, Ok(()))));
             all.extend_from_slice(&chunk);
         }
-        assert_eq!(files(&place).len(), 3);
-        for from in [0, 1, files(&place)[1] - 1, files(&place)[1], files(&place)[2] + 1] {
+        assert_eq!(files(&live).len(), 3);
+        for from in [0, 1, files(&live)[1] - 1, files(&live)[1], files(&live)[2] + 1] {
             let mut read = Vec::new();
             let mut buffer = vec![0; 70_000];
             loop {
@@ -160,21 +161,21 @@ mod tests {
     }
 
     #[test]
-    fn files_go_when_all_of_them_is_kept_and_not_before() {
+    fn a_file_is_deleted_only_once_all_of_it_is_acknowledged() {
         let directory = tempfile::tempdir().unwrap();
-        let place = Place::at(directory.path());
-        let mut spool = Spool::create(&place, Run(1)).unwrap();
+        let live = LiveDirectory::new(directory.path());
+        let mut spool = Spool::create(&live, RunId(1)).unwrap();
         let _ = spool.append(b"short");
-        spool.kept(5);
-        assert_eq!(files(&place), [0], "a short file is not worth another");
+        spool.acknowledge(5);
+        assert_eq!(files(&live), [0], "a short file is not worth another");
 
-        let long = vec![b'x'; usize::try_from(WORTH_DROPPING).unwrap()];
+        let long = vec![b'x'; usize::try_from(MIN_DROP).unwrap()];
         let _ = spool.append(&long);
         let end = spool.end();
-        spool.kept(end - 1);
-        assert_eq!((files(&place), spool.start()), (vec![0], 0));
-        spool.kept(end);
-        assert_eq!((files(&place), spool.start()), (vec![end], end));
+        spool.acknowledge(end - 1);
+        assert_eq!((files(&live), spool.start()), (vec![0], 0));
+        spool.acknowledge(end);
+        assert_eq!((files(&live), spool.start()), (vec![end], end));
         let _ = spool.append(b"more");
         let mut buffer = [0; 8];
         assert_eq!(spool.read(end, &mut buffer).unwrap(), 4);
@@ -182,15 +183,15 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_that_is_never_kept_up_with_still_loses_its_kept_files() {
+    fn a_stream_that_is_never_fully_acknowledged_still_loses_its_old_files() {
         let directory = tempfile::tempdir().unwrap();
-        let place = Place::at(directory.path());
-        let mut spool = Spool::create(&place, Run(1)).unwrap();
+        let live = LiveDirectory::new(directory.path());
+        let mut spool = Spool::create(&live, RunId(1)).unwrap();
         let chunk = vec![b'x'; 1 << 20];
         for _ in 0..40 {
             let _ = spool.append(&chunk);
-            spool.kept(spool.end() - 1000);
+            spool.acknowledge(spool.end() - 1000);
         }
-        assert!(files(&place).len() <= 2, "{:?}", files(&place));
+        assert!(files(&live).len() <= 2, "{:?}", files(&live));
     }
 }

@@ -1,20 +1,20 @@
-//! The machine by example. What must hold whatever happens is in the simulation.
+//! Examples of the machine's decisions. The simulation checks what must always hold.
 
-mod deaths;
+mod agent;
 mod prompts;
 mod requests;
-mod settings;
 mod turns;
 
 use journal::SessionId;
 use uuid::Uuid;
+use wire::TurnResult;
 use wire::note::{Actor, Delivery, Note, Outcome, PromptState, QueueFate, TurnEnding, Wants};
 
-use super::{
-    Answer, Command, Effect, Input, Limits, Machine, NewPrompt, Origins, Reply, Start, Ticket,
-};
-use crate::heard::{Asked, Ended, Heard};
-use crate::options::Options;
+use super::{CommandId, Effect, Input, Machine, MachineSnapshot, StartMode};
+use crate::agent_event::{AgentEvent, PermissionRequest};
+use crate::command::{CommandResult, NewPrompt, RequestAnswer, SessionCommand};
+use crate::config::SessionLimits;
+use crate::options::SessionOptions;
 
 fn ann() -> Actor {
     Actor { name: "ann".to_owned(), via: "terminal".to_owned() }
@@ -24,39 +24,39 @@ fn id(number: u128) -> Uuid {
     Uuid::from_u128(number)
 }
 
-/// A machine with a clock of its own, and what it did so far.
-struct Stage {
+/// A machine with its own clock, and the effects it had so far.
+struct Harness {
     machine: Machine,
     now: u64,
-    tickets: u64,
-    replies: Vec<(Ticket, Reply)>,
+    commands: u64,
+    replies: Vec<(CommandId, CommandResult)>,
     notes: Vec<Note>,
-    said: Vec<String>,
-    started: Vec<Start>,
-    ended: u32,
-    killed: u32,
+    written: Vec<String>,
+    starts: Vec<StartMode>,
+    stops: u32,
+    kills: u32,
 }
 
-impl Stage {
+impl Harness {
     fn new() -> Self {
-        Self::with(Limits::default())
+        Self::with(SessionLimits::default())
     }
 
-    fn with(limits: Limits) -> Self {
-        Self::from(Origins::new(0, SessionId(id(0)), limits, Options::default()))
+    fn with(limits: SessionLimits) -> Self {
+        Self::from(MachineSnapshot::new(0, SessionId(id(0)), limits, SessionOptions::default()))
     }
 
-    fn from(origins: Origins) -> Self {
+    fn from(snapshot: MachineSnapshot) -> Self {
         Self {
-            machine: Machine::new(origins),
+            machine: Machine::new(snapshot),
             now: 0,
-            tickets: 0,
+            commands: 0,
             replies: Vec::new(),
             notes: Vec::new(),
-            said: Vec::new(),
-            started: Vec::new(),
-            ended: 0,
-            killed: 0,
+            written: Vec::new(),
+            starts: Vec::new(),
+            stops: 0,
+            kills: 0,
         }
     }
 
@@ -64,28 +64,28 @@ impl Stage {
         for effect in self.machine.on(self.now, input) {
             match effect {
                 Effect::Note(note) => self.notes.push(note),
-                Effect::Say(saying) => self.said.push(saying.as_str().to_owned()),
-                Effect::Reply(ticket, reply) => self.replies.push((ticket, reply)),
-                Effect::Start(start) => self.started.push(start),
-                Effect::End { .. } => self.ended += 1,
-                Effect::Kill => self.killed += 1,
+                Effect::Write(saying) => self.written.push(saying.as_str().to_owned()),
+                Effect::Reply(id, reply) => self.replies.push((id, reply)),
+                Effect::Start(mode) => self.starts.push(mode),
+                Effect::Stop { .. } => self.stops += 1,
+                Effect::Kill => self.kills += 1,
                 Effect::Prompt(_)
                 | Effect::Request(_)
                 | Effect::Grant(_)
                 | Effect::Options(_)
-                | Effect::Settle => {}
+                | Effect::Compact => {}
             }
         }
     }
 
-    fn command(&mut self, command: Command) -> Option<Reply> {
-        self.tickets += 1;
-        let ticket = Ticket(self.tickets);
-        self.on(Input::Command { ticket, command });
-        self.replies.iter().find(|(it, _)| *it == ticket).map(|(_, reply)| reply.clone())
+    fn command(&mut self, command: SessionCommand) -> Option<CommandResult> {
+        self.commands += 1;
+        let id = CommandId(self.commands);
+        self.on(Input::Command { id, command });
+        self.replies.iter().find(|(it, _)| *it == id).map(|(_, reply)| reply.clone())
     }
 
-    fn prompt(&mut self, number: u128, delivery: Delivery) -> Reply {
+    fn prompt(&mut self, number: u128, delivery: Delivery) -> CommandResult {
         let prompt = NewPrompt {
             id: id(number),
             text: format!("prompt {number}"),
@@ -93,20 +93,20 @@ impl Stage {
             delivery,
             by: ann(),
         };
-        self.command(Command::Prompt(prompt)).expect("a reply at once")
+        self.command(SessionCommand::Prompt(prompt)).expect("a reply at once")
     }
 
-    fn hear(&mut self, heard: Heard) {
-        self.on(Input::Heard(heard));
+    fn agent(&mut self, event: AgentEvent) {
+        self.on(Input::Agent(event));
     }
 
-    /// Time passes until a moment, with a tick at every deadline before it.
+    /// Lets time pass, with a tick at every deadline.
     fn wait(&mut self, millis: u64) {
         let end = self.now + millis;
         let mut ticks = 0;
         while let Some(at) = self.machine.deadline().filter(|at| *at <= end) {
             ticks += 1;
-            assert!(ticks < 1000, "a deadline that is never done with");
+            assert!(ticks < 1000, "a deadline that never passes");
             self.now = self.now.max(at);
             self.on(Input::Tick);
         }
@@ -114,33 +114,33 @@ impl Stage {
         self.on(Input::Tick);
     }
 
-    /// The id of the last request to the agent that says `subtype`.
+    /// The id of the last request to the agent that contains `subtype`.
     fn request_id(&self, subtype: &str) -> String {
-        let line = self.said.iter().rev().find(|line| line.contains(subtype));
-        let line = line.unwrap_or_else(|| panic!("no {subtype} in {:?}", self.said));
+        let line = self.written.iter().rev().find(|line| line.contains(subtype));
+        let line = line.unwrap_or_else(|| panic!("no {subtype} in {:?}", self.written));
         let line = wire::json::Raw::parse(line).unwrap();
         line.get("request_id").unwrap().text().unwrap().into()
     }
 
     fn answer(&mut self, subtype: &str, answer: Result<Option<String>, String>) {
         let request = self.request_id(subtype);
-        self.hear(Heard::Answered { request, answer });
+        self.agent(AgentEvent::RequestAnswered { id: request, answer });
     }
 
-    /// Brings the agent up.
+    /// Starts the agent.
     fn ready(&mut self) {
         self.on(Input::AgentStarted);
         self.answer("initialize", Ok(Some(r#"{"claude_code_version":"2.1.325"}"#.to_owned())));
     }
 
-    /// A session whose agent is at work on prompt 1.
-    fn at_work() -> Self {
-        let mut stage = Self::new();
-        stage.prompt(1, Delivery::Queue).unwrap();
-        stage.ready();
-        stage.hear(Heard::TurnBegan { conversation: Some("c".to_owned()) });
-        stage.hear(Heard::Accepted(id(1)));
-        stage
+    /// A session whose agent works on prompt 1.
+    fn with_running_turn() -> Self {
+        let mut harness = Self::new();
+        harness.prompt(1, Delivery::Queue).unwrap();
+        harness.ready();
+        harness.agent(AgentEvent::TurnStarted { conversation: Some("c".to_owned()) });
+        harness.agent(AgentEvent::PromptAccepted(id(1)));
+        harness
     }
 
     fn states(&self, number: u128) -> Vec<PromptState> {
@@ -167,24 +167,24 @@ impl Stage {
         self.notes.iter().filter_map(outcome).collect()
     }
 
-    fn said_prompts(&self) -> usize {
-        self.said.iter().filter(|line| line.contains(r#""type":"user""#)).count()
+    fn written_prompts(&self) -> usize {
+        self.written.iter().filter(|line| line.contains(r#""type":"user""#)).count()
     }
 }
 
-fn ended(prompts: &[u128]) -> Heard {
+fn turn_result(prompts: &[u128]) -> AgentEvent {
     let prompts = prompts.iter().map(|number| id(*number)).collect();
-    Heard::TurnEnded(Ended { failure: None, prompts, unsolicited: false })
+    AgentEvent::TurnEnded(TurnResult { failure: None, prompts, unsolicited: false })
 }
 
-fn failed() -> Heard {
+fn failed_result() -> AgentEvent {
     let failure = Some("it failed".to_owned());
-    Heard::TurnEnded(Ended { failure, prompts: Vec::new(), unsolicited: false })
+    AgentEvent::TurnEnded(TurnResult { failure, prompts: Vec::new(), unsolicited: false })
 }
 
-fn asked(request: &str, command: &str) -> Heard {
-    Heard::Asked(Asked {
-        request: request.to_owned(),
+fn permission_request(request: &str, command: &str) -> AgentEvent {
+    AgentEvent::RequestOpened(PermissionRequest {
+        id: request.to_owned(),
         wants: Wants::Permission,
         tool_name: "Bash".to_owned(),
         tool_use_id: None,
@@ -194,10 +194,10 @@ fn asked(request: &str, command: &str) -> Heard {
     })
 }
 
-fn allow() -> Answer {
-    Answer::Allow { input: None, remember: None, mode: None }
+fn allow() -> RequestAnswer {
+    RequestAnswer::Allow { input: None, remember: None, mode: None }
 }
 
-fn interrupt(queue: QueueFate) -> Command {
-    Command::Interrupt { queue, by: ann() }
+fn interrupt(queue: QueueFate) -> SessionCommand {
+    SessionCommand::Interrupt { queue, by: ann() }
 }

@@ -1,140 +1,152 @@
-//! What becomes of prompts.
+//! Prompts from the queue to their final state.
 
 use journal::{SessionId, Status};
 use wire::note::{Delivery, PromptState, TurnEnding};
+use wire::{ReportedState, TurnResult};
 
-use super::{Stage, ended, id};
-use crate::heard::{Ended, Heard};
-use crate::machine::{Command, Done, Input, Limits, Origins, Refusal, Start};
-use crate::options::Options;
+use super::{Harness, id, turn_result};
+use crate::agent_event::AgentEvent;
+use crate::command::{CommandError, CommandOutput, SessionCommand};
+use crate::config::SessionLimits;
+use crate::machine::{Input, MachineSnapshot, StartMode};
+use crate::options::SessionOptions;
 
 use PromptState::{Accepted, Cancelled, Indeterminate, Queued, Written};
 
 #[test]
-fn a_prompt_wakes_the_agent_and_is_done_when_its_turn_is() {
-    let mut stage = Stage::new();
-    assert_eq!(stage.prompt(1, Delivery::Queue), Ok(Done::Prompt(Queued)));
-    assert_eq!(stage.started, [Start::Fresh]);
-    assert_eq!(stage.said_prompts(), 0, "nothing is said before the agent is ready");
-    stage.ready();
-    assert_eq!(stage.said_prompts(), 1);
-    stage.hear(Heard::TurnBegan { conversation: Some("c".to_owned()) });
-    stage.hear(Heard::Accepted(id(1)));
-    assert_eq!(stage.machine.status(), Status::Running);
-    stage.hear(ended(&[1]));
-    assert_eq!(stage.states(1), [Written, Accepted, PromptState::Done]);
-    assert_eq!(stage.endings(), [(1, TurnEnding::Completed)]);
-    assert_eq!(stage.machine.status(), Status::Idle);
+fn a_prompt_starts_the_agent_and_is_done_with_its_turn() {
+    let mut harness = Harness::new();
+    assert_eq!(harness.prompt(1, Delivery::Queue), Ok(CommandOutput::Prompt(Queued)));
+    assert_eq!(harness.starts, [StartMode::NewConversation]);
+    assert_eq!(harness.written_prompts(), 0, "nothing is written before the agent is ready");
+    harness.ready();
+    assert_eq!(harness.written_prompts(), 1);
+    harness.agent(AgentEvent::TurnStarted { conversation: Some("c".to_owned()) });
+    harness.agent(AgentEvent::PromptAccepted(id(1)));
+    assert_eq!(harness.machine.status(), Status::Running);
+    harness.agent(turn_result(&[1]));
+    assert_eq!(harness.states(1), [Written, Accepted, PromptState::Done]);
+    assert_eq!(harness.endings(), [(1, TurnEnding::Completed)]);
+    assert_eq!(harness.machine.status(), Status::Idle);
 }
 
 #[test]
-fn the_same_prompt_again_is_answered_and_not_run_again() {
-    let mut stage = Stage::at_work();
-    assert_eq!(stage.prompt(1, Delivery::Queue), Ok(Done::Prompt(Accepted)));
-    stage.hear(ended(&[]));
-    assert_eq!(stage.prompt(1, Delivery::Queue), Ok(Done::Prompt(PromptState::Done)));
-    assert_eq!(stage.said_prompts(), 1);
+fn a_prompt_sent_twice_is_run_once() {
+    let mut harness = Harness::with_running_turn();
+    assert_eq!(harness.prompt(1, Delivery::Queue), Ok(CommandOutput::Prompt(Accepted)));
+    harness.agent(turn_result(&[]));
+    assert_eq!(harness.prompt(1, Delivery::Queue), Ok(CommandOutput::Prompt(PromptState::Done)));
+    assert_eq!(harness.written_prompts(), 1);
 }
 
 #[test]
-fn prompts_that_wait_go_one_by_one_in_their_order() {
-    let mut stage = Stage::at_work();
+fn waiting_prompts_run_one_by_one_in_order() {
+    let mut harness = Harness::with_running_turn();
     for number in 2..=4 {
-        stage.prompt(number, Delivery::Queue).unwrap();
+        harness.prompt(number, Delivery::Queue).unwrap();
     }
-    stage.command(Command::MovePrompt { prompt: id(4), before: Some(id(2)) }).unwrap().unwrap();
-    stage.command(Command::RemovePrompt { prompt: id(3) }).unwrap().unwrap();
+    harness
+        .command(SessionCommand::MovePrompt { prompt: id(4), before: Some(id(2)) })
+        .unwrap()
+        .unwrap();
+    harness.command(SessionCommand::RemovePrompt { prompt: id(3) }).unwrap().unwrap();
     let text = "changed".to_owned();
-    stage.command(Command::EditPrompt { prompt: id(2), text }).unwrap().unwrap();
-    assert_eq!(stage.said_prompts(), 1);
-    stage.hear(ended(&[1]));
-    assert!(stage.said.last().unwrap().contains("prompt 4"));
-    stage.hear(ended(&[]));
-    assert!(stage.said.last().unwrap().contains("changed"));
-    assert_eq!(stage.states(3), [Cancelled]);
-    let refusal = stage.command(Command::EditPrompt { prompt: id(4), text: "no".to_owned() });
-    assert_eq!(refusal, Some(Err(Refusal::NotWaiting(PromptState::Done))));
+    harness.command(SessionCommand::EditPrompt { prompt: id(2), text }).unwrap().unwrap();
+    assert_eq!(harness.written_prompts(), 1);
+    harness.agent(turn_result(&[1]));
+    assert!(harness.written.last().unwrap().contains("prompt 4"));
+    harness.agent(turn_result(&[]));
+    assert!(harness.written.last().unwrap().contains("changed"));
+    assert_eq!(harness.states(3), [Cancelled]);
+    let refusal =
+        harness.command(SessionCommand::EditPrompt { prompt: id(4), text: "no".to_owned() });
+    assert_eq!(refusal, Some(Err(CommandError::NotWaiting(PromptState::Done))));
 }
 
 #[test]
 fn a_steering_prompt_that_is_folded_in_ends_with_the_turn() {
-    let mut stage = Stage::at_work();
-    stage.prompt(2, Delivery::Steer).unwrap();
-    assert!(stage.said.last().unwrap().contains(r#""priority":"next""#));
-    stage.hear(Heard::Accepted(id(2)));
-    stage.hear(ended(&[]));
-    assert_eq!(stage.states(2), [Written, Accepted, PromptState::Done]);
-    assert_eq!(stage.endings().len(), 1);
-    assert_eq!(stage.machine.status(), Status::Idle);
+    let mut harness = Harness::with_running_turn();
+    harness.prompt(2, Delivery::Steer).unwrap();
+    assert!(harness.written.last().unwrap().contains(r#""priority":"next""#));
+    harness.agent(AgentEvent::PromptAccepted(id(2)));
+    harness.agent(turn_result(&[]));
+    assert_eq!(harness.states(2), [Written, Accepted, PromptState::Done]);
+    assert_eq!(harness.endings().len(), 1);
+    assert_eq!(harness.machine.status(), Status::Idle);
 }
 
 #[test]
-fn a_steering_prompt_that_came_too_late_is_a_turn_of_its_own() {
-    let mut stage = Stage::at_work();
-    stage.prompt(2, Delivery::Steer).unwrap();
-    stage.prompt(3, Delivery::Queue).unwrap();
-    stage.hear(ended(&[1]));
-    assert_eq!(stage.machine.status(), Status::Running, "the agent still has a prompt");
-    assert_eq!(stage.said_prompts(), 2, "nothing is sent that could be merged with it");
-    stage.hear(Heard::TurnBegan { conversation: None });
-    stage.hear(Heard::Accepted(id(2)));
-    stage.hear(ended(&[2]));
-    assert_eq!(stage.states(2), [Written, Accepted, PromptState::Done]);
-    assert_eq!(stage.said_prompts(), 3);
+fn a_steering_prompt_that_came_too_late_gets_its_own_turn() {
+    let mut harness = Harness::with_running_turn();
+    harness.prompt(2, Delivery::Steer).unwrap();
+    harness.prompt(3, Delivery::Queue).unwrap();
+    harness.agent(turn_result(&[1]));
+    assert_eq!(harness.machine.status(), Status::Running, "the agent still has a prompt");
+    assert_eq!(harness.written_prompts(), 2, "nothing is sent that could be merged with it");
+    harness.agent(AgentEvent::TurnStarted { conversation: None });
+    harness.agent(AgentEvent::PromptAccepted(id(2)));
+    harness.agent(turn_result(&[2]));
+    assert_eq!(harness.states(2), [Written, Accepted, PromptState::Done]);
+    assert_eq!(harness.written_prompts(), 3);
 }
 
 #[test]
-fn a_prompt_the_agent_never_begins_with_is_indeterminate_and_not_sent_again() {
-    let mut stage = Stage::at_work();
-    stage.prompt(2, Delivery::Steer).unwrap();
-    stage.hear(ended(&[1]));
-    stage.hear(Heard::Idle);
-    stage.wait(5000);
-    assert_eq!(stage.states(2), [Written, Indeterminate]);
-    assert_eq!(stage.said_prompts(), 2);
-    assert_eq!(stage.machine.status(), Status::Idle);
+fn a_prompt_the_agent_never_starts_with_is_indeterminate_and_not_sent_again() {
+    let mut harness = Harness::with_running_turn();
+    harness.prompt(2, Delivery::Steer).unwrap();
+    harness.agent(turn_result(&[1]));
+    harness.agent(AgentEvent::StateReported(ReportedState::Idle));
+    harness.wait(5000);
+    assert_eq!(harness.states(2), [Written, Indeterminate]);
+    assert_eq!(harness.written_prompts(), 2);
+    assert_eq!(harness.machine.status(), Status::Idle);
 }
 
 #[test]
-fn the_agent_may_begin_by_itself_and_our_prompt_waits_for_its_turn() {
-    let mut stage = Stage::at_work();
-    stage.hear(ended(&[1]));
-    // A background task ends just as somebody prompts.
-    stage.prompt(2, Delivery::Queue).unwrap();
-    stage.hear(Heard::TurnBegan { conversation: None });
-    let unsolicited = Ended { failure: None, prompts: Vec::new(), unsolicited: true };
-    stage.hear(Heard::TurnEnded(unsolicited));
-    assert_eq!(stage.states(2), [Written]);
-    stage.hear(Heard::TurnBegan { conversation: None });
-    stage.hear(Heard::Accepted(id(2)));
-    stage.hear(ended(&[2]));
-    assert_eq!(stage.states(2), [Written, Accepted, PromptState::Done]);
-    assert_eq!(stage.endings().len(), 3);
+fn a_turn_the_agent_starts_by_itself_does_not_answer_our_prompt() {
+    let mut harness = Harness::with_running_turn();
+    harness.agent(turn_result(&[1]));
+    // A background task ends just as a client sends a prompt.
+    harness.prompt(2, Delivery::Queue).unwrap();
+    harness.agent(AgentEvent::TurnStarted { conversation: None });
+    let unsolicited = TurnResult { failure: None, prompts: Vec::new(), unsolicited: true };
+    harness.agent(AgentEvent::TurnEnded(unsolicited));
+    assert_eq!(harness.states(2), [Written]);
+    harness.agent(AgentEvent::TurnStarted { conversation: None });
+    harness.agent(AgentEvent::PromptAccepted(id(2)));
+    harness.agent(turn_result(&[2]));
+    assert_eq!(harness.states(2), [Written, Accepted, PromptState::Done]);
+    assert_eq!(harness.endings().len(), 3);
 }
 
 #[test]
-fn a_prompt_that_the_agent_lets_go_of_is_cancelled_and_its_turn_is_over() {
-    let mut stage = Stage::new();
-    stage.prompt(1, Delivery::Queue).unwrap();
-    stage.ready();
-    assert_eq!(stage.command(Command::RemovePrompt { prompt: id(1) }), None);
-    stage.answer("cancel_async_message", Ok(Some(r#"{"cancelled":true}"#.to_owned())));
-    assert_eq!(stage.states(1), [Written, Cancelled]);
-    assert_eq!(stage.endings(), [(1, TurnEnding::Interrupted)]);
-    assert_eq!(stage.machine.status(), Status::Idle);
+fn a_prompt_the_agent_drops_is_cancelled_and_its_turn_ends() {
+    let mut harness = Harness::new();
+    harness.prompt(1, Delivery::Queue).unwrap();
+    harness.ready();
+    assert_eq!(harness.command(SessionCommand::RemovePrompt { prompt: id(1) }), None);
+    harness.answer("cancel_async_message", Ok(Some(r#"{"cancelled":true}"#.to_owned())));
+    assert_eq!(harness.states(1), [Written, Cancelled]);
+    assert_eq!(harness.endings(), [(1, TurnEnding::Interrupted)]);
+    assert_eq!(harness.machine.status(), Status::Idle);
 }
 
 #[test]
-fn a_carried_prompt_is_watched_over_by_the_next_towpath_too() {
-    let mut stage = Stage::at_work();
-    stage.prompt(2, Delivery::Steer).unwrap();
-    stage.hear(ended(&[1]));
-    let mut origins = Origins::new(0, SessionId(id(0)), Limits::default(), Options::default());
-    origins.prompts = stage.machine.prompts.in_flight().cloned().collect();
-    (origins.turns, origins.agent_lives, origins.resumable) = (1, true, true);
-    let mut stage = Stage::from(origins);
-    stage.on(Input::AgentMet);
-    assert_eq!(stage.machine.status(), Status::Running);
-    stage.wait(31_000);
-    assert_eq!(stage.states(2), [Indeterminate]);
+fn a_carried_prompt_keeps_its_timeout_after_a_takeover() {
+    let mut harness = Harness::with_running_turn();
+    harness.prompt(2, Delivery::Steer).unwrap();
+    harness.agent(turn_result(&[1]));
+    let mut snapshot = MachineSnapshot::new(
+        0,
+        SessionId(id(0)),
+        SessionLimits::default(),
+        SessionOptions::default(),
+    );
+    snapshot.prompts = harness.machine.prompts.in_flight().cloned().collect();
+    (snapshot.turns, snapshot.agent_may_run, snapshot.resumable) = (1, true, true);
+    let mut harness = Harness::from(snapshot);
+    harness.on(Input::AgentAttached);
+    assert_eq!(harness.machine.status(), Status::Running);
+    harness.wait(31_000);
+    assert_eq!(harness.states(2), [Indeterminate]);
 }

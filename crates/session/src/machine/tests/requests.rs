@@ -1,96 +1,170 @@
-//! What the agent wants of a person.
+//! Requests to a person, settings and rewinds.
 
 use journal::Status;
-use wire::note::{Note, Outcome, TurnEnding};
-
-use super::{Stage, allow, ann, asked, ended, failed};
-use crate::heard::{Asked, Heard};
-use crate::machine::{Answer, Command, Done, GrantScope, Refusal, RuleChoice};
 use wire::consent::RuleId;
+use wire::note::{Delivery, Note, Outcome, Rewind, Setting, TurnEnding};
+
+use super::{Harness, allow, ann, failed_result, id, permission_request, turn_result};
+use crate::agent_event::{AgentEvent, PermissionRequest};
+use crate::command::{
+    CommandError, CommandOutput, GrantScope, RequestAnswer, RuleChoice, SessionCommand,
+};
 
 #[test]
 fn the_first_answer_counts() {
-    let mut stage = Stage::at_work();
-    stage.hear(asked("r", "id"));
-    assert_eq!(stage.machine.status(), Status::Waiting);
-    let answer = |answer| Command::Answer { request: "r".to_owned(), answer, by: ann() };
-    assert_eq!(stage.command(answer(allow())), Some(Ok(Done::Well)));
-    let late = stage.command(answer(Answer::Deny { message: String::new(), interrupt: false }));
-    assert_eq!(late, Some(Err(Refusal::NoSuchRequest)));
-    assert_eq!(stage.outcomes(), [("r".to_owned(), Outcome::Allowed)]);
-    let said = stage.said.iter().filter(|line| line.contains("control_response")).count();
-    assert_eq!(said, 1);
+    let mut harness = Harness::with_running_turn();
+    harness.agent(permission_request("r", "id"));
+    assert_eq!(harness.machine.status(), Status::Waiting);
+    let answer = |answer| SessionCommand::Answer { request: "r".to_owned(), answer, by: ann() };
+    assert_eq!(harness.command(answer(allow())), Some(Ok(CommandOutput::None)));
+    let late =
+        harness.command(answer(RequestAnswer::Deny { message: String::new(), interrupt: false }));
+    assert_eq!(late, Some(Err(CommandError::NoSuchRequest)));
+    assert_eq!(harness.outcomes(), [("r".to_owned(), Outcome::Allowed)]);
+    let written = harness.written.iter().filter(|line| line.contains("control_response")).count();
+    assert_eq!(written, 1);
 }
 
 #[test]
-fn a_request_nobody_answers_expires_and_the_agent_is_told() {
-    let mut stage = Stage::at_work();
-    stage.hear(asked("r", "id"));
-    stage.wait(25 * 60 * 60 * 1000);
-    assert_eq!(stage.outcomes(), [("r".to_owned(), Outcome::Expired)]);
-    assert!(stage.said.last().unwrap().contains("no answer came in time"));
+fn a_request_without_an_answer_expires_and_is_denied() {
+    let mut harness = Harness::with_running_turn();
+    harness.agent(permission_request("r", "id"));
+    harness.wait(25 * 60 * 60 * 1000);
+    assert_eq!(harness.outcomes(), [("r".to_owned(), Outcome::Expired)]);
+    assert!(harness.written.last().unwrap().contains("no answer came in time"));
 }
 
 #[test]
-fn a_remembered_answer_settles_what_is_alike_for_as_long_as_it_was_given() {
-    let mut stage = Stage::at_work();
-    stage.hear(asked("1", "git diff"));
-    stage.hear(asked("2", "git diff"));
-    stage.hear(asked("3", "git diff --stat"));
+fn a_remembered_answer_allows_the_same_call_until_it_expires() {
+    let mut harness = Harness::with_running_turn();
+    harness.agent(permission_request("1", "git diff"));
+    harness.agent(permission_request("2", "git diff"));
+    harness.agent(permission_request("3", "git diff --stat"));
     let remember =
         RuleChoice { rule: RuleId::Exact, until: Some(10_000), scope: GrantScope::Session };
-    let answer = Answer::Allow { input: None, remember: Some(remember), mode: None };
-    stage.command(Command::Answer { request: "1".to_owned(), answer, by: ann() }).unwrap().unwrap();
+    let answer = RequestAnswer::Allow { input: None, remember: Some(remember), mode: None };
+    harness
+        .command(SessionCommand::Answer { request: "1".to_owned(), answer, by: ann() })
+        .unwrap()
+        .unwrap();
     let settled = [("1", Outcome::AllowedAndRemembered), ("2", Outcome::Allowed)];
-    assert_eq!(stage.outcomes(), settled.map(|(id, it)| (id.to_owned(), it)));
-    stage.now = 10_000;
-    stage.hear(asked("4", "git diff"));
-    assert_eq!(stage.outcomes().len(), 2, "its time is over");
+    assert_eq!(harness.outcomes(), settled.map(|(id, it)| (id.to_owned(), it)));
+    harness.now = 10_000;
+    harness.agent(permission_request("4", "git diff"));
+    assert_eq!(harness.outcomes().len(), 2, "its time is over");
 }
 
 #[test]
-fn a_withdrawn_request_is_settled_by_that() {
-    let mut stage = Stage::at_work();
-    stage.hear(asked("r", "id"));
-    stage.hear(Heard::Withdrawn("r".to_owned()));
-    assert_eq!(stage.outcomes(), [("r".to_owned(), Outcome::Withdrawn)]);
+fn a_withdrawn_request_is_resolved() {
+    let mut harness = Harness::with_running_turn();
+    harness.agent(permission_request("r", "id"));
+    harness.agent(AgentEvent::RequestWithdrawn { id: "r".to_owned() });
+    assert_eq!(harness.outcomes(), [("r".to_owned(), Outcome::Withdrawn)]);
 }
 
 #[test]
-fn a_refusal_that_ends_the_turn_is_an_interruption() {
-    let mut stage = Stage::at_work();
-    stage.hear(asked("r", "id"));
-    let answer = Answer::Deny { message: "stop".to_owned(), interrupt: true };
-    stage.command(Command::Answer { request: "r".to_owned(), answer, by: ann() }).unwrap().unwrap();
-    stage.hear(failed());
-    assert_eq!(stage.endings(), [(1, TurnEnding::Interrupted)]);
+fn a_denial_that_interrupts_ends_the_turn_as_interrupted() {
+    let mut harness = Harness::with_running_turn();
+    harness.agent(permission_request("r", "id"));
+    let answer = RequestAnswer::Deny { message: "stop".to_owned(), interrupt: true };
+    harness
+        .command(SessionCommand::Answer { request: "r".to_owned(), answer, by: ann() })
+        .unwrap()
+        .unwrap();
+    harness.agent(failed_result());
+    assert_eq!(harness.endings(), [(1, TurnEnding::Interrupted)]);
 }
 
 #[test]
-fn a_request_of_an_unknown_sort_is_answered_so_that_nobody_waits() {
-    let mut stage = Stage::at_work();
-    stage.hear(Heard::AskedInVain { request: "r".to_owned(), what: "teleport".to_owned() });
-    assert!(stage.said.last().unwrap().contains("does not offer `teleport`"));
+fn an_unsupported_request_is_answered_with_an_error() {
+    let mut harness = Harness::with_running_turn();
+    harness.agent(AgentEvent::UnsupportedRequest {
+        id: "r".to_owned(),
+        subtype: "teleport".to_owned(),
+    });
+    assert!(harness.written.last().unwrap().contains("does not offer `teleport`"));
 }
 
 #[test]
-fn a_request_of_an_agent_in_the_background_outlives_the_turn() {
-    let mut stage = Stage::at_work();
-    let Heard::Asked(ask) = asked("r", "id") else { panic!("a request") };
-    stage.hear(Heard::Asked(Asked { agent: Some("a".to_owned()), ..ask }));
-    stage.hear(ended(&[1]));
-    assert_eq!(stage.outcomes(), []);
-    let answer = Command::Answer { request: "r".to_owned(), answer: allow(), by: ann() };
-    assert_eq!(stage.command(answer), Some(Ok(Done::Well)));
-    assert_eq!(stage.outcomes(), [("r".to_owned(), Outcome::Allowed)]);
+fn a_request_of_a_background_agent_outlives_the_turn() {
+    let mut harness = Harness::with_running_turn();
+    let AgentEvent::RequestOpened(ask) = permission_request("r", "id") else { panic!("a request") };
+    harness
+        .agent(AgentEvent::RequestOpened(PermissionRequest { agent: Some("a".to_owned()), ..ask }));
+    harness.agent(turn_result(&[1]));
+    assert_eq!(harness.outcomes(), []);
+    let answer = SessionCommand::Answer { request: "r".to_owned(), answer: allow(), by: ann() };
+    assert_eq!(harness.command(answer), Some(Ok(CommandOutput::None)));
+    assert_eq!(harness.outcomes(), [("r".to_owned(), Outcome::Allowed)]);
 }
 
 #[test]
-fn a_turn_does_not_stall_because_a_person_took_long_to_answer() {
-    let mut stage = Stage::at_work();
-    stage.hear(asked("r", "id"));
-    stage.wait(10 * 60_000);
-    let answer = Command::Answer { request: "r".to_owned(), answer: allow(), by: ann() };
-    stage.command(answer).unwrap().unwrap();
-    assert!(!stage.notes.iter().any(|note| matches!(note, Note::Stalled { .. })));
+fn a_turn_does_not_stall_while_a_person_decides() {
+    let mut harness = Harness::with_running_turn();
+    harness.agent(permission_request("r", "id"));
+    harness.wait(10 * 60_000);
+    let answer = SessionCommand::Answer { request: "r".to_owned(), answer: allow(), by: ann() };
+    harness.command(answer).unwrap().unwrap();
+    assert!(!harness.notes.iter().any(|note| matches!(note, Note::Stalled { .. })));
+}
+
+#[test]
+fn a_setting_is_stored_once_the_agent_has_accepted_it() {
+    let mut harness = Harness::with_running_turn();
+    let setting = || Setting::Model(Some("opus".to_owned()));
+    assert_eq!(harness.command(SessionCommand::Set { setting: setting(), by: ann() }), None);
+    harness.answer("set_model", Err("no such model".to_owned()));
+    assert_eq!(harness.machine.options().model, None);
+    harness.command(SessionCommand::Set { setting: setting(), by: ann() });
+    harness.answer("set_model", Ok(None));
+    assert_eq!(harness.machine.options().model.as_deref(), Some("opus"));
+    // Up to 2.1.37 an unknown request is not answered at all.
+    harness.command(SessionCommand::Set { setting: Setting::Effort("low".to_owned()), by: ann() });
+    harness.wait(30_000);
+    assert!(harness.replies.iter().any(|(_, reply)| *reply == Err(CommandError::NoAnswer)));
+}
+
+#[test]
+fn a_rewind_is_noted_only_as_far_as_it_succeeded() {
+    let mut harness = Harness::with_running_turn();
+    harness.agent(turn_result(&[1]));
+    let yes = || Ok(Some(r#"{"canRewind":true,"rewound":true}"#.to_owned()));
+    let no = || Ok(Some(r#"{"canRewind":false,"rewound":false,"error":"no copies"}"#.to_owned()));
+    let refused = |harness: &Harness| {
+        let (_, reply) = harness.replies.last().expect("a reply");
+        *reply == Err(CommandError::RefusedByAgent("no copies".to_owned()))
+    };
+    let go_back = |what| SessionCommand::Rewind { prompt: id(1), what, by: ann() };
+    harness.command(go_back(Rewind::Files));
+    harness.answer("rewind_files", no());
+    assert!(refused(&harness));
+    harness.command(go_back(Rewind::Both));
+    harness.answer("rewind_files", yes());
+    harness.answer("rewind_conversation", no());
+    assert!(refused(&harness));
+    harness.command(go_back(Rewind::Conversation));
+    harness.answer("rewind_conversation", yes());
+    let noted = harness.notes.iter().filter_map(|note| match note {
+        Note::Rewound { what, .. } => Some(*what),
+        _ => None,
+    });
+    let noted: Vec<_> = noted.collect();
+    assert_eq!(noted, [Rewind::Files, Rewind::Conversation]);
+}
+
+#[test]
+fn the_watch_setting_is_stored_at_any_time_and_not_sent_to_the_agent() {
+    let mut starting = Harness::new();
+    starting.prompt(1, Delivery::Queue).unwrap();
+    for mut harness in [Harness::new(), starting, Harness::with_running_turn()] {
+        let written = harness.written.len();
+        let setting = Setting::Watch(Some(Box::default()));
+        let set = SessionCommand::Set { setting: setting.clone(), by: ann() };
+        assert_eq!(harness.command(set), Some(Ok(CommandOutput::None)));
+        assert_eq!(harness.notes.last(), Some(&Note::SettingChanged { setting, by: ann() }));
+        assert!(harness.machine.options().watch.is_some());
+        harness.command(SessionCommand::Set { setting: Setting::Watch(None), by: ann() });
+        assert!(harness.machine.options().watch.is_none());
+        assert_eq!(harness.written.len(), written);
+    }
 }

@@ -1,90 +1,91 @@
 //! How turns end.
 
 use journal::Status;
+use wire::ReportedState;
 use wire::note::{Delivery, Note, PromptState, QueueFate, TurnEnding};
 
-use super::{Stage, ended, failed, id, interrupt};
-use crate::heard::Heard;
-use crate::machine::{Gone, Input, Start};
+use super::{Harness, failed_result, id, interrupt, turn_result};
+use crate::agent_event::AgentEvent;
+use crate::machine::{AgentExit, Input, StartMode};
 
 use PromptState::{Cancelled, Indeterminate, Written};
 
 #[test]
 fn an_idle_agent_ends_a_turn_that_got_no_result() {
-    let mut stage = Stage::at_work();
-    stage.hear(Heard::Idle);
-    assert!(stage.endings().is_empty(), "a result may be on its way");
-    stage.wait(3000);
-    assert!(matches!(stage.endings()[..], [(1, TurnEnding::Failed { .. })]));
-    // The result after all: too late.
-    stage.hear(ended(&[1]));
-    assert_eq!(stage.endings().len(), 1);
+    let mut harness = Harness::with_running_turn();
+    harness.agent(AgentEvent::StateReported(ReportedState::Idle));
+    assert!(harness.endings().is_empty(), "a result may be on its way");
+    harness.wait(3000);
+    assert!(matches!(harness.endings()[..], [(1, TurnEnding::Failed { .. })]));
+    // The result comes too late.
+    harness.agent(turn_result(&[1]));
+    assert_eq!(harness.endings().len(), 1);
 }
 
 #[test]
-fn a_late_idle_of_the_turn_before_ends_nothing() {
-    let mut stage = Stage::at_work();
-    stage.prompt(2, Delivery::Queue).unwrap();
-    stage.hear(ended(&[1]));
-    stage.hear(Heard::Idle);
-    stage.wait(10_000);
-    assert_eq!(stage.endings().len(), 1);
+fn a_late_idle_report_of_the_previous_turn_ends_nothing() {
+    let mut harness = Harness::with_running_turn();
+    harness.prompt(2, Delivery::Queue).unwrap();
+    harness.agent(turn_result(&[1]));
+    harness.agent(AgentEvent::StateReported(ReportedState::Idle));
+    harness.wait(10_000);
+    assert_eq!(harness.endings().len(), 1);
 }
 
 #[test]
-fn an_interrupt_keeps_or_clears_the_queue_as_it_was_told() {
+fn an_interrupt_keeps_or_clears_the_queue() {
     for (queue, after) in [(QueueFate::Keep, vec![Written]), (QueueFate::Clear, vec![Cancelled])] {
-        let mut stage = Stage::at_work();
-        stage.prompt(2, Delivery::Queue).unwrap();
-        stage.command(interrupt(queue)).unwrap().unwrap();
-        stage.hear(failed());
-        assert_eq!(stage.endings(), [(1, TurnEnding::Interrupted)]);
-        assert_eq!(stage.states(2), after);
+        let mut harness = Harness::with_running_turn();
+        harness.prompt(2, Delivery::Queue).unwrap();
+        harness.command(interrupt(queue)).unwrap().unwrap();
+        harness.agent(failed_result());
+        assert_eq!(harness.endings(), [(1, TurnEnding::Interrupted)]);
+        assert_eq!(harness.states(2), after);
     }
 }
 
 #[test]
-fn an_agent_that_does_not_obey_is_ended_and_the_session_goes_on() {
-    let mut stage = Stage::at_work();
-    stage.prompt(2, Delivery::Queue).unwrap();
-    stage.command(interrupt(QueueFate::Keep)).unwrap().unwrap();
-    stage.wait(4000);
-    assert_eq!((stage.ended, stage.killed), (0, 0));
-    stage.wait(2000);
-    assert_eq!((stage.ended, stage.killed), (1, 0));
-    stage.wait(21_000);
-    assert!(stage.killed >= 1);
-    stage.on(Input::AgentGone(Gone::Killed(9)));
-    assert_eq!(stage.endings(), [(1, TurnEnding::Interrupted)]);
-    assert_eq!(stage.started, [Start::Fresh, Start::Resume]);
-    stage.ready();
-    assert_eq!(stage.states(2), [Written]);
+fn an_agent_that_ignores_an_interrupt_is_stopped_and_the_session_continues() {
+    let mut harness = Harness::with_running_turn();
+    harness.prompt(2, Delivery::Queue).unwrap();
+    harness.command(interrupt(QueueFate::Keep)).unwrap().unwrap();
+    harness.wait(4000);
+    assert_eq!((harness.stops, harness.kills), (0, 0));
+    harness.wait(2000);
+    assert_eq!((harness.stops, harness.kills), (1, 0));
+    harness.wait(21_000);
+    assert!(harness.kills >= 1);
+    harness.on(Input::AgentGone(AgentExit::Killed(9)));
+    assert_eq!(harness.endings(), [(1, TurnEnding::Interrupted)]);
+    assert_eq!(harness.starts, [StartMode::NewConversation, StartMode::Resume]);
+    harness.ready();
+    assert_eq!(harness.states(2), [Written]);
 }
 
 #[test]
-fn a_silent_turn_is_called_stalled_once() {
-    let mut stage = Stage::at_work();
-    stage.wait(10 * 60_000);
-    let stalls = |stage: &Stage| {
-        stage.notes.iter().filter(|note| matches!(note, Note::Stalled { .. })).count()
+fn a_silent_turn_is_reported_as_stalled_once() {
+    let mut harness = Harness::with_running_turn();
+    harness.wait(10 * 60_000);
+    let stalls = |harness: &Harness| {
+        harness.notes.iter().filter(|note| matches!(note, Note::Stalled { .. })).count()
     };
-    assert_eq!(stalls(&stage), 1);
-    stage.hear(Heard::Life);
-    stage.wait(10 * 60_000);
-    assert_eq!(stalls(&stage), 2);
+    assert_eq!(stalls(&harness), 1);
+    harness.agent(AgentEvent::Output);
+    harness.wait(10 * 60_000);
+    assert_eq!(stalls(&harness), 2);
 }
 
 #[test]
-fn what_is_said_late_of_the_turn_before_is_no_sign_of_this_one() {
-    let mut stage = Stage::at_work();
-    stage.prompt(2, Delivery::Queue).unwrap();
-    stage.hear(ended(&[1]));
-    stage.hear(Heard::Accepted(id(1)));
-    stage.hear(Heard::Idle);
-    stage.wait(10_000);
-    assert_eq!(stage.states(2), [Written]);
-    // An agent that never begins with it must not keep the session busy for ever.
-    stage.wait(30_000);
-    assert_eq!(stage.states(2), [Written, Indeterminate]);
-    assert_eq!(stage.machine.status(), Status::Idle);
+fn late_events_of_the_previous_turn_do_not_confirm_this_one() {
+    let mut harness = Harness::with_running_turn();
+    harness.prompt(2, Delivery::Queue).unwrap();
+    harness.agent(turn_result(&[1]));
+    harness.agent(AgentEvent::PromptAccepted(id(1)));
+    harness.agent(AgentEvent::StateReported(ReportedState::Idle));
+    harness.wait(10_000);
+    assert_eq!(harness.states(2), [Written]);
+    // An agent that never starts with it must not keep the session busy for ever.
+    harness.wait(30_000);
+    assert_eq!(harness.states(2), [Written, Indeterminate]);
+    assert_eq!(harness.machine.status(), Status::Idle);
 }

@@ -118,6 +118,8 @@ pub(crate) struct MessagesClient {
 
 impl MessagesClient {
     pub(crate) fn new(base: &str, environment: &PlayerEnvironment) -> Self {
+        // `reqwest` is built without a provider of cryptography. Later calls change nothing.
+        let _ = rustls::crypto::ring::default_provider().install_default();
         let client = reqwest::Client::builder().no_proxy().build().unwrap_or_default();
         Self {
             client,

@@ -1,0 +1,144 @@
+//! What the session machine needs to know of a line that the agent printed.
+//!
+//! [`TurnSignal`] says what a line means for the turn. This is the same with owned data, plus what
+//! the journal records about a request. The line itself is written to the journal in any case.
+
+use uuid::Uuid;
+use wire::event::{CanUseTool, Response};
+use wire::json::{Raw, Text};
+use wire::note::Wants;
+use wire::{Line, ReportedState, TurnResult, TurnSignal};
+
+/// What a line of the agent means for the session machine.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AgentEvent {
+    /// Any other output: the agent is alive.
+    Output,
+    /// A turn starts, or continues after a compaction.
+    TurnStarted {
+        /// The CLI's id of the conversation.
+        conversation: Option<String>,
+    },
+    TurnEnded(TurnResult),
+    /// The agent took up a prompt.
+    PromptAccepted(Uuid),
+    /// The agent dropped a prompt that waited in its queue.
+    PromptDropped(Uuid),
+    StateReported(ReportedState),
+    /// The agent asks a person for something.
+    RequestOpened(PermissionRequest),
+    /// The agent asks its host for something that Towpath does not offer.
+    UnsupportedRequest {
+        id: String,
+        subtype: String,
+    },
+    RequestWithdrawn {
+        id: String,
+    },
+    /// The answer to a control request: the payload as JSON, or the text of the error. The CLI also
+    /// repeats the host's own answers this way.
+    RequestAnswered {
+        id: String,
+        answer: Result<Option<String>, String>,
+    },
+}
+
+/// A request of the agent to a person.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PermissionRequest {
+    /// The agent's id of the request.
+    pub id: String,
+    pub wants: Wants,
+    pub tool_name: String,
+    pub tool_use_id: Option<String>,
+    /// The input of the tool as JSON.
+    pub input: String,
+    /// Rules that the CLI suggests to remember, as JSON.
+    pub suggestions: Option<String>,
+    /// The sub-agent that asks.
+    pub agent: Option<String>,
+}
+
+impl AgentEvent {
+    pub fn of(line: &Line<'_>) -> Self {
+        let Some(signal) = TurnSignal::of(line) else { return Self::Output };
+        match signal {
+            TurnSignal::Started { session_id } => {
+                Self::TurnStarted { conversation: session_id.map(String::from) }
+            }
+            TurnSignal::Ended(result) => Self::TurnEnded(result),
+            TurnSignal::PromptAccepted(prompt) => Self::PromptAccepted(prompt),
+            TurnSignal::PromptDropped(prompt) => Self::PromptDropped(prompt),
+            TurnSignal::StateReported(state) => Self::StateReported(state),
+            TurnSignal::RequestOpened { id, call } => {
+                Self::RequestOpened(PermissionRequest::of(id, &call))
+            }
+            TurnSignal::UnsupportedRequest { id, subtype } => Self::UnsupportedRequest {
+                id: id.into(),
+                subtype: subtype.map(String::from).unwrap_or_default(),
+            },
+            TurnSignal::RequestWithdrawn { id } => Self::RequestWithdrawn { id: id.into() },
+            TurnSignal::RequestAnswered { id, response } => Self::RequestAnswered {
+                id: id.into(),
+                answer: match response {
+                    Response::Success(payload) => Ok(payload.map(|it| it.as_str().to_owned())),
+                    Response::Error(error) => Err(error.map(String::from).unwrap_or_default()),
+                },
+            },
+            // Only input has this meaning.
+            TurnSignal::PromptWritten => Self::Output,
+        }
+    }
+}
+
+impl PermissionRequest {
+    fn of(id: Text<'_>, call: &CanUseTool<'_>) -> Self {
+        let tool_name = String::from(call.tool_name);
+        Self {
+            id: id.into(),
+            wants: match tool_name.as_str() {
+                "AskUserQuestion" => Wants::Answers,
+                "ExitPlanMode" => Wants::PlanApproval,
+                _ => Wants::Permission,
+            },
+            tool_name,
+            tool_use_id: call.tool_use_id.map(String::from),
+            input: call.input.map_or("{}", Raw::as_str).to_owned(),
+            suggestions: call.suggestions.map(|it| it.as_str().to_owned()),
+            agent: call.agent_id.map(String::from),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wire::note::Wants;
+
+    use super::AgentEvent;
+
+    fn event(line: &str) -> AgentEvent {
+        AgentEvent::of(&wire::read(line.as_bytes()).next().expect("a line"))
+    }
+
+    #[test]
+    fn a_request_has_what_the_journal_records() {
+        let line = r#"{"type":"control_request","request_id":"r","request":{"subtype":"can_use_tool","tool_name":"ExitPlanMode","input":{"plan":"x"}}}"#;
+        let AgentEvent::RequestOpened(request) = event(line) else { panic!("{:?}", event(line)) };
+        assert_eq!((request.id.as_str(), request.wants), ("r", Wants::PlanApproval));
+        assert_eq!(request.input, r#"{"plan":"x"}"#);
+    }
+
+    #[test]
+    fn an_unsupported_request_has_its_name() {
+        let line = r#"{"type":"control_request","request_id":"r","request":{"subtype":"mcp_message","server_name":"s","message":{}}}"#;
+        let subtype = "mcp_message".to_owned();
+        assert_eq!(event(line), AgentEvent::UnsupportedRequest { id: "r".to_owned(), subtype });
+    }
+
+    #[test]
+    fn an_answer_has_its_payload_or_its_error() {
+        let line = r#"{"type":"control_response","response":{"subtype":"error","request_id":"r","error":"no"}}"#;
+        let (id, answer) = ("r".to_owned(), Err("no".to_owned()));
+        assert_eq!(event(line), AgentEvent::RequestAnswered { id, answer });
+    }
+}

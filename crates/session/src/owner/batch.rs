@@ -1,0 +1,170 @@
+//! The decisions of one step: a batch for the journal, and what may leave once it is written.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use journal::{Batch, Grant, NewEntry, Origin, Outbound, SpoolMark, Status};
+use wire::note::Note;
+
+use crate::command::CommandResult;
+use crate::machine::{CommandId, Effect, StartMode};
+use crate::shim::{AgentSignal, ShimCommand};
+
+/// The length of a title made from a prompt, in characters.
+const TITLE_LENGTH: usize = 60;
+
+/// A batch that is not written yet.
+#[derive(Debug, Default)]
+pub(super) struct PendingBatch {
+    batch: Batch,
+    grants: Vec<Grant>,
+    outgoing: Vec<Outgoing>,
+    /// The number of the last line in the agent's pipe. Earlier lines need not be stored any
+    /// longer. That alone is not worth a write.
+    delivered: Option<u64>,
+    /// Whether there is something to write.
+    durable: bool,
+}
+
+/// What may leave once the batch is written.
+#[derive(Debug)]
+pub(super) enum Outgoing {
+    Shim(ShimCommand),
+    Reply(CommandId, CommandResult),
+    Start(StartMode),
+    Compact,
+}
+
+impl PendingBatch {
+    /// Adds a line of the agent.
+    pub(super) fn add_line(&mut self, bytes: &[u8], transient: bool) {
+        self.durable = true;
+        let bytes = Bytes::copy_from_slice(bytes);
+        self.batch.entries.push(NewEntry { origin: Origin::Agent, bytes, transient });
+    }
+
+    /// Adds an effect of the machine. `write` is the number of the last line to the agent, this one
+    /// included.
+    pub(super) fn add_effect(&mut self, effect: Effect, write: u64, titled: &mut bool) {
+        let outgoing = match effect {
+            Effect::Start(mode) => Outgoing::Start(mode),
+            Effect::Stop { timeout } => {
+                Outgoing::Shim(ShimCommand::Stop { timeout: Duration::from_millis(timeout) })
+            }
+            Effect::Kill => Outgoing::Shim(ShimCommand::Signal(AgentSignal::Kill)),
+            Effect::Reply(id, result) => Outgoing::Reply(id, result),
+            Effect::Compact => Outgoing::Compact,
+            Effect::Write(line) => {
+                self.durable = true;
+                let bytes = line.into_bytes();
+                let line = Bytes::copy_from_slice(&bytes);
+                self.batch.outbound.push(Outbound { number: write, bytes: line });
+                Outgoing::Shim(ShimCommand::Write { number: write, bytes })
+            }
+            stored => return self.add_record(stored, titled),
+        };
+        self.outgoing.push(outgoing);
+    }
+
+    fn add_record(&mut self, effect: Effect, titled: &mut bool) {
+        self.durable = true;
+        match effect {
+            Effect::Note(note) => {
+                self.add_note(&note);
+                match &note {
+                    Note::TurnBegan { turn, .. } => self.batch.change.turn = Some(*turn),
+                    Note::TurnOver { turn, .. } => self.batch.change.turn_over = Some(*turn),
+                    Note::PromptQueued { text, .. } if !*titled => {
+                        if let Some(title) = title_of(text) {
+                            *titled = true;
+                            self.add_note(&Note::Named { title: title.clone() });
+                            self.batch.change.title = Some(title);
+                        }
+                    }
+                    _ => {}
+                }
+            }
+            Effect::Prompt(record) => self.batch.prompts.push(record),
+            Effect::Request(record) => self.batch.requests.push(record),
+            Effect::Grant(grant) => self.grants.push(grant),
+            Effect::Options(options) => self.batch.change.options = Some(options.to_json()),
+            _ => {}
+        }
+    }
+
+    fn add_note(&mut self, note: &Note) {
+        let bytes = note.to_line().into();
+        self.batch.entries.push(NewEntry { origin: Origin::Towpath, bytes, transient: false });
+    }
+
+    pub(super) fn set_conversation(&mut self, id: &str) {
+        self.batch.change.agent_id = Some(id.to_owned());
+    }
+
+    pub(super) fn set_delivered(&mut self, number: u64) {
+        self.delivered = Some(number);
+    }
+
+    pub(super) fn set_status(&mut self, status: Option<Status>) {
+        self.durable |= status.is_some();
+        self.batch.change.status = status;
+    }
+
+    /// Starts the counts of a new process.
+    pub(super) fn start_run(&mut self) {
+        self.durable = true;
+        // No line that was meant for another process may be sent to this one.
+        self.delivered = Some(u64::MAX >> 1);
+        self.batch.change.writes = Some(0);
+    }
+
+    /// Takes the batch, if there is something to write, with its grants.
+    pub(super) fn take_batch(
+        &mut self,
+        at: u64,
+        spool: SpoolMark,
+        writes: u64,
+    ) -> Option<(Batch, Vec<Grant>)> {
+        if !std::mem::take(&mut self.durable) {
+            return None;
+        }
+        let mut batch = std::mem::take(&mut self.batch);
+        batch.at = at;
+        batch.change.spool = Some(spool);
+        if !batch.outbound.is_empty() {
+            batch.change.writes = Some(writes);
+        }
+        batch.change.delivered = self.delivered.take();
+        Some((batch, std::mem::take(&mut self.grants)))
+    }
+
+    /// Takes what may leave once the batch is written.
+    pub(super) fn take_outgoing(&mut self) -> Vec<Outgoing> {
+        std::mem::take(&mut self.outgoing)
+    }
+}
+
+/// The first line of a prompt, shortened at a word.
+fn title_of(text: &str) -> Option<String> {
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
+    if line.chars().count() <= TITLE_LENGTH {
+        return Some(line.to_owned());
+    }
+    let cut: String = line.chars().take(TITLE_LENGTH).collect();
+    let words = cut.rsplit_once(' ').map_or(cut.as_str(), |(words, _)| words);
+    Some(format!("{words}…"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::title_of;
+
+    #[test]
+    fn a_title_is_the_start_of_the_first_prompt() {
+        assert_eq!(title_of("\n  fix it \nplease").as_deref(), Some("fix it"));
+        assert_eq!(title_of(" \n"), None);
+        let long = "word ".repeat(30);
+        let title = title_of(&long).unwrap();
+        assert!(title.ends_with("word…") && title.chars().count() <= 61, "{title}");
+    }
+}

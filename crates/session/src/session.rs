@@ -1,0 +1,169 @@
+//! The handle of a session, which clients use to send it commands.
+
+use journal::{Follower, Journal, Seq, SessionId};
+use thiserror::Error;
+use tokio::sync::{mpsc, oneshot};
+use uuid::Uuid;
+use wire::note::{Actor, PromptState, QueueFate, Rewind, Setting};
+
+use crate::command::{
+    AgentQuery, CommandError, CommandOutput, NewPrompt, RequestAnswer, SessionCommand,
+};
+use crate::owner::OwnerCommand;
+
+/// A handle of a session. It can be cloned. The session is driven until it is
+/// [released](Session::release).
+#[derive(Clone, Debug)]
+pub struct Session {
+    pub(crate) id: SessionId,
+    pub(crate) journal: Journal,
+    pub(crate) commands: mpsc::Sender<OwnerCommand>,
+}
+
+/// Why a command had no effect.
+#[derive(Debug, Error)]
+pub enum Error {
+    #[error(transparent)]
+    Refused(#[from] CommandError),
+    #[error("the disk is full: the command was not carried out")]
+    NotStored,
+    /// This process no longer drives the session.
+    #[error("the session is closed")]
+    Closed,
+    #[error(transparent)]
+    Journal(#[from] journal::Error),
+}
+
+impl Session {
+    pub fn id(&self) -> SessionId {
+        self.id
+    }
+
+    pub fn journal(&self) -> &Journal {
+        &self.journal
+    }
+
+    /// Follows the session's journal from behind an entry.
+    pub fn follow(&self, after: Seq) -> Follower {
+        self.journal.follow(self.id, after)
+    }
+
+    /// Carries out a command. Returns once its effects are on disk, and for a command that needs
+    /// the agent's answer, once the agent has answered.
+    pub async fn command(&self, command: SessionCommand) -> Result<CommandOutput, Error> {
+        let (reply, result) = oneshot::channel();
+        let command = OwnerCommand::Session { command: Box::new(command), reply };
+        self.commands.send(command).await.map_err(|_| Error::Closed)?;
+        result.await.map_err(|_| Error::Closed)?
+    }
+
+    /// Queues a prompt. The same id again is the same prompt.
+    pub async fn prompt(&self, prompt: NewPrompt) -> Result<PromptState, Error> {
+        match self.command(SessionCommand::Prompt(prompt)).await? {
+            CommandOutput::Prompt(state) => Ok(state),
+            CommandOutput::None | CommandOutput::Payload(_) => Ok(PromptState::Queued),
+        }
+    }
+
+    /// Changes the text of a prompt that waits in the queue.
+    pub async fn edit_prompt(&self, prompt: Uuid, text: String) -> Result<(), Error> {
+        self.command(SessionCommand::EditPrompt { prompt, text }).await.map(drop)
+    }
+
+    /// Cancels a prompt, unless the agent has started with it.
+    pub async fn remove_prompt(&self, prompt: Uuid) -> Result<(), Error> {
+        self.command(SessionCommand::RemovePrompt { prompt }).await.map(drop)
+    }
+
+    /// Moves a waiting prompt in front of another one, or to the end of the queue.
+    pub async fn move_prompt(&self, prompt: Uuid, before: Option<Uuid>) -> Result<(), Error> {
+        self.command(SessionCommand::MovePrompt { prompt, before }).await.map(drop)
+    }
+
+    /// Answers a request of the agent. The first answer counts; a later one gets the resolution as
+    /// its error.
+    pub async fn answer(
+        &self,
+        request: &str,
+        answer: RequestAnswer,
+        by: Actor,
+    ) -> Result<(), Error> {
+        let command = SessionCommand::Answer { request: request.to_owned(), answer, by };
+        match self.command(command).await {
+            Err(Error::Refused(CommandError::NoSuchRequest)) => {
+                let record = self.journal.request(self.id, request).await?;
+                let resolution = record.and_then(|record| record.resolution);
+                Err(Error::Refused(match resolution {
+                    Some(resolution) => CommandError::AlreadyResolved(Box::new(resolution)),
+                    None => CommandError::NoSuchRequest,
+                }))
+            }
+            result => result.map(drop),
+        }
+    }
+
+    /// Stops the running turn. Returns as soon as the request is stored and on its way.
+    pub async fn interrupt(&self, queue: QueueFate, by: Actor) -> Result<(), Error> {
+        self.command(SessionCommand::Interrupt { queue, by }).await.map(drop)
+    }
+
+    /// Changes a setting for this process and later ones.
+    pub async fn set(&self, setting: Setting, by: Actor) -> Result<(), Error> {
+        self.command(SessionCommand::Set { setting, by }).await.map(drop)
+    }
+
+    /// Goes back to before a prompt.
+    pub async fn rewind(&self, prompt: Uuid, what: Rewind, by: Actor) -> Result<(), Error> {
+        self.command(SessionCommand::Rewind { prompt, what, by }).await.map(drop)
+    }
+
+    /// Asks the agent about itself. The answer is JSON.
+    pub async fn query(&self, query: AgentQuery) -> Result<Option<String>, Error> {
+        self.payload(SessionCommand::Query(query)).await
+    }
+
+    /// Starts an agent if none runs and waits until it is ready. Returns its capabilities as JSON.
+    pub async fn wake(&self) -> Result<Option<String>, Error> {
+        self.payload(SessionCommand::Wake).await
+    }
+
+    /// The capabilities of the agent as JSON, if one was ready since this process drives the
+    /// session. Starts no agent.
+    pub async fn capabilities(&self) -> Result<Option<String>, Error> {
+        self.payload(SessionCommand::Capabilities).await
+    }
+
+    /// Stops the agent process. The session stays, and the next prompt starts another process.
+    pub async fn close(&self) -> Result<(), Error> {
+        self.command(SessionCommand::Close).await.map(drop)
+    }
+
+    /// Waits until this process no longer drives the session.
+    pub async fn closed(&self) {
+        self.commands.closed().await;
+    }
+
+    /// Stops driving the session in this process. Its agent finishes the turn under its shim.
+    pub async fn release(&self) {
+        let (done, released) = oneshot::channel();
+        if self.commands.send(OwnerCommand::Release { done }).await.is_ok() {
+            // If the owner failed instead, the session is released too.
+            let _ = released.await;
+        }
+    }
+
+    /// Kills the agent and stops driving the session.
+    pub(crate) async fn destroy(&self) {
+        let (done, released) = oneshot::channel();
+        if self.commands.send(OwnerCommand::Destroy { done }).await.is_ok() {
+            let _ = released.await;
+        }
+    }
+
+    async fn payload(&self, command: SessionCommand) -> Result<Option<String>, Error> {
+        match self.command(command).await? {
+            CommandOutput::Payload(payload) => Ok(payload),
+            CommandOutput::None | CommandOutput::Prompt(_) => Ok(None),
+        }
+    }
+}

@@ -1,0 +1,381 @@
+//! The agent and everything it started, found so that all of it can be killed.
+//!
+//! The real CLI gives its Bash children sessions of their own and leaves them behind when it is
+//! killed, so neither its process group nor its session is enough. The tree is: the agent, the
+//! children of the shim (on Linux, orphans are handed to it), the processes with the agent's
+//! [`ProcessMarker`] in their environment, and all descendants of these.
+
+use std::collections::BTreeSet;
+use std::process::Stdio;
+
+use rustix::process::{Pid, Signal};
+use serde::{Deserialize, Serialize};
+
+use super::launch::ProcessMarker;
+use super::protocol::AgentSignal;
+
+/// How often processes are listed at most while all of them are stopped. Each pass finds only what
+/// the one before missed.
+const MAX_PASSES: usize = 50;
+
+/// Lists all running processes, and which of them have the marker.
+type ProcessList = fn(&ProcessMarker) -> Vec<ProcessInfo>;
+
+#[cfg(target_os = "linux")]
+const LIST: ProcessList = proc::list;
+#[cfg(not(target_os = "linux"))]
+const LIST: ProcessList = ps::list;
+
+/// The agent and everything it started.
+#[derive(Clone, Debug)]
+pub(super) struct ProcessTree {
+    marker: ProcessMarker,
+    /// The agent, as long as the id surely is its own.
+    agent: Option<i32>,
+    /// The shim, if it looks itself: all its children belong to the agent.
+    shim: Option<i32>,
+    list: ProcessList,
+}
+
+/// A running process. Zombies do not count.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct ProcessInfo {
+    id: i32,
+    parent: i32,
+    /// Whether the marker is in its environment.
+    marked: bool,
+    started: StartTime,
+}
+
+/// When a process started, in the system's own notation and with the boot id if there is one. It
+/// tells a process from a later one with the same id.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(super) struct StartTime(String);
+
+impl ProcessTree {
+    /// The tree as the shim itself sees it.
+    pub(super) fn of_shim(marker: &ProcessMarker, shim: i32, agent: i32) -> Self {
+        Self { marker: marker.clone(), agent: Some(agent), shim: Some(shim), list: LIST }
+    }
+
+    /// The tree of an agent whose shim is gone.
+    pub(super) fn of_orphan(
+        marker: &ProcessMarker,
+        agent: i32,
+        started: Option<&StartTime>,
+    ) -> Self {
+        let processes = LIST(marker);
+        let same =
+            |process: &&ProcessInfo| process.id == agent && Some(&process.started) == started;
+        let agent = processes.iter().find(same).map(|process| process.id);
+        Self { marker: marker.clone(), agent, shim: None, list: LIST }
+    }
+
+    /// The agent has exited: another process may get its id.
+    pub(super) fn remove_agent(&mut self) {
+        self.agent = None;
+    }
+
+    /// All members that run now.
+    pub(super) fn members(&self) -> BTreeSet<i32> {
+        let excluded = [i32::try_from(std::process::id()).ok(), self.shim];
+        members(&(self.list)(&self.marker), self.agent, self.shim, &excluded)
+    }
+
+    /// Sends a signal to all members and returns them. [`AgentSignal::Kill`] stops all before it
+    /// kills any: a parent that dies first would leave a child that was not listed yet.
+    pub(super) fn signal(&self, signal: AgentSignal) -> BTreeSet<i32> {
+        let signal = match signal {
+            AgentSignal::Interrupt => Signal::INT,
+            AgentSignal::Terminate => Signal::TERM,
+            AgentSignal::Kill => {
+                self.stop();
+                Signal::KILL
+            }
+        };
+        let members = self.members();
+        for id in &members {
+            send(*id, signal);
+        }
+        members
+    }
+
+    /// Stops all members, until a pass finds no new one.
+    fn stop(&self) {
+        let mut stopped = BTreeSet::new();
+        for _ in 0..MAX_PASSES {
+            let new: Vec<i32> = self.members().difference(&stopped).copied().collect();
+            if new.is_empty() {
+                return;
+            }
+            for id in &new {
+                send(*id, Signal::STOP);
+            }
+            stopped.extend(new);
+        }
+    }
+}
+
+fn send(id: i32, signal: Signal) {
+    if let Some(id) = Pid::from_raw(id) {
+        // It may have exited since it was listed.
+        let _ = rustix::process::kill_process(id, signal);
+    }
+}
+
+/// When a process started.
+pub(super) fn start_time(id: i32, marker: &ProcessMarker) -> Option<StartTime> {
+    LIST(marker).into_iter().find(|process| process.id == id).map(|process| process.started)
+}
+
+fn members(
+    processes: &[ProcessInfo],
+    agent: Option<i32>,
+    shim: Option<i32>,
+    excluded: &[Option<i32>],
+) -> BTreeSet<i32> {
+    let mut members = BTreeSet::new();
+    loop {
+        let before = members.len();
+        for process in processes {
+            let is_member = process.marked
+                || agent == Some(process.id)
+                || shim == Some(process.parent)
+                || members.contains(&process.parent);
+            if is_member && !excluded.contains(&Some(process.id)) {
+                members.insert(process.id);
+            }
+        }
+        if members.len() == before {
+            return members;
+        }
+    }
+}
+
+/// Lists processes from `/proc`.
+#[cfg(target_os = "linux")]
+mod proc {
+    use memchr::memmem;
+
+    use super::{ProcessInfo, ProcessMarker, StartTime};
+
+    pub(super) fn list(marker: &ProcessMarker) -> Vec<ProcessInfo> {
+        let assignment = marker.assignment();
+        let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+        let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+        let processes = entries.filter_map(|entry| {
+            let id = entry.file_name().to_str()?.parse().ok()?;
+            let stat = std::fs::read(entry.path().join("stat")).ok()?;
+            let (parent, ticks) = read_stat(&String::from_utf8_lossy(&stat))?;
+            // The environment of another user's process cannot be read, but it is not ours either.
+            let environment = std::fs::read(entry.path().join("environ")).unwrap_or_default();
+            Some(ProcessInfo {
+                id,
+                parent,
+                marked: has_assignment(&environment, assignment.as_bytes()),
+                started: StartTime(format!("{} {ticks}", boot.trim())),
+            })
+        });
+        processes.collect()
+    }
+
+    /// The parent and the start time in `/proc/PID/stat`, where the name in parentheses may contain
+    /// anything; none for a zombie.
+    pub(super) fn read_stat(stat: &str) -> Option<(i32, u64)> {
+        let (_, rest) = stat.rsplit_once(')')?;
+        let mut fields = rest.split_whitespace();
+        if matches!(fields.next()?, "Z" | "X") {
+            return None;
+        }
+        let parent = fields.next()?.parse().ok()?;
+        // The start time is the 22nd field; the parent was the fourth.
+        Some((parent, fields.nth(17)?.parse().ok()?))
+    }
+
+    /// Whether an environment has exactly this assignment.
+    pub(super) fn has_assignment(environment: &[u8], assignment: &[u8]) -> bool {
+        memmem::find_iter(environment, assignment).any(|at| {
+            let starts = at == 0 || environment.get(at - 1) == Some(&0);
+            starts && matches!(environment.get(at + assignment.len()), None | Some(0))
+        })
+    }
+}
+
+/// Lists processes with `ps`, for systems without `/proc`.
+#[cfg_attr(
+    all(target_os = "linux", not(test)),
+    expect(dead_code, reason = "on Linux only tests use it; it must compile everywhere")
+)]
+mod ps {
+    use super::{ProcessInfo, ProcessMarker, StartTime, Stdio};
+
+    /// All processes with their environments behind their commands, not cut off. The letter for the
+    /// environment is `e`, but `E` on macOS, where `e` means all processes.
+    const OPTIONS: &str = if cfg!(target_os = "macos") { "-axEww" } else { "axeww" };
+
+    /// Lists all processes but the `ps` itself; none if there is no `ps`.
+    #[expect(clippy::disallowed_methods, reason = "a system without /proc has no other way")]
+    pub(super) fn list(marker: &ProcessMarker) -> Vec<ProcessInfo> {
+        let ps = std::process::Command::new("ps")
+            .args([OPTIONS, "-o", "pid=,ppid=,stat=,lstart=,command="])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn();
+        let Ok(ps) = ps else { return Vec::new() };
+        // As a child of the shim it would count as a new member in every pass.
+        let itself = i32::try_from(ps.id()).ok();
+        let Ok(output) = ps.wait_with_output() else { return Vec::new() };
+        let assignment = marker.assignment();
+        let text = String::from_utf8_lossy(&output.stdout);
+        let processes = text.lines().filter_map(|line| read_line(line, &assignment));
+        processes.filter(|process| Some(process.id) != itself).collect()
+    }
+
+    /// `  41  1 Ss Sun Nov 15 12:25:02 2026 sh -c … PATH=… TOWPATH_AGENT=…`
+    pub(super) fn read_line(line: &str, assignment: &str) -> Option<ProcessInfo> {
+        let mut fields = line.split_whitespace();
+        let mut number = || fields.next()?.parse().ok();
+        let (id, parent) = (number()?, number()?);
+        if fields.next()?.starts_with('Z') {
+            return None;
+        }
+        let started: Vec<&str> = fields.by_ref().take(5).collect();
+        let marked = fields.any(|word| word == assignment);
+        Some(ProcessInfo { id, parent, marked, started: StartTime(started.join(" ")) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LIST, ProcessInfo, ProcessList, ProcessTree, StartTime, members, ps};
+    use crate::shim::launch::{MARKER_VARIABLE, ProcessMarker};
+    use crate::shim::protocol::AgentSignal;
+
+    fn check(processes: &[(i32, i32, bool)], shim: Option<i32>, expected: &[i32]) {
+        let processes: Vec<ProcessInfo> = processes
+            .iter()
+            .map(|&(id, parent, marked)| {
+                let started = StartTime(String::new());
+                ProcessInfo { id, parent, marked, started }
+            })
+            .collect();
+        let found = members(&processes, Some(10), shim, &[Some(5), Some(99)]);
+        assert_eq!(found.into_iter().collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn descendants_are_members_in_any_order() {
+        check(
+            &[(12, 11, false), (11, 10, false), (10, 1, false), (20, 1, false)],
+            None,
+            &[10, 11, 12],
+        );
+    }
+
+    #[test]
+    fn children_of_the_shim_are_members_and_the_shim_is_not() {
+        check(
+            &[(5, 1, false), (10, 5, false), (30, 5, false), (31, 30, false)],
+            Some(5),
+            &[10, 30, 31],
+        );
+    }
+
+    #[test]
+    fn marked_processes_and_their_children_are_members_but_not_this_process() {
+        check(&[(40, 1, true), (41, 40, false), (99, 1, true)], None, &[40, 41]);
+    }
+
+    /// A parent, its child, and a grandchild whose parent is gone.
+    #[expect(clippy::disallowed_methods, reason = "a test starts a process")]
+    fn spawn_tree(marker: &ProcessMarker) -> std::process::Child {
+        std::process::Command::new("sh")
+            .args(["-c", "(sleep 600 &); sleep 600 & echo; wait"])
+            .env(MARKER_VARIABLE, marker.as_str())
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .expect("a shell")
+    }
+
+    #[test]
+    fn all_members_are_killed_with_either_list() {
+        let mut lists: Vec<ProcessList> = vec![LIST];
+        let ps = ps::list as ProcessList;
+        if ps(&ProcessMarker::random()).is_empty() {
+            println!("skipped for `ps`: there is none");
+        } else {
+            lists.push(ps);
+        }
+        for list in lists {
+            let marker = ProcessMarker::random();
+            let mut parent = spawn_tree(&marker);
+            let mut line = [0];
+            std::io::Read::read(parent.stdout.as_mut().unwrap(), &mut line).unwrap();
+            let tree = ProcessTree { marker, agent: None, shim: None, list };
+            assert_eq!(tree.members().len(), 3);
+            assert_eq!(tree.signal(AgentSignal::Kill).len(), 3);
+            parent.wait().unwrap();
+            let deadline = std::time::Instant::now() + std::time::Duration::from_mins(1);
+            while !tree.members().is_empty() {
+                assert!(std::time::Instant::now() < deadline, "{:?}", tree.members());
+            }
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_process_name_may_contain_parentheses() {
+        use super::proc::read_stat;
+
+        let stat = "7 (a) b (c)) S 3 7 7 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 4711 1 2 3";
+        assert_eq!(read_stat(stat), Some((3, 4711)));
+        assert_eq!(read_stat(&stat.replace(") S ", ") Z ")), None);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn only_a_whole_assignment_counts() {
+        use super::proc::has_assignment;
+
+        assert!(has_assignment(b"A=1\0M=x\0B=2\0", b"M=x"));
+        assert!(has_assignment(b"M=x\0", b"M=x"));
+        assert!(!has_assignment(b"A=M=x\0", b"M=x"));
+        assert!(!has_assignment(b"M=xy\0", b"M=x"));
+    }
+
+    #[test]
+    fn a_line_of_ps_is_read() {
+        let line = "  41   1 Ss Sun Nov 15 12:25:02 2026 sh -c x A=1 M=x B=2";
+        let started = StartTime("Sun Nov 15 12:25:02 2026".to_owned());
+        let marked = ProcessInfo { id: 41, parent: 1, marked: true, started };
+        assert_eq!(ps::read_line(line, "M=x"), Some(marked.clone()));
+        assert_eq!(ps::read_line(line, "M=y"), Some(ProcessInfo { marked: false, ..marked }));
+        assert_eq!(ps::read_line("  41   1 Z  Sun Nov 15 12:25:02 2026 sh", "M=x"), None);
+        assert_eq!(ps::read_line("", "M=x"), None);
+    }
+
+    #[test]
+    fn ps_lists_this_process_and_a_marked_child() {
+        let marker = ProcessMarker::random();
+        let ours = i32::try_from(std::process::id()).unwrap();
+        if ps::list(&marker).is_empty() {
+            eprintln!("skipped: there is no `ps` here");
+            return;
+        }
+        #[expect(clippy::disallowed_methods, reason = "a test starts a process")]
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .env(MARKER_VARIABLE, marker.as_str())
+            .spawn()
+            .unwrap();
+        let id = i32::try_from(child.id()).unwrap();
+        let processes = ps::list(&marker);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let found = processes.iter().find(|process| process.id == id).unwrap();
+        assert_eq!((found.parent, found.marked), (ours, true));
+        assert!(processes.iter().any(|process| process.id == ours && !process.marked));
+    }
+}

@@ -1,0 +1,508 @@
+//! A model of one agent process, as far as a session notices it.
+//!
+//! It reads the lines that the machine writes like the real CLI, and prints the events of the real
+//! CLI's lines, in the orders that the captures show. It works in small steps, so that everything
+//! else can happen in between, and it has the [`Faults`] it was given.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use serde_json::Value;
+use towpath_session::machine::AgentExit;
+use towpath_session::{AgentEvent, PermissionRequest};
+use uuid::Uuid;
+use wire::note::Wants;
+use wire::{ReportedState, TurnResult};
+
+use super::users::Random;
+
+/// The generation of the CLI that is modelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Generation {
+    /// 2.1.37: no state events, no lifecycle, one turn for each waiting prompt, no answer to
+    /// unknown requests.
+    Old,
+    /// 2.1.197: state events, merged prompts, results with their origin.
+    Middle,
+    /// 2.1.325: also the lifecycle of prompts, and results that list their prompts.
+    New,
+}
+
+/// What the CLI keeps on disk between processes.
+#[derive(Default)]
+pub(super) struct AgentStorage {
+    /// Whether there is a conversation to resume.
+    pub(super) saved: bool,
+    /// Prompts of the conversation: none of them is run again.
+    known: BTreeSet<Uuid>,
+    /// How often each prompt was run, in any conversation.
+    pub(super) runs: BTreeMap<Uuid, u32>,
+    /// Prompts that were dropped before they were run.
+    pub(super) dropped: BTreeSet<Uuid>,
+    last_request: u64,
+}
+
+/// The faults of a process.
+#[expect(clippy::struct_excessive_bools, reason = "the faults are independent of each other")]
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Faults {
+    /// It continues when it is interrupted.
+    pub(super) ignores_interrupts: bool,
+    /// Some turns end without a result, or with one that comes late.
+    pub(super) loses_results: bool,
+    /// It never answers `initialize`.
+    pub(super) never_ready: bool,
+    /// It crashes now and then.
+    pub(super) crashes: bool,
+    /// It loses prompts.
+    pub(super) loses_prompts: bool,
+}
+
+/// One process.
+#[derive(Debug)]
+pub(super) struct AgentModel {
+    generation: Generation,
+    pub(super) faults: Faults,
+    pub(super) stdin: VecDeque<String>,
+    pub(super) closed: bool,
+    pub(super) stdout: Vec<AgentEvent>,
+    queue: Vec<Uuid>,
+    turn: Option<ModelTurn>,
+    /// Requests that wait for an answer, and whether each comes from the background.
+    requests: BTreeMap<String, bool>,
+    /// Requests that no host supports.
+    unsupported: BTreeSet<String>,
+    background: u32,
+    /// Whether it has reported that it is idle.
+    reported_idle: bool,
+    late_result: Option<(u64, TurnResult)>,
+    pub(super) model: Option<String>,
+    pub(super) exit: Option<AgentExit>,
+    pub(super) violation: Option<String>,
+}
+
+#[derive(Debug, Default)]
+struct ModelTurn {
+    prompts: Vec<Uuid>,
+    /// Prompts that are not repeated yet.
+    not_repeated: Vec<Uuid>,
+    unsolicited: bool,
+    steps: u64,
+}
+
+impl AgentModel {
+    pub(super) fn new(generation: Generation, faults: Faults, model: Option<String>) -> Self {
+        Self {
+            generation,
+            faults,
+            model,
+            stdin: VecDeque::new(),
+            closed: false,
+            stdout: Vec::new(),
+            queue: Vec::new(),
+            turn: None,
+            requests: BTreeMap::new(),
+            unsupported: BTreeSet::new(),
+            background: 0,
+            reported_idle: true,
+            late_result: None,
+            exit: None,
+            violation: None,
+        }
+    }
+
+    /// The process does not find the conversation that it should resume.
+    pub(super) fn fail_to_resume(&mut self) {
+        let failure = Some("No conversation found with session ID: c".to_owned());
+        self.print(AgentEvent::TurnEnded(TurnResult {
+            failure,
+            prompts: Vec::new(),
+            unsolicited: false,
+        }));
+        self.exit = Some(AgentExit::Exited { code: 1, stderr: String::new() });
+    }
+
+    /// Starts a new conversation.
+    pub(super) fn start_conversation(storage: &mut AgentStorage) {
+        storage.saved = false;
+        storage.known.clear();
+    }
+
+    /// Whether it waits for an answer to a request.
+    pub(super) fn waits_for_answer(&self) -> bool {
+        !self.requests.is_empty() || !self.unsupported.is_empty()
+    }
+
+    /// Whether all it has to do is to read its input.
+    pub(super) fn is_slow_to_start(&self) -> bool {
+        let at_rest = self.reported_idle || !self.has_states();
+        at_rest && !self.could_advance() && self.background == 0 && self.late_result.is_none()
+    }
+
+    /// When it will do something without input.
+    pub(super) fn due(&self) -> Option<u64> {
+        self.late_result.as_ref().map(|(at, _)| *at)
+    }
+
+    /// Does one thing. Returns whether there was something to do.
+    pub(super) fn step(
+        &mut self,
+        now: u64,
+        random: &mut Random,
+        storage: &mut AgentStorage,
+    ) -> bool {
+        if self.exit.is_some() {
+            return false;
+        }
+        if !self.stdin.is_empty()
+            && (random.one_in(2) || !self.could_advance())
+            && let Some(line) = self.stdin.pop_front()
+        {
+            self.read(&line, now, random, storage);
+            return true;
+        }
+        if self.advance(now, random, storage) {
+            return true;
+        }
+        match self.stdin.pop_front() {
+            Some(line) => self.read(&line, now, random, storage),
+            None if self.closed => {
+                self.exit = Some(AgentExit::Exited { code: 0, stderr: String::new() });
+            }
+            None => return false,
+        }
+        true
+    }
+
+    fn could_advance(&self) -> bool {
+        self.turn.is_some() || !self.queue.is_empty()
+    }
+
+    fn print(&mut self, event: AgentEvent) {
+        self.stdout.push(event);
+    }
+
+    fn has_states(&self) -> bool {
+        self.generation != Generation::Old
+    }
+
+    // What it does without input.
+
+    fn advance(&mut self, now: u64, random: &mut Random, storage: &mut AgentStorage) -> bool {
+        if let Some((at, ended)) = self.late_result.take() {
+            if at <= now {
+                self.print(AgentEvent::TurnEnded(ended));
+                return true;
+            }
+            self.late_result = Some((at, ended));
+        }
+        if self.closed && self.waits_for_answer() {
+            // No answer can come any more, so all are denied.
+            self.requests.clear();
+            self.unsupported.clear();
+            return true;
+        }
+        let in_background = self.requests.values().any(|background| *background);
+        match &self.turn {
+            None if !self.queue.is_empty() => {
+                let merged = if self.generation == Generation::Old { 1 } else { self.queue.len() };
+                let prompts = self.queue.drain(..merged).collect();
+                self.begin(prompts, false, random, storage);
+                true
+            }
+            None if self.background > 0 && !in_background => {
+                if random.one_in(3) {
+                    self.ask(random, storage, true);
+                } else {
+                    self.background -= 1;
+                    self.begin(Vec::new(), true, random, storage);
+                }
+                true
+            }
+            None if self.has_states() && !self.reported_idle && self.late_result.is_none() => {
+                self.reported_idle = true;
+                self.print(AgentEvent::StateReported(ReportedState::Idle));
+                true
+            }
+            None => false,
+            Some(_) if self.requests.values().any(|background| !background) => false,
+            Some(_) if !self.unsupported.is_empty() => false,
+            Some(turn) if turn.steps == 0 => {
+                self.finish(now, random, None);
+                true
+            }
+            Some(_) => {
+                self.work(random, storage, in_background);
+                true
+            }
+        }
+    }
+
+    fn begin(
+        &mut self,
+        prompts: Vec<Uuid>,
+        unsolicited: bool,
+        random: &mut Random,
+        storage: &mut AgentStorage,
+    ) {
+        if let Some((_, ended)) = self.late_result.take() {
+            self.print(AgentEvent::TurnEnded(ended));
+        }
+        for prompt in &prompts {
+            storage.known.insert(*prompt);
+            *storage.runs.entry(*prompt).or_default() += 1;
+        }
+        if self.has_states() && self.reported_idle {
+            self.reported_idle = false;
+            self.print(AgentEvent::StateReported(ReportedState::Running));
+        }
+        let mut not_repeated = prompts.clone();
+        if self.generation == Generation::New {
+            for prompt in &prompts {
+                self.print(AgentEvent::PromptAccepted(*prompt));
+            }
+            if random.one_in(2) {
+                not_repeated.clear();
+            }
+        }
+        let conversation = if random.one_in(20) { "d" } else { "c" };
+        self.print(AgentEvent::TurnStarted { conversation: Some(conversation.to_owned()) });
+        self.turn = Some(ModelTurn { prompts, not_repeated, unsolicited, steps: random.below(6) });
+    }
+
+    fn repeat_prompts(&mut self) {
+        let not_repeated = self.turn.as_mut().map(|it| std::mem::take(&mut it.not_repeated));
+        for prompt in not_repeated.into_iter().flatten() {
+            self.print(AgentEvent::PromptAccepted(prompt));
+        }
+    }
+
+    fn work(&mut self, random: &mut Random, storage: &mut AgentStorage, in_background: bool) {
+        storage.saved = true;
+        if let Some(turn) = &mut self.turn {
+            turn.steps -= 1;
+        }
+        self.print(AgentEvent::Output);
+        if random.one_in(2) {
+            self.repeat_prompts();
+        }
+        match random.below(8) {
+            0 | 1 => self.fold(storage),
+            2 => {
+                for _ in 0..=random.below(2) {
+                    self.ask(random, storage, false);
+                }
+            }
+            3 if !in_background => self.background += 1,
+            4 => self.print(AgentEvent::TurnStarted { conversation: Some("c".to_owned()) }),
+            5 if random.one_in(3) => {
+                storage.last_request += 1;
+                let request = format!("unsupported-{}", storage.last_request);
+                self.unsupported.insert(request.clone());
+                self.print(AgentEvent::UnsupportedRequest {
+                    id: request,
+                    subtype: "teleport".to_owned(),
+                });
+            }
+            6 if self.background > 0 && !in_background => self.ask(random, storage, true),
+            7 if self.faults.crashes => self.exit = Some(AgentExit::Killed(11)),
+            _ => self.print(AgentEvent::Output),
+        }
+    }
+
+    /// A tool call has ended: waiting prompts join the turn.
+    fn fold(&mut self, storage: &mut AgentStorage) {
+        self.repeat_prompts();
+        for prompt in std::mem::take(&mut self.queue) {
+            storage.known.insert(prompt);
+            *storage.runs.entry(prompt).or_default() += 1;
+            self.print(AgentEvent::PromptAccepted(prompt));
+            if let Some(turn) = &mut self.turn {
+                turn.prompts.push(prompt);
+            }
+        }
+    }
+
+    fn ask(&mut self, random: &mut Random, storage: &mut AgentStorage, background: bool) {
+        storage.last_request += 1;
+        let request = format!("ask-{}", storage.last_request);
+        self.requests.insert(request.clone(), background);
+        let (wants, tool) = match random.below(6) {
+            0 => (Wants::Answers, "AskUserQuestion"),
+            1 => (Wants::PlanApproval, "ExitPlanMode"),
+            _ => (Wants::Permission, "Bash"),
+        };
+        self.print(AgentEvent::RequestOpened(PermissionRequest {
+            id: request,
+            wants,
+            tool_name: tool.to_owned(),
+            tool_use_id: None,
+            input: r#"{"command":"id"}"#.to_owned(),
+            suggestions: None,
+            agent: (background || random.one_in(4)).then(|| "a".to_owned()),
+        }));
+    }
+
+    fn finish(&mut self, now: u64, random: &mut Random, aborted: Option<&str>) {
+        self.repeat_prompts();
+        let Some(turn) = self.turn.take() else { return };
+        let lists = self.generation == Generation::New;
+        let failed = aborted.is_none() && random.one_in(8);
+        let failure = aborted.map(str::to_owned).or_else(|| failed.then(|| "API".to_owned()));
+        let ended = TurnResult {
+            failure,
+            prompts: if lists { turn.prompts.clone() } else { Vec::new() },
+            unsolicited: turn.unsolicited && self.generation != Generation::Old,
+        };
+        if self.faults.loses_results && self.has_states() && random.one_in(3) {
+            self.reported_idle = true;
+            self.print(AgentEvent::StateReported(ReportedState::Idle));
+            if random.one_in(2) {
+                self.late_result = Some((now + random.below(5000), ended));
+            }
+            return;
+        }
+        self.print(AgentEvent::TurnEnded(ended));
+        if lists {
+            for prompt in turn.prompts {
+                self.print(match aborted {
+                    Some(_) => AgentEvent::PromptDropped(prompt),
+                    None => AgentEvent::PromptAccepted(prompt),
+                });
+            }
+        }
+    }
+
+    // What it does with its input.
+
+    fn read(&mut self, line: &str, now: u64, random: &mut Random, storage: &mut AgentStorage) {
+        let line: Value = serde_json::from_str(line).expect("a line of JSON");
+        match line["type"].as_str() {
+            Some("user") if self.faults.loses_prompts && random.one_in(4) => {
+                storage.dropped.insert(uuid_of(&line["uuid"]));
+            }
+            Some("user") => self.prompted(uuid_of(&line["uuid"]), storage),
+            Some("control_request") => {
+                let id = line["request_id"].as_str().expect("an id").to_owned();
+                self.requested(id, &line["request"], now, random, storage);
+            }
+            Some("control_response") => self.answered(&line["response"], now, random),
+            other => panic!("the agent does not know a line of type {other:?}"),
+        }
+    }
+
+    fn prompted(&mut self, prompt: Uuid, storage: &mut AgentStorage) {
+        if storage.known.contains(&prompt) || self.queue.contains(&prompt) {
+            self.print(AgentEvent::PromptAccepted(prompt));
+        } else {
+            self.queue.push(prompt);
+            self.print(AgentEvent::Output);
+        }
+    }
+
+    fn requested(
+        &mut self,
+        id: String,
+        request: &Value,
+        now: u64,
+        random: &mut Random,
+        storage: &mut AgentStorage,
+    ) {
+        let old = self.generation == Generation::Old;
+        let subtype = request["subtype"].as_str().expect("a subtype");
+        let answer = match subtype {
+            "initialize" if self.faults.never_ready => return,
+            "initialize" => Some(r#"{"claude_code_version":"2"}"#.to_owned()),
+            "interrupt" => return self.interrupted(id, request, now, random, storage),
+            "cancel_async_message" if !old => {
+                let prompt = uuid_of(&request["message_uuid"]);
+                let cancelled = self.queue.contains(&prompt);
+                self.queue.retain(|it| *it != prompt);
+                if cancelled {
+                    self.drop_prompt(prompt, storage);
+                }
+                Some(format!(r#"{{"cancelled":{cancelled}}}"#))
+            }
+            "set_model" => {
+                self.model = request["model"].as_str().map(str::to_owned);
+                None
+            }
+            "set_permission_mode" => {
+                if old {
+                    // It answers this request twice.
+                    self.print(AgentEvent::RequestAnswered { id: id.clone(), answer: Ok(None) });
+                }
+                None
+            }
+            "rewind_files" | "rewind_conversation" if request["dry_run"].is_null() => {
+                let prompted = self.turn.as_ref().is_some_and(|turn| !turn.prompts.is_empty());
+                if prompted || !self.queue.is_empty() {
+                    self.violation = Some(format!("a {subtype} during a turn"));
+                }
+                None
+            }
+            _ if old => return,
+            "get_workspace_diff" => {
+                let answer = Err(format!("Unsupported control request subtype: {subtype}"));
+                return self.print(AgentEvent::RequestAnswered { id, answer });
+            }
+            _ => Some("{}".to_owned()),
+        };
+        self.print(AgentEvent::RequestAnswered { id, answer: Ok(answer) });
+    }
+
+    fn drop_prompt(&mut self, prompt: Uuid, storage: &mut AgentStorage) {
+        storage.dropped.insert(prompt);
+        if self.generation == Generation::New {
+            self.print(AgentEvent::PromptDropped(prompt));
+        }
+    }
+
+    fn interrupted(
+        &mut self,
+        id: String,
+        request: &Value,
+        now: u64,
+        random: &mut Random,
+        storage: &mut AgentStorage,
+    ) {
+        if self.generation == Generation::New && request["cancel_queued"] == true {
+            for prompt in std::mem::take(&mut self.queue) {
+                self.drop_prompt(prompt, storage);
+            }
+        }
+        if self.faults.ignores_interrupts {
+            if let Some(turn) = &mut self.turn {
+                turn.steps += 50;
+            }
+            return self.print(AgentEvent::RequestAnswered { id, answer: Ok(None) });
+        }
+        let foreground = self.requests.iter().filter(|(_, background)| !**background);
+        for ask in foreground.map(|(ask, _)| ask.clone()).collect::<Vec<_>>() {
+            self.requests.remove(&ask);
+            self.print(AgentEvent::RequestWithdrawn { id: ask });
+        }
+        self.unsupported.clear();
+        self.print(AgentEvent::RequestAnswered { id, answer: Ok(Some("{}".to_owned())) });
+        self.finish(now, random, Some("aborted_streaming"));
+    }
+
+    fn answered(&mut self, response: &Value, now: u64, random: &mut Random) {
+        let id = response["request_id"].as_str().expect("an id");
+        // It repeats the answers of the host.
+        self.print(AgentEvent::RequestAnswered { id: id.to_owned(), answer: Ok(None) });
+        self.unsupported.remove(id);
+        let asked = self.requests.remove(id);
+        if asked == Some(false) && response["response"]["interrupt"] == true {
+            let others = self.requests.iter().filter(|(_, background)| !**background);
+            for ask in others.map(|(ask, _)| ask.clone()).collect::<Vec<_>>() {
+                self.requests.remove(&ask);
+                self.print(AgentEvent::RequestWithdrawn { id: ask });
+            }
+            self.finish(now, random, Some("aborted_tools"));
+        }
+    }
+}
+
+fn uuid_of(value: &Value) -> Uuid {
+    value.as_str().and_then(|it| it.parse().ok()).expect("a uuid")
+}

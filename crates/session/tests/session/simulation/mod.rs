@@ -1,0 +1,244 @@
+//! The session machine against random failures, thousands of times.
+//!
+//! Each run follows from one number. A run that fails names it: `TOWPATH_SIM_SEED` repeats that run
+//! and prints every step, `TOWPATH_SIM_RUNS` changes the number of runs.
+
+mod agent_model;
+mod invariants;
+mod storage;
+mod users;
+mod world;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use towpath_session::{RequestAnswer, SessionCommand};
+use wire::note::{PromptState, QueueFate};
+
+use agent_model::{Faults, Generation};
+use users::ann;
+use world::World;
+
+#[test]
+fn nothing_is_lost_repeated_or_left_waiting_whatever_fails() {
+    if let Some(seed) = number_from("TOWPATH_SIM_SEED") {
+        return run_seed(seed, true);
+    }
+    for seed in 0..number_from("TOWPATH_SIM_RUNS").unwrap_or(4000) {
+        run_seed(seed, false);
+    }
+}
+
+fn run_seed(seed: u64, traced: bool) {
+    let mut world = World::new(seed, traced);
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| run_world(&mut world))) {
+        let steps = world.trace.unwrap_or_default().join("\n");
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref().copied()).unwrap_or_default();
+        panic!("{steps}\nrun again with TOWPATH_SIM_SEED={seed}: {text}");
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the seed of a failed run is given this way")]
+fn number_from(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok()?.parse().ok()
+}
+
+/// Longer than any timeout of the machine.
+const VERY_LONG: u64 = 24 * 60 * 60 * 1000;
+
+/// Everything fails for a while, then everything works, and the session must come to rest.
+fn run_world(world: &mut World) {
+    let steps = 40 + world.random.below(160);
+    for _ in 0..steps {
+        step(world);
+    }
+    finish(world);
+    world.invariants.check_finished();
+    check_prompts(world);
+    let last = world.users.plain_prompt();
+    let id = last.id;
+    world.command(SessionCommand::Prompt(last));
+    finish(world);
+    world.invariants.check_finished();
+    let state = world.invariants.prompts[&id].0;
+    assert_eq!(state, PromptState::Done, "the session does not continue");
+    assert_eq!(world.storage.runs.get(&id), Some(&1), "the last prompt was not run");
+    check_prompts(world);
+}
+
+/// Lets one random thing happen.
+fn step(world: &mut World) {
+    if world.down {
+        // Request ids are counted from the time, so the clock must go on.
+        world.now += 1000 + if world.random.one_in(4) { world.random.below(200_000) } else { 0 };
+        return world.take_over();
+    }
+    match world.random.below(30) {
+        0..=4 => {
+            let requests: Vec<String> = world.invariants.requests.keys().cloned().collect();
+            let recent = requests.len().saturating_sub(4);
+            let command = world.users.command(&mut world.random, &requests[recent..]);
+            world.command(command);
+        }
+        5..=14 => {
+            world.step_agent();
+        }
+        15..=22 => {
+            let most = 1 + world.random.below(4);
+            if !world.read_output(most) {
+                world.read_exit();
+            }
+        }
+        23 | 24 => {
+            world.finish_start();
+        }
+        25 | 26 => {
+            let pause = 1 + world.random.below(300);
+            pass(world, world.now + pause);
+        }
+        27 => {
+            if let Some(at) = world.machine.deadline() {
+                wait_long(world, at);
+            }
+        }
+        28 if world.random.one_in(6) => world.kill_agent(),
+        29 if world.random.one_in(6) => {
+            world.record(|| "towpath dies".to_owned());
+            world.die();
+        }
+        _ => {}
+    }
+}
+
+/// Lets time pass until a deadline. The machine may give up on an agent that takes so long, except
+/// that an agent may be slow to start with a turn.
+fn wait_long(world: &mut World, at: u64) {
+    let all_heard = !world.read_output(1);
+    let slow = world.shim.as_ref().is_some_and(|shim| shim.agent.is_slow_to_start());
+    let turn = world.machine.turns();
+    if world.down {
+    } else if all_heard && slow && world.invariants.turn.is_some() && world.slow_turn < turn {
+        world.slow_turn = turn;
+        pass(world, at.min(world.now + 20_000));
+    } else if all_heard && !world.step_agent() {
+        pass(world, at);
+    } else if world.random.one_in(4) {
+        world.timed_out = true;
+        pass(world, at);
+    }
+}
+
+/// Lets time pass until a moment, with a tick at every deadline before it.
+fn pass(world: &mut World, until: u64) {
+    let mut ticks = 0;
+    while let Some(at) = world.machine.deadline().filter(|at| *at <= until) {
+        ticks += 1;
+        assert!(ticks < 200, "a deadline that never passes");
+        world.now = world.now.max(at);
+        world.tick();
+        if world.down {
+            return;
+        }
+    }
+    world.now = world.now.max(until);
+    kill_if_due(world);
+}
+
+fn kill_if_due(world: &mut World) {
+    let now = world.now;
+    let late = world.shim.as_ref().and_then(|shim| shim.kill_at).is_some_and(|at| at <= now);
+    if late {
+        world.kill_agent();
+    }
+}
+
+/// Lets everything finish without faults, until nothing is left to do.
+fn finish(world: &mut World) {
+    world.faulty = false;
+    if let Some(shim) = &mut world.shim {
+        shim.agent.faults =
+            Faults { never_ready: shim.agent.faults.never_ready, ..Faults::default() };
+    }
+    let mut interrupts = 0;
+    for _ in 0..20_000 {
+        if world.down {
+            world.now += 1000;
+            world.take_over();
+            continue;
+        }
+        if world.finish_start()
+            || world.read_output(3)
+            || world.step_agent()
+            || world.read_exit()
+            || answer_request(world)
+        {
+            continue;
+        }
+        if let Some(shim) = &world.shim {
+            let waits = shim.exit().is_none() && shim.agent.waits_for_answer();
+            assert!(!waits || !world.connected, "the agent waits for an answer for ever");
+        }
+        let kill_at = world.shim.as_ref().and_then(|shim| shim.kill_at);
+        let due = world.shim.as_ref().and_then(|shim| shim.agent.due());
+        let next = [world.machine.deadline(), kill_at, due].into_iter().flatten().min();
+        match next {
+            Some(at) => {
+                assert!(at - world.now.min(at) < VERY_LONG, "a deadline far away");
+                pass(world, at);
+            }
+            None if world.machine.is_busy() => {
+                interrupts += 1;
+                assert!(interrupts < 3, "busy for ever");
+                let by = ann();
+                world.command(SessionCommand::Interrupt { queue: QueueFate::Keep, by });
+            }
+            None if world.machine.status() == journal::Status::Failed => {
+                let prompt = world.users.plain_prompt();
+                world.command(SessionCommand::Prompt(prompt));
+            }
+            None => return check_settings(world),
+        }
+    }
+    panic!("the session does not come to rest");
+}
+
+fn answer_request(world: &mut World) -> bool {
+    let Some(request) = world.invariants.open_requests().first().cloned() else { return false };
+    let answer = RequestAnswer::Deny { message: "no".to_owned(), interrupt: false };
+    world.command(SessionCommand::Answer { request, answer, by: ann() });
+    true
+}
+
+fn check_prompts(world: &World) {
+    for (prompt, (state, _)) in &world.invariants.prompts {
+        let runs = world.storage.runs.get(prompt).copied().unwrap_or(0);
+        assert!(runs <= 1, "{prompt} was run {runs} times");
+        let lost = world.orphaned.contains(prompt) || world.timed_out;
+        match state {
+            PromptState::Done => {
+                // 2.1.37 does not report that it dropped a prompt.
+                let dropped = world.storage.dropped.contains(prompt) || world.agent_died;
+                let unreported = world.generation == Generation::Old && dropped;
+                assert!(runs == 1 || lost || unreported, "{prompt} is done and was never run");
+            }
+            PromptState::Cancelled => assert_eq!(runs, 0, "{prompt} was cancelled and run"),
+            PromptState::Indeterminate => {
+                assert!(
+                    world.invariants.was_written(*prompt) || lost,
+                    "{prompt} was never written"
+                );
+                let forgotten = world.storage.dropped.contains(prompt);
+                assert!(lost || forgotten, "{prompt} was given up without a reason");
+            }
+            _ => {}
+        }
+    }
+}
+
+fn check_settings(world: &World) {
+    let live = world.shim.as_ref().filter(|shim| shim.exit().is_none() && world.connected);
+    if let Some(shim) = live.filter(|_| !world.settings_unknown) {
+        let wanted = &world.machine.options().model;
+        assert_eq!(shim.agent.model, *wanted, "the agent does not have the model of the options");
+    }
+}

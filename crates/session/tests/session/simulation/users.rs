@@ -1,0 +1,146 @@
+//! Random commands of users.
+
+use towpath_session::{
+    AgentQuery, GrantScope, NewPrompt, RequestAnswer, RuleChoice, SessionCommand,
+};
+use uuid::Uuid;
+use wire::consent::RuleId;
+use wire::note::{Actor, Delivery, QueueFate, Rewind, Setting};
+
+/// The users of a session, and the prompts they sent.
+#[derive(Default)]
+pub(super) struct Users {
+    prompts: Vec<Uuid>,
+}
+
+impl Users {
+    /// A random command. `requests` are recent requests, answered or not.
+    pub(super) fn command(&mut self, random: &mut Random, requests: &[String]) -> SessionCommand {
+        let by = if random.one_in(2) { ann() } else { bob() };
+        match random.below(24) {
+            0..=6 => SessionCommand::Prompt(self.prompt(random, by)),
+            7 => SessionCommand::EditPrompt {
+                prompt: self.any_prompt(random),
+                text: "changed".to_owned(),
+            },
+            8 | 9 => SessionCommand::RemovePrompt { prompt: self.any_prompt(random) },
+            10 | 11 => {
+                let before = (!random.one_in(4)).then(|| self.any_prompt(random));
+                SessionCommand::MovePrompt { prompt: self.any_prompt(random), before }
+            }
+            12..=15 => match random.pick(requests) {
+                Some(request) => SessionCommand::Answer {
+                    request: request.clone(),
+                    answer: random_answer(random),
+                    by,
+                },
+                None => SessionCommand::Wake,
+            },
+            16 | 17 => {
+                let queue = if random.one_in(2) { QueueFate::Keep } else { QueueFate::Clear };
+                SessionCommand::Interrupt { queue, by }
+            }
+            18 => {
+                let model = |random: &mut Random| format!("model-{}", random.below(9));
+                let setting = match random.below(4) {
+                    0 => Setting::Effort("low".to_owned()),
+                    1 => Setting::PermissionMode("plan".to_owned()),
+                    _ => Setting::Model(Some(model(random))),
+                };
+                SessionCommand::Set { setting, by }
+            }
+            19 => {
+                let what = *random.pick(&[Rewind::Files, Rewind::Both]).unwrap_or(&Rewind::Files);
+                SessionCommand::Rewind { prompt: self.any_prompt(random), what, by }
+            }
+            20 => SessionCommand::Query(AgentQuery::Context),
+            21 => SessionCommand::Query(AgentQuery::Changes),
+            22 if random.one_in(3) => SessionCommand::Close,
+            _ => SessionCommand::Wake,
+        }
+    }
+
+    /// A random prompt, sometimes one that was sent before, sometimes an empty one.
+    fn prompt(&mut self, random: &mut Random, by: Actor) -> NewPrompt {
+        let id = if random.one_in(8) && !self.prompts.is_empty() {
+            self.any_prompt(random)
+        } else {
+            self.new_id()
+        };
+        let delivery = if random.one_in(2) { Delivery::Steer } else { Delivery::Queue };
+        let text = if random.one_in(30) { " " } else { "do it" };
+        NewPrompt { id, text: text.to_owned(), images: Vec::new(), delivery, by }
+    }
+
+    /// A valid new prompt.
+    pub(super) fn plain_prompt(&mut self) -> NewPrompt {
+        let text = "do it".to_owned();
+        let delivery = Delivery::Queue;
+        NewPrompt { id: self.new_id(), text, images: Vec::new(), delivery, by: ann() }
+    }
+
+    fn new_id(&mut self) -> Uuid {
+        let id = Uuid::from_u128(self.prompts.len() as u128 + 1);
+        self.prompts.push(id);
+        id
+    }
+
+    fn any_prompt(&mut self, random: &mut Random) -> Uuid {
+        random.pick(&self.prompts).copied().unwrap_or(Uuid::nil())
+    }
+}
+
+pub(super) fn ann() -> Actor {
+    Actor { name: "ann".to_owned(), via: "terminal".to_owned() }
+}
+
+fn bob() -> Actor {
+    Actor { name: "bob".to_owned(), via: "browser".to_owned() }
+}
+
+fn random_answer(random: &mut Random) -> RequestAnswer {
+    match random.below(6) {
+        0 => RequestAnswer::Answers(vec![("Which?".to_owned(), "This".to_owned())]),
+        1 => RequestAnswer::Deny { message: "no".to_owned(), interrupt: true },
+        2 => RequestAnswer::Deny { message: String::new(), interrupt: false },
+        3 => {
+            let until = Some(if random.one_in(2) { u64::MAX } else { 1 });
+            let remember = RuleChoice { rule: RuleId::Exact, until, scope: GrantScope::Session };
+            RequestAnswer::Allow { input: None, remember: Some(remember), mode: None }
+        }
+        _ => RequestAnswer::Allow { input: None, remember: None, mode: None },
+    }
+}
+
+/// A pseudo-random sequence of numbers (splitmix64): every choice of a run follows from its seed.
+pub(super) struct Random(u64);
+
+impl Random {
+    pub(super) fn seeded(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut word = self.0;
+        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        word ^ (word >> 31)
+    }
+
+    /// A number less than `end`.
+    pub(super) fn below(&mut self, end: u64) -> u64 {
+        self.next() % end.max(1)
+    }
+
+    /// True once in `times`.
+    pub(super) fn one_in(&mut self, times: u64) -> bool {
+        self.below(times) == 0
+    }
+
+    /// A random element.
+    pub(super) fn pick<'a, T>(&mut self, from: &'a [T]) -> Option<&'a T> {
+        let at = usize::try_from(self.below(from.len() as u64)).ok()?;
+        from.get(at)
+    }
+}
