@@ -227,13 +227,13 @@ impl DeltaFilter {
                 }
             }
             Origin::Towpath => match entry.line().note() {
-                Some(Note::AgentGone { .. } | Note::AgentStarted { .. }) => {
+                Some(Note::AgentExited { .. } | Note::AgentStarted { .. }) => {
                     let agents: Vec<_> = self.open.keys().cloned().collect();
                     for agent in &agents {
                         self.close(agent);
                     }
                 }
-                Some(Note::TurnOver { .. }) => self.close(&MessageAuthor::Main),
+                Some(Note::TurnEnded { .. }) => self.close(&MessageAuthor::Main),
                 _ => {}
             },
         }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
-use wire::note::{Actor, Delivery, Outcome, PromptState, Wants};
+use wire::note::{Actor, Delivery, Outcome, PromptState, RequestKind};
 use wire::{Origin, RecordedLine};
 
 use crate::id::{Seq, SessionId};
@@ -145,7 +145,7 @@ pub struct PromptRecord {
 pub struct RequestRecord {
     /// Assigned by the agent.
     pub id: String,
-    pub kind: Wants,
+    pub kind: RequestKind,
     pub tool_name: String,
     pub tool_use_id: Option<String>,
     /// The input of the tool: JSON that the journal does not interpret.

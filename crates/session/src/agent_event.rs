@@ -4,9 +4,9 @@
 //! the journal records about a request. The line itself is written to the journal in any case.
 
 use uuid::Uuid;
-use wire::event::{CanUseTool, Response};
+use wire::event::{CanUseTool, ControlResult};
 use wire::json::{Raw, Text};
-use wire::note::Wants;
+use wire::note::RequestKind;
 use wire::{Line, ReportedState, TurnResult, TurnSignal};
 
 /// What a line of the agent means for the session machine.
@@ -48,7 +48,7 @@ pub enum AgentEvent {
 pub struct PermissionRequest {
     /// The agent's id of the request.
     pub id: String,
-    pub wants: Wants,
+    pub wants: RequestKind,
     pub tool_name: String,
     pub tool_use_id: Option<String>,
     /// The input of the tool as JSON.
@@ -81,8 +81,8 @@ impl AgentEvent {
             TurnSignal::RequestAnswered { id, response } => Self::RequestAnswered {
                 id: id.into(),
                 answer: match response {
-                    Response::Success(payload) => Ok(payload.map(|it| it.as_str().to_owned())),
-                    Response::Error(error) => Err(error.map(String::from).unwrap_or_default()),
+                    ControlResult::Success(payload) => Ok(payload.map(|it| it.as_str().to_owned())),
+                    ControlResult::Error(error) => Err(error.map(String::from).unwrap_or_default()),
                 },
             },
             // Only input has this meaning.
@@ -97,9 +97,9 @@ impl PermissionRequest {
         Self {
             id: id.into(),
             wants: match tool_name.as_str() {
-                "AskUserQuestion" => Wants::Answers,
-                "ExitPlanMode" => Wants::PlanApproval,
-                _ => Wants::Permission,
+                "AskUserQuestion" => RequestKind::Question,
+                "ExitPlanMode" => RequestKind::Plan,
+                _ => RequestKind::Permission,
             },
             tool_name,
             tool_use_id: call.tool_use_id.map(String::from),
@@ -112,7 +112,7 @@ impl PermissionRequest {
 
 #[cfg(test)]
 mod tests {
-    use wire::note::Wants;
+    use wire::note::RequestKind;
 
     use super::AgentEvent;
 
@@ -124,7 +124,7 @@ mod tests {
     fn a_request_has_what_the_journal_records() {
         let line = r#"{"type":"control_request","request_id":"r","request":{"subtype":"can_use_tool","tool_name":"ExitPlanMode","input":{"plan":"x"}}}"#;
         let AgentEvent::RequestOpened(request) = event(line) else { panic!("{:?}", event(line)) };
-        assert_eq!((request.id.as_str(), request.wants), ("r", Wants::PlanApproval));
+        assert_eq!((request.id.as_str(), request.wants), ("r", RequestKind::Plan));
         assert_eq!(request.input, r#"{"plan":"x"}"#);
     }
 

@@ -8,8 +8,8 @@ use serde_json::value::RawValue;
 use thiserror::Error;
 use uuid::Uuid;
 use wire::consent::RuleId;
-use wire::note::{Actor, Delivery, PromptState, QueueFate, Rewind, Setting};
-use wire::say::{Image, JsonObject, PermissionMode};
+use wire::note::{Actor, Delivery, PromptState, QueuePolicy, Rewind, Setting};
+use wire::outgoing::{Image, JsonObject, PermissionMode};
 
 /// What a client asks of a session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -39,7 +39,7 @@ pub enum SessionCommand {
     },
     /// Stop the running turn.
     Interrupt {
-        queue: QueueFate,
+        queue: QueuePolicy,
         by: Actor,
     },
     /// Change a setting.
@@ -187,7 +187,7 @@ fn json_object<'de, D: Deserializer<'de>>(from: D) -> Result<Option<JsonObject>,
 #[cfg(test)]
 mod tests {
     use wire::note::Actor;
-    use wire::say::JsonObject;
+    use wire::outgoing::JsonObject;
 
     use super::{RequestAnswer, SessionCommand};
 

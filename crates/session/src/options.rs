@@ -8,8 +8,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use wire::note::{Setting, WatchWish};
-use wire::say::PermissionMode;
+use wire::note::{Setting, WatchConfig};
+use wire::outgoing::PermissionMode;
 
 /// The options of a session. Stored as JSON in the journal.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -57,7 +57,7 @@ pub struct SessionOptions {
     pub continue_after_cut: bool,
     /// What Towpath does with changed files. The agent does not know of it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub watch: Option<Box<WatchWish>>,
+    pub watch: Option<Box<WatchConfig>>,
 }
 
 /// The conversation a process is started for, by the CLI's id.
@@ -170,7 +170,7 @@ impl CliArguments {
 #[cfg(test)]
 mod tests {
     use super::{CliConversation, SessionOptions};
-    use wire::say::PermissionMode;
+    use wire::outgoing::PermissionMode;
 
     fn line(options: &SessionOptions, conversation: &CliConversation) -> String {
         let arguments = options.arguments(conversation);

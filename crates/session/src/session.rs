@@ -4,7 +4,7 @@ use journal::{Follower, Journal, Seq, SessionId};
 use thiserror::Error;
 use tokio::sync::{mpsc, oneshot};
 use uuid::Uuid;
-use wire::note::{Actor, PromptState, QueueFate, Rewind, Setting};
+use wire::note::{Actor, PromptState, QueuePolicy, Rewind, Setting};
 
 use crate::command::{
     AgentQuery, CommandError, CommandOutput, NewPrompt, RequestAnswer, SessionCommand,
@@ -103,7 +103,7 @@ impl Session {
     }
 
     /// Stops the running turn. Returns as soon as the request is stored and on its way.
-    pub async fn interrupt(&self, queue: QueueFate, by: Actor) -> Result<(), Error> {
+    pub async fn interrupt(&self, queue: QueuePolicy, by: Actor) -> Result<(), Error> {
         self.command(SessionCommand::Interrupt { queue, by }).await.map(drop)
     }
 

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use journal::{Batch, Journal, NewSession, SessionId, SessionRecord, Status};
+use journal::{Batch, Journal, NewSession, SessionId, SessionRecord, SessionStatus};
 use thiserror::Error;
 use tokio::sync::{Mutex as AsyncMutex, MutexGuard, mpsc};
 use tokio::time::Instant;
@@ -199,10 +199,10 @@ impl Sessions {
         let (_commands, receiver) = mpsc::channel(1);
         Owner::take_over(id, config, self.journal().clone(), ownership, receiver).await?;
         let status = self.journal().session(id).await?.map(|it| it.status);
-        if status == Some(Status::Failed) && record.status != Status::Failed {
+        if status == Some(SessionStatus::Failed) && record.status != SessionStatus::Failed {
             // It did not use up its restarts: none was allowed here.
             let mut batch = Batch { at: now(), ..Batch::default() };
-            batch.change.status = Some(Status::Dead);
+            batch.change.status = Some(SessionStatus::Dead);
             self.journal().write(id, batch).await?;
         }
         Ok(())
@@ -211,7 +211,7 @@ impl Sessions {
     /// Whether an agent of the session runs, or left output that is not in the journal yet.
     pub fn needs_takeover(&self, record: &SessionRecord) -> bool {
         let live = self.shared.config.live_directory(record.id);
-        matches!(record.status, Status::Running | Status::Waiting)
+        matches!(record.status, SessionStatus::Running | SessionStatus::Waiting)
             || record.spool.run > 0 && has_leftovers(&live, RunId(record.spool.run))
     }
 

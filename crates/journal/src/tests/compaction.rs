@@ -195,7 +195,7 @@ async fn deltas_of_an_incomplete_message_stay_after_the_turn() {
     let done = journal.compact(id(1), last).await.unwrap();
     assert!(done.upto < last, "the message is still being written");
 
-    let over = Note::TurnOver { turn: 1, ending: TurnEnding::Interrupted }.to_line().into();
+    let over = Note::TurnEnded { turn: 1, ending: TurnEnding::Interrupted }.to_line().into();
     let over = NewEntry { origin: Origin::Towpath, bytes: over, transient: false };
     let last =
         journal.write(id(1), Batch { entries: vec![over], ..Batch::default() }).await.unwrap();

@@ -1,7 +1,7 @@
 //! Sessions, prompts, requests, grants and follower state.
 
 use uuid::Uuid;
-use wire::note::{Delivery, Outcome, PromptState, Wants};
+use wire::note::{Delivery, Outcome, PromptState, RequestKind};
 
 use super::{TestJournal, ann, id, lines, new_session};
 use crate::{
@@ -27,7 +27,7 @@ fn prompt(number: u128, position: i64, state: PromptState) -> PromptRecord {
 fn request(name: &str, resolution: Option<Resolution>) -> RequestRecord {
     RequestRecord {
         id: name.to_owned(),
-        kind: Wants::Permission,
+        kind: RequestKind::Permission,
         tool_name: "Bash".to_owned(),
         tool_use_id: Some("toolu_1".to_owned()),
         input: r#"{"command":"ls"}"#.to_owned(),

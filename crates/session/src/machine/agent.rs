@@ -2,8 +2,8 @@
 
 use uuid::Uuid;
 use wire::TurnResult;
-use wire::note::{Actor, Cause, Delivery, Note, PromptState, TurnEnding};
-use wire::say::{Initialize, Request};
+use wire::note::{Actor, Delivery, ExitCause, Note, PromptState, TurnEnding};
+use wire::outgoing::{Initialize, OutgoingRequest};
 
 use super::controls::ControlPurpose;
 use super::turns::final_state_without_result;
@@ -43,7 +43,7 @@ enum AgentPhase {
     Ready,
     /// It was asked to stop.
     Stopping {
-        cause: Cause,
+        cause: ExitCause,
         until: u64,
     },
 }
@@ -121,7 +121,7 @@ impl Machine {
 
     fn initialize(&mut self) {
         let initialize = Initialize { forward_subagent_text: true, ..Initialize::default() };
-        self.send_control(&Request::Initialize(Box::new(initialize)), ControlPurpose::Initialize);
+        self.send_control(&OutgoingRequest::Initialize(Box::new(initialize)), ControlPurpose::Initialize);
     }
 
     /// The agent has answered `initialize`. An error is an answer too.
@@ -143,10 +143,10 @@ impl Machine {
     }
 
     /// Asks the process to stop.
-    pub(super) fn stop_agent(&mut self, cause: Cause) {
+    pub(super) fn stop_agent(&mut self, cause: ExitCause) {
         let timeout = self.limits.stop;
         match self.agent.phase {
-            AgentPhase::Stopping { .. } if cause == Cause::Disobeyed => {
+            AgentPhase::Stopping { .. } if cause == ExitCause::Unresponsive => {
                 // It was left to finish, and its turn was interrupted in vain.
                 self.agent.phase = AgentPhase::Stopping { cause, until: self.now + timeout };
                 self.effects.push(Effect::Kill);
@@ -171,7 +171,7 @@ impl Machine {
         match &mut self.agent.phase {
             AgentPhase::Reattaching { .. } => self.agent_ready(Ok(None)),
             AgentPhase::Initializing { .. } => {
-                self.agent.phase = AgentPhase::Stopping { cause: Cause::NotReady, until: retry_at };
+                self.agent.phase = AgentPhase::Stopping { cause: ExitCause::NotReady, until: retry_at };
                 self.effects.push(Effect::Kill);
             }
             AgentPhase::Stopping { until, .. } => {
@@ -190,7 +190,7 @@ impl Machine {
         };
         let last_failure = self.agent.last_failure.take();
         let cause = requested.clone().unwrap_or_else(|| cause_of(exit, last_failure.as_deref()));
-        let died = !matches!(requested, Some(Cause::Parked | Cause::Closed));
+        let died = !matches!(requested, Some(ExitCause::Parked | ExitCause::Closed));
         if died {
             self.count_failure(exit, last_failure.as_deref());
         }
@@ -201,12 +201,12 @@ impl Machine {
         for (prompt, state) in in_flight.collect::<Vec<(Uuid, PromptState)>>() {
             self.set_prompt_state(prompt, final_state_without_result(state), None);
         }
-        self.note(Note::AgentGone { cause: cause.clone() });
+        self.note(Note::AgentExited { cause: cause.clone() });
         let turn = self.turn.running();
-        let interrupted = matches!(requested, Some(Cause::Disobeyed))
+        let interrupted = matches!(requested, Some(ExitCause::Unresponsive))
             || requested.is_none() && turn.is_some_and(super::turns::RunningTurn::is_stopping);
         let cut = turn.is_some() && !interrupted && had_process;
-        let ending = if interrupted { TurnEnding::Interrupted } else { TurnEnding::Cut { cause } };
+        let ending = if interrupted { TurnEnding::Interrupted } else { TurnEnding::Aborted { cause } };
         self.end_turn(ending);
         self.reset_turn();
         self.fail_controls();
@@ -238,7 +238,7 @@ impl Machine {
             // The CLI was killed before it had saved anything.
             self.resumable = false;
             let text = "the agent has no record of this conversation; it starts a new one";
-            self.note(Note::Trouble { text: text.to_owned() });
+            self.note(Note::Problem { text: text.to_owned() });
         } else if !self.resumable && reported("already in use") {
             self.resumable = true;
         }
@@ -270,7 +270,7 @@ impl Machine {
     }
 
     pub(super) fn park(&mut self) {
-        self.stop_agent(Cause::Parked);
+        self.stop_agent(ExitCause::Parked);
     }
 
     /// Keeps a command until an agent is ready for it, and starts one if the last ones failed.
@@ -294,14 +294,14 @@ fn continuation_of(turn: u64) -> Uuid {
     Uuid::from_u128(CONTINUATION | u128::from(turn))
 }
 
-fn cause_of(exit: &AgentExit, last_failure: Option<&str>) -> Cause {
+fn cause_of(exit: &AgentExit, last_failure: Option<&str>) -> ExitCause {
     match exit {
-        AgentExit::NotStarted(message) => Cause::NotStarted { message: message.clone() },
+        AgentExit::NotStarted(message) => ExitCause::NotStarted { message: message.clone() },
         AgentExit::Exited { code, stderr } => {
             let stderr = if stderr.is_empty() { last_failure.unwrap_or_default() } else { stderr };
-            Cause::Exited { code: *code, stderr: stderr.to_owned() }
+            ExitCause::Exited { code: *code, stderr: stderr.to_owned() }
         }
-        AgentExit::Killed(signal) => Cause::Killed { signal: *signal },
-        AgentExit::Unknown => Cause::Lost,
+        AgentExit::Killed(signal) => ExitCause::Killed { signal: *signal },
+        AgentExit::Unknown => ExitCause::Lost,
     }
 }

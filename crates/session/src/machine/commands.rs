@@ -2,8 +2,8 @@
 
 use journal::PromptRecord;
 use uuid::Uuid;
-use wire::note::{Actor, Cause, Note, PromptState, QueueFate, Rewind, Setting};
-use wire::say::{JsonObject, PermissionMode, Prompt, Request};
+use wire::note::{Actor, ExitCause, Note, PromptState, QueuePolicy, Rewind, Setting};
+use wire::outgoing::{JsonObject, OutgoingPrompt, OutgoingRequest, PermissionMode};
 
 use super::controls::ControlPurpose;
 use super::prompts::images_to_content;
@@ -31,7 +31,7 @@ impl Machine {
             }
             SessionCommand::Wake => return self.defer(id, SessionCommand::Wake),
             SessionCommand::Close => {
-                self.stop_agent(Cause::Closed);
+                self.stop_agent(ExitCause::Closed);
                 Ok(CommandOutput::None)
             }
             // The reply to these may have to wait for the agent.
@@ -50,7 +50,7 @@ impl Machine {
         if let Some(state) = self.prompts.state(prompt.id) {
             return Ok(CommandOutput::Prompt(state));
         }
-        let valid = Prompt::with_images(prompt.id, prompt.text.clone(), prompt.images.clone());
+        let valid = OutgoingPrompt::with_images(prompt.id, prompt.text.clone(), prompt.images.clone());
         valid.map_err(|_| CommandError::EmptyPrompt)?;
         // A new prompt is a reason to try a failing agent again.
         if self.has_failed() {
@@ -129,7 +129,7 @@ impl Machine {
     }
 
     fn cancel_in_agent(&mut self, id: Option<CommandId>, prompt: Uuid) {
-        let request = Request::CancelAsyncMessage { message_uuid: prompt.to_string() };
+        let request = OutgoingRequest::CancelAsyncMessage { message_uuid: prompt.to_string() };
         self.send_control(&request, ControlPurpose::Cancel { id, prompt });
     }
 
@@ -155,8 +155,8 @@ impl Machine {
         self.reply(id, result);
     }
 
-    fn interrupt(&mut self, queue: QueueFate, by: Actor) {
-        if queue == QueueFate::Clear {
+    fn interrupt(&mut self, queue: QueuePolicy, by: Actor) {
+        if queue == QueuePolicy::Clear {
             let queued: Vec<Uuid> = self.prompts.queued().map(|it| it.id).collect();
             for prompt in queued {
                 self.set_prompt_state(prompt, PromptState::Cancelled, None);
@@ -166,12 +166,12 @@ impl Machine {
         if !self.is_busy() || self.agent.is_stopped() || turn.is_some() && !self.request_stop() {
             return;
         }
-        self.note(Note::InterruptAsked { by, queue });
+        self.note(Note::InterruptRequested { by, queue });
         if !self.agent.accepts_input() {
             // Nothing can be written to it. If the turn does not end, the process is killed.
             return;
         }
-        if queue == QueueFate::Clear {
+        if queue == QueuePolicy::Clear {
             // 2.1.325 cancels its queue with the interrupt; older versions need a request for each.
             let steered = self.prompts.in_flight().filter(|it| turn.is_none() || it.turn != turn);
             let steered: Vec<Uuid> = steered.map(|it| it.id).collect();
@@ -179,24 +179,24 @@ impl Machine {
                 self.cancel_in_agent(None, prompt);
             }
         }
-        let cancel_queued = queue == QueueFate::Clear;
-        self.send_control(&Request::Interrupt { cancel_queued }, ControlPurpose::None);
+        let cancel_queued = queue == QueuePolicy::Clear;
+        self.send_control(&OutgoingRequest::Interrupt { cancel_queued }, ControlPurpose::None);
     }
 
     fn set(&mut self, id: CommandId, setting: Setting, by: Actor) {
         let request = match &setting {
-            Setting::Model(model) => Request::SetModel { model: model.clone() },
+            Setting::Model(model) => OutgoingRequest::SetModel { model: model.clone() },
             Setting::PermissionMode(mode) => {
                 let Some(mode) = PermissionMode::named(mode) else {
                     let error = CommandError::Invalid("there is no such permission mode");
                     return self.reply(id, Err(error));
                 };
-                Request::SetPermissionMode { mode }
+                OutgoingRequest::SetPermissionMode { mode }
             }
             Setting::Effort(effort) => {
                 let settings = serde_json::json!({ "effortLevel": effort }).to_string();
                 let settings = JsonObject::parse(&settings).unwrap_or_else(|_| JsonObject::empty());
-                Request::ApplyFlagSettings { settings }
+                OutgoingRequest::ApplyFlagSettings { settings }
             }
             Setting::Watch(_) => {
                 // Towpath acts on it, not the agent.
@@ -222,8 +222,8 @@ impl Machine {
         if !self.agent.is_ready() {
             return self.defer(id, SessionCommand::Rewind { prompt, what, by });
         }
-        let files = Request::RewindFiles { user_message_id: prompt.to_string(), dry_run: false };
-        let conversation = Request::RewindConversation { target_message_uuid: prompt.to_string() };
+        let files = OutgoingRequest::RewindFiles { user_message_id: prompt.to_string(), dry_run: false };
+        let conversation = OutgoingRequest::RewindConversation { target_message_uuid: prompt.to_string() };
         let (first, then) = match what {
             Rewind::Files => (files, None),
             Rewind::Conversation => (conversation, None),
@@ -237,13 +237,13 @@ impl Machine {
             return self.defer(id, SessionCommand::Query(query));
         }
         let request = match query {
-            AgentQuery::Context => Request::GetContextUsage {},
-            AgentQuery::Cost => Request::GetSessionCost {},
-            AgentQuery::Usage => Request::GetUsage {},
-            AgentQuery::Changes => Request::GetWorkspaceDiff {},
-            AgentQuery::Files(query) => Request::FileSuggestions { query },
+            AgentQuery::Context => OutgoingRequest::GetContextUsage {},
+            AgentQuery::Cost => OutgoingRequest::GetSessionCost {},
+            AgentQuery::Usage => OutgoingRequest::GetUsage {},
+            AgentQuery::Changes => OutgoingRequest::GetWorkspaceDiff {},
+            AgentQuery::Files(query) => OutgoingRequest::FileSuggestions { query },
             AgentQuery::RewindPreview(prompt) => {
-                Request::RewindFiles { user_message_id: prompt.to_string(), dry_run: true }
+                OutgoingRequest::RewindFiles { user_message_id: prompt.to_string(), dry_run: true }
             }
         };
         self.send_control(&request, ControlPurpose::Query { id });

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use uuid::Uuid;
 use wire::json::Raw;
 use wire::note::{Actor, Note, Rewind, Setting};
-use wire::say::{Request, Saying};
+use wire::outgoing::{OutgoingLine, OutgoingRequest};
 
 use super::{CommandId, Effect, Machine};
 use crate::command::{CommandError, CommandOutput, CommandResult};
@@ -47,7 +47,7 @@ pub(super) enum ControlPurpose {
         id: CommandId,
         prompt: Uuid,
         what: Rewind,
-        then: Option<Request>,
+        then: Option<OutgoingRequest>,
         by: Actor,
     },
     Query {
@@ -73,10 +73,10 @@ impl ControlRequests {
 }
 
 impl Machine {
-    pub(super) fn send_control(&mut self, request: &Request, purpose: ControlPurpose) {
+    pub(super) fn send_control(&mut self, request: &OutgoingRequest, purpose: ControlPurpose) {
         self.controls.last_id += 1;
         let id = format!("towpath-{}", self.controls.last_id);
-        self.effects.push(Effect::Write(Saying::request(&id, request)));
+        self.effects.push(Effect::Write(OutgoingLine::request(&id, request)));
         // `AgentState` has a deadline for `initialize`.
         let until = match purpose {
             ControlPurpose::Initialize => None,

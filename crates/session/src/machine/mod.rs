@@ -24,11 +24,11 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use journal::{Grant, PromptRecord, RequestRecord, SessionId, Status};
+use journal::{Grant, PromptRecord, RequestRecord, SessionId, SessionStatus};
 use uuid::Uuid;
 use wire::ReportedState;
 use wire::note::{Note, PromptState};
-use wire::say::Saying;
+use wire::outgoing::OutgoingLine;
 
 use crate::agent_event::AgentEvent;
 use crate::command::{CommandResult, SessionCommand};
@@ -124,7 +124,7 @@ pub enum Effect {
     /// Store changed options.
     Options(Box<SessionOptions>),
     /// Write a line to the agent.
-    Write(Saying),
+    Write(OutgoingLine),
     /// Start a process.
     Start(StartMode),
     /// Stop the process: close its stdin, then terminate it, then kill it.
@@ -295,19 +295,19 @@ impl Machine {
     }
 
     /// The status of the session as the journal stores it.
-    pub fn status(&self) -> Status {
+    pub fn status(&self) -> SessionStatus {
         if self.waits_for_person() {
-            Status::Waiting
+            SessionStatus::Waiting
         } else if self.is_busy() {
-            Status::Running
+            SessionStatus::Running
         } else if self.has_failed() {
-            Status::Failed
+            SessionStatus::Failed
         } else if self.needs_agent() {
-            Status::Running
+            SessionStatus::Running
         } else if self.agent.died() {
-            Status::Dead
+            SessionStatus::Dead
         } else {
-            Status::Idle
+            SessionStatus::Idle
         }
     }
 
@@ -383,7 +383,7 @@ impl Machine {
     fn set_prompt_state(&mut self, id: Uuid, state: PromptState, turn: Option<u64>) {
         if let Some(record) = self.prompts.set_state(id, state, turn, self.now) {
             self.effects.push(Effect::Prompt(record));
-            self.note(Note::PromptBecame { prompt: id, state });
+            self.note(Note::PromptStateChanged { prompt: id, state });
         }
     }
 }

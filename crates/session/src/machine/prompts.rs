@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use journal::PromptRecord;
 use uuid::Uuid;
 use wire::note::PromptState;
-use wire::say::Image;
+use wire::outgoing::Image;
 
 /// All prompts of a session without a final state, and the final states of the others.
 #[derive(Debug, Default)]

@@ -1,11 +1,9 @@
 //! Requests of the agent to a person.
 
 use journal::{Grant, RequestRecord, Resolution};
-use wire::consent::{self, Rule};
-use wire::note::{Actor, Note, Outcome, Wants};
-use wire::say::{
-    Answer, Answers, Destination, JsonObject, PermissionUpdate, Refusal as Denial, Saying,
-};
+use wire::consent::{Rule, self};
+use wire::note::{Actor, Note, Outcome, RequestKind};
+use wire::outgoing::{ControlReply, DenyReply as Denial, Destination, JsonObject, OutgoingLine, PermissionUpdate, QuestionAnswers};
 
 use super::{Effect, Machine};
 use crate::agent_event::PermissionRequest;
@@ -53,10 +51,10 @@ impl Machine {
         }
     }
 
-    /// Answers a request that Towpath does not support, so that the agent does not wait for ever.
+    /// QuestionAnswers a request that Towpath does not support, so that the agent does not wait for ever.
     pub(super) fn refuse_request(&mut self, request: &str, subtype: &str) {
         if self.agent.accepts_input() {
-            let answer = Answer::Error(format!("this host does not offer `{subtype}`"));
+            let answer = ControlReply::Error(format!("this host does not offer `{subtype}`"));
             self.write_answer(request, &answer);
         }
     }
@@ -97,10 +95,10 @@ impl Machine {
         }
         let input_asked = JsonObject::parse(&record.input).unwrap_or_else(|_| JsonObject::empty());
         match answer {
-            RequestAnswer::Allow { .. } if record.wants == Wants::Answers => {
+            RequestAnswer::Allow { .. } if record.wants == RequestKind::Question => {
                 Err(CommandError::Invalid("a question needs answers, or a denial"))
             }
-            RequestAnswer::Answers(_) if record.wants != Wants::Answers => {
+            RequestAnswer::Answers(_) if record.wants != RequestKind::Question => {
                 Err(CommandError::Invalid("only a question takes answers"))
             }
             RequestAnswer::Allow { input, remember, mode } => {
@@ -112,7 +110,7 @@ impl Machine {
                     mode,
                     destination: Destination::Session,
                 });
-                let answer = Answer::Allow {
+                let answer = ControlReply::Allow {
                     updated_input: input.unwrap_or(input_asked),
                     updated_permissions: update.into_iter().collect(),
                 };
@@ -134,25 +132,25 @@ impl Machine {
                 if interrupt && let Some(turn) = self.turn.running_mut() {
                     turn.will_stop();
                 }
-                self.write_answer(request, &Answer::Deny(denial(consent::denial(&message))));
+                self.write_answer(request, &ControlReply::Deny(denial(consent::denial(&message))));
                 let message = (!message.trim().is_empty()).then_some(message);
                 self.resolve(request, Outcome::Denied, Some(by), message, Vec::new());
                 Ok(CommandOutput::None)
             }
             RequestAnswer::Answers(given) => {
                 let answers =
-                    given.iter().fold(Answers::default(), |answers, (question, answer)| {
+                    given.iter().fold(QuestionAnswers::default(), |answers, (question, answer)| {
                         answers.choose(question, [answer.as_str()])
                     });
-                self.write_answer(request, &Answer::allow(answers.input(&input_asked)));
+                self.write_answer(request, &ControlReply::allow(answers.input(&input_asked)));
                 self.resolve(request, Outcome::Allowed, Some(by), None, given);
                 Ok(CommandOutput::None)
             }
         }
     }
 
-    fn write_answer(&mut self, request: &str, answer: &Answer) {
-        self.effects.push(Effect::Write(Saying::answer(request, answer)));
+    fn write_answer(&mut self, request: &str, answer: &ControlReply) {
+        self.effects.push(Effect::Write(OutgoingLine::reply(request, answer)));
     }
 
     /// Resolves a request. Every resolution goes through here.
@@ -181,7 +179,7 @@ impl Machine {
 
     /// The rules offered with a request.
     fn rules(&self, record: &RequestRecord) -> Vec<Rule> {
-        if record.wants != Wants::Permission {
+        if record.wants != RequestKind::Permission {
             return Vec::new();
         }
         let directory = self.options.directory.to_str().unwrap_or_default();
@@ -220,7 +218,7 @@ impl Machine {
         let covered: Vec<(String, Actor)> = self
             .requests
             .values()
-            .filter(|record| record.wants == Wants::Permission)
+            .filter(|record| record.wants == RequestKind::Permission)
             .filter_map(|record| {
                 let grant = self.grants.iter().find(|grant| covers(grant, record, now))?;
                 Some((record.id.clone(), grant.by.clone()))
@@ -230,7 +228,7 @@ impl Machine {
             let by = Actor { name: by.name, via: "rule".to_owned() };
             let Some(record) = self.requests.get(&request) else { continue };
             let input = JsonObject::parse(&record.input).unwrap_or_else(|_| JsonObject::empty());
-            self.write_answer(&request, &Answer::allow(input));
+            self.write_answer(&request, &ControlReply::allow(input));
             self.resolve(&request, Outcome::Allowed, Some(by), None, Vec::new());
         }
     }
@@ -244,7 +242,7 @@ impl Machine {
                 self.withdraw_request(&request);
                 continue;
             }
-            self.write_answer(&request, &Answer::deny(consent::EXPIRED));
+            self.write_answer(&request, &ControlReply::deny(consent::EXPIRED));
             self.resolve(&request, Outcome::Expired, None, None, Vec::new());
         }
     }

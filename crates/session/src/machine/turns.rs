@@ -9,8 +9,8 @@
 
 use uuid::Uuid;
 use wire::TurnResult;
-use wire::note::{Cause, Delivery, Note, PromptState, TurnEnding};
-use wire::say::{Priority, Prompt};
+use wire::note::{Delivery, ExitCause, Note, PromptState, TurnEnding};
+use wire::outgoing::{OutgoingPrompt, Priority};
 
 use super::prompts::images_of;
 use super::{Effect, Machine, MachineSnapshot};
@@ -204,7 +204,7 @@ impl Machine {
 
     fn write_prompt(&mut self, id: Uuid, priority: Option<Priority>, turn: Option<u64>) {
         let Some(record) = self.prompts.get(id) else { return };
-        let prompt = Prompt::with_images(id, record.text.clone(), images_of(record));
+        let prompt = OutgoingPrompt::with_images(id, record.text.clone(), images_of(record));
         // An empty prompt is never queued, but the stored images of one may have become unreadable.
         let Ok(prompt) = prompt else {
             self.set_prompt_state(id, PromptState::Cancelled, None);
@@ -215,14 +215,14 @@ impl Machine {
             None => prompt,
         };
         self.set_prompt_state(id, PromptState::Written, turn);
-        self.effects.push(Effect::Write(prompt.to_saying()));
+        self.effects.push(Effect::Write(prompt.to_line()));
     }
 
     fn start_turn(&mut self, prompts: Vec<Uuid>) {
         self.turns += 1;
         let previous = self.turn.previous();
         self.turn = TurnState::Running(RunningTurn::new(self.turns, self.now, previous));
-        self.note(Note::TurnBegan { turn: self.turns, prompts });
+        self.note(Note::TurnStarted { turn: self.turns, prompts });
     }
 
     /// `init`: the agent starts a turn, or shows that it started with ours. It repeats `init` in
@@ -335,7 +335,7 @@ impl Machine {
         let Some(turn) = self.turn.running().map(|turn| turn.number) else { return };
         self.turn = TurnState::Idle { previous };
         self.withdraw_requests_of_turn();
-        self.note(Note::TurnOver { turn, ending });
+        self.note(Note::TurnEnded { turn, ending });
         self.effects.push(Effect::Compact);
     }
 
@@ -427,7 +427,7 @@ impl Machine {
             && at + self.limits.interrupt <= self.now
         {
             turn.will_stop();
-            self.stop_agent(Cause::Disobeyed);
+            self.stop_agent(ExitCause::Unresponsive);
             return;
         }
         let silence = self.now - turn.last_output;

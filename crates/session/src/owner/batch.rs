@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use journal::{Batch, Grant, NewEntry, Origin, Outbound, SpoolMark, Status};
+use journal::{Batch, Grant, NewEntry, Origin, OutboundLine, SessionStatus, SpoolPosition};
 use wire::note::Note;
 
 use crate::command::CommandResult;
@@ -58,7 +58,7 @@ impl PendingBatch {
                 self.durable = true;
                 let bytes = line.into_bytes();
                 let line = Bytes::copy_from_slice(&bytes);
-                self.batch.outbound.push(Outbound { number: write, bytes: line });
+                self.batch.outbound.push(OutboundLine { number: write, bytes: line });
                 Outgoing::Shim(ShimCommand::Write { number: write, bytes })
             }
             stored => return self.add_record(stored, titled),
@@ -72,12 +72,12 @@ impl PendingBatch {
             Effect::Note(note) => {
                 self.add_note(&note);
                 match &note {
-                    Note::TurnBegan { turn, .. } => self.batch.change.turn = Some(*turn),
-                    Note::TurnOver { turn, .. } => self.batch.change.turn_over = Some(*turn),
+                    Note::TurnStarted { turn, .. } => self.batch.change.turn = Some(*turn),
+                    Note::TurnEnded { turn, .. } => self.batch.change.turn_over = Some(*turn),
                     Note::PromptQueued { text, .. } if !*titled => {
                         if let Some(title) = title_of(text) {
                             *titled = true;
-                            self.add_note(&Note::Named { title: title.clone() });
+                            self.add_note(&Note::TitleChanged { title: title.clone() });
                             self.batch.change.title = Some(title);
                         }
                     }
@@ -105,7 +105,7 @@ impl PendingBatch {
         self.delivered = Some(number);
     }
 
-    pub(super) fn set_status(&mut self, status: Option<Status>) {
+    pub(super) fn set_status(&mut self, status: Option<SessionStatus>) {
         self.durable |= status.is_some();
         self.batch.change.status = status;
     }
@@ -122,7 +122,7 @@ impl PendingBatch {
     pub(super) fn take_batch(
         &mut self,
         at: u64,
-        spool: SpoolMark,
+        spool: SpoolPosition,
         writes: u64,
     ) -> Option<(Batch, Vec<Grant>)> {
         if !std::mem::take(&mut self.durable) {

@@ -12,12 +12,12 @@ pub(crate) mod process;
 use std::collections::HashMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use journal::{Grant, Journal, Seq, SessionId, Status};
+use journal::{Grant, Journal, Seq, SessionId, SessionStatus};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tracing::{debug, info, warn};
 use uuid::Uuid;
-use wire::{End, Splitter};
+use wire::{PieceEnd, Splitter};
 
 use crate::agent_event::AgentEvent;
 use crate::command::{CommandOutput, SessionCommand};
@@ -95,7 +95,7 @@ pub(crate) struct Owner {
     /// The CLI's ids of the conversation, oldest first.
     conversations: Vec<String>,
     titled: bool,
-    status: Status,
+    status: SessionStatus,
     last_command: u64,
     replies: HashMap<CommandId, CommandReply>,
     batch: PendingBatch,
@@ -201,7 +201,7 @@ impl Owner {
         let mut splitter = std::mem::take(&mut self.splitter);
         let mut pieces = splitter.feed(bytes);
         while let Some(piece) = pieces.next() {
-            let newline = usize::from(piece.end == End::Newline);
+            let newline = usize::from(piece.end == PieceEnd::Newline);
             self.offset += (piece.bytes.len() + newline) as u64;
             self.line(piece.bytes, piece.is_whole()).await?;
         }
@@ -390,7 +390,7 @@ impl Owner {
         }
         let (journal, id) = (self.journal.clone(), self.id);
         self.compaction = Some(tokio::spawn(async move {
-            if let Err(error) = journal.settle(id, upto).await {
+            if let Err(error) = journal.compact(id, upto).await {
                 warn!(session = %id, %error, "the journal could not be compacted");
             }
         }));

@@ -5,7 +5,7 @@ use std::io::Read as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use journal::{Journal, SessionId, SpoolMark, Status};
+use journal::{Journal, SessionId, SessionStatus, SpoolPosition};
 use tokio::sync::mpsc;
 use tracing::{info, warn};
 use uuid::Uuid;
@@ -46,7 +46,7 @@ impl Owner {
         let options: SessionOptions = serde_json::from_str(&record.options).unwrap_or_default();
         let options = SessionOptions { directory: record.directory.clone(), ..options };
         let requests = journal.open_requests(Some(id)).await?;
-        let was_active = matches!(record.status, Status::Running | Status::Waiting);
+        let was_active = matches!(record.status, SessionStatus::Running | SessionStatus::Waiting);
         let live = config.live_directory(id);
         let run = RunId(record.spool.run);
         let attached = match run.0 {
@@ -156,8 +156,8 @@ impl Owner {
         }));
     }
 
-    pub(super) fn mark(&self) -> SpoolMark {
-        SpoolMark { run: self.run, offset: self.offset }
+    pub(super) fn mark(&self) -> SpoolPosition {
+        SpoolPosition { run: self.run, offset: self.offset }
     }
 
     fn choose_conversation(&self, mode: StartMode) -> CliConversation {

@@ -1,8 +1,8 @@
 //! Starts and exits of the agent process.
 
-use journal::{SessionId, Status};
+use journal::{SessionId, SessionStatus};
 use wire::TurnResult;
-use wire::note::{Cause, Delivery, Note, Outcome, PromptState, TurnEnding};
+use wire::note::{Delivery, ExitCause, Note, Outcome, PromptState, TurnEnding};
 
 use super::{Harness, id, permission_request, turn_result};
 use crate::agent_event::AgentEvent;
@@ -17,10 +17,10 @@ fn an_exit_cuts_the_turn_and_the_prompt_is_not_sent_again() {
     let mut harness = Harness::with_running_turn();
     harness.agent(permission_request("r", "id"));
     harness.on(Input::AgentGone(AgentExit::Killed(9)));
-    assert_eq!(harness.endings(), [(1, TurnEnding::Cut { cause: Cause::Killed { signal: 9 } })]);
+    assert_eq!(harness.endings(), [(1, TurnEnding::Aborted { cause: ExitCause::Killed { signal: 9 } })]);
     assert_eq!(harness.states(1), [Written, Accepted, PromptState::Done]);
     assert_eq!(harness.outcomes(), [("r".to_owned(), Outcome::Withdrawn)]);
-    assert_eq!(harness.machine.status(), Status::Dead);
+    assert_eq!(harness.machine.status(), SessionStatus::Dead);
     assert_eq!(harness.starts.len(), 1, "nothing is to be done");
     harness.prompt(2, Delivery::Queue).unwrap();
     assert_eq!(harness.starts, [StartMode::NewConversation, StartMode::Resume]);
@@ -58,13 +58,13 @@ fn an_agent_that_keeps_exiting_is_not_restarted_for_ever() {
     let mut harness = Harness::new();
     harness.prompt(1, Delivery::Queue).unwrap();
     for _ in 0..20 {
-        if harness.machine.status() == Status::Failed {
+        if harness.machine.status() == SessionStatus::Failed {
             break;
         }
         harness.on(Input::AgentGone(AgentExit::Exited { code: 1, stderr: String::new() }));
         harness.wait(60_000);
     }
-    assert_eq!(harness.machine.status(), Status::Failed);
+    assert_eq!(harness.machine.status(), SessionStatus::Failed);
     assert_eq!(harness.starts.len(), 4);
     assert_eq!(harness.states(1), [], "the prompt still waits");
     // A new prompt is a reason to try again.
@@ -100,7 +100,7 @@ fn an_agent_that_does_not_get_ready_is_killed() {
     harness.wait(61_000);
     assert_eq!(harness.kills, 1);
     harness.on(Input::AgentGone(AgentExit::Killed(9)));
-    assert!(harness.notes.contains(&Note::AgentGone { cause: Cause::NotReady }));
+    assert!(harness.notes.contains(&Note::AgentExited { cause: ExitCause::NotReady }));
 }
 
 #[test]
@@ -110,8 +110,8 @@ fn an_idle_agent_is_parked_and_started_again_for_the_next_prompt() {
     harness.wait(31 * 60_000);
     assert_eq!(harness.stops, 1);
     harness.on(Input::AgentGone(AgentExit::Exited { code: 0, stderr: String::new() }));
-    assert!(harness.notes.contains(&Note::AgentGone { cause: Cause::Parked }));
-    assert_eq!(harness.machine.status(), Status::Idle);
+    assert!(harness.notes.contains(&Note::AgentExited { cause: ExitCause::Parked }));
+    assert_eq!(harness.machine.status(), SessionStatus::Idle);
     harness.prompt(2, Delivery::Queue).unwrap();
     assert_eq!(harness.starts, [StartMode::NewConversation, StartMode::Resume]);
 }

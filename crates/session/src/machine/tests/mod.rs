@@ -8,7 +8,7 @@ mod turns;
 use journal::SessionId;
 use uuid::Uuid;
 use wire::TurnResult;
-use wire::note::{Actor, Delivery, Note, Outcome, PromptState, QueueFate, TurnEnding, Wants};
+use wire::note::{Actor, Delivery, Note, Outcome, PromptState, QueuePolicy, RequestKind, TurnEnding};
 
 use super::{CommandId, Effect, Input, Machine, MachineSnapshot, StartMode};
 use crate::agent_event::{AgentEvent, PermissionRequest};
@@ -145,7 +145,7 @@ impl Harness {
 
     fn states(&self, number: u128) -> Vec<PromptState> {
         let state = |note: &Note| match note {
-            Note::PromptBecame { prompt, state } if *prompt == id(number) => Some(*state),
+            Note::PromptStateChanged { prompt, state } if *prompt == id(number) => Some(*state),
             _ => None,
         };
         self.notes.iter().filter_map(state).collect()
@@ -153,7 +153,7 @@ impl Harness {
 
     fn endings(&self) -> Vec<(u64, TurnEnding)> {
         let ending = |note: &Note| match note {
-            Note::TurnOver { turn, ending } => Some((*turn, ending.clone())),
+            Note::TurnEnded { turn, ending } => Some((*turn, ending.clone())),
             _ => None,
         };
         self.notes.iter().filter_map(ending).collect()
@@ -185,7 +185,7 @@ fn failed_result() -> AgentEvent {
 fn permission_request(request: &str, command: &str) -> AgentEvent {
     AgentEvent::RequestOpened(PermissionRequest {
         id: request.to_owned(),
-        wants: Wants::Permission,
+        wants: RequestKind::Permission,
         tool_name: "Bash".to_owned(),
         tool_use_id: None,
         input: serde_json::json!({ "command": command }).to_string(),
@@ -198,6 +198,6 @@ fn allow() -> RequestAnswer {
     RequestAnswer::Allow { input: None, remember: None, mode: None }
 }
 
-fn interrupt(queue: QueueFate) -> SessionCommand {
+fn interrupt(queue: QueuePolicy) -> SessionCommand {
     SessionCommand::Interrupt { queue, by: ann() }
 }

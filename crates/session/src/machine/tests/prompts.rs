@@ -1,6 +1,6 @@
 //! Prompts from the queue to their final state.
 
-use journal::{SessionId, Status};
+use journal::{SessionId, SessionStatus};
 use wire::note::{Delivery, PromptState, TurnEnding};
 use wire::{ReportedState, TurnResult};
 
@@ -23,11 +23,11 @@ fn a_prompt_starts_the_agent_and_is_done_with_its_turn() {
     assert_eq!(harness.written_prompts(), 1);
     harness.agent(AgentEvent::TurnStarted { conversation: Some("c".to_owned()) });
     harness.agent(AgentEvent::PromptAccepted(id(1)));
-    assert_eq!(harness.machine.status(), Status::Running);
+    assert_eq!(harness.machine.status(), SessionStatus::Running);
     harness.agent(turn_result(&[1]));
     assert_eq!(harness.states(1), [Written, Accepted, PromptState::Done]);
     assert_eq!(harness.endings(), [(1, TurnEnding::Completed)]);
-    assert_eq!(harness.machine.status(), Status::Idle);
+    assert_eq!(harness.machine.status(), SessionStatus::Idle);
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn a_steering_prompt_that_is_folded_in_ends_with_the_turn() {
     harness.agent(turn_result(&[]));
     assert_eq!(harness.states(2), [Written, Accepted, PromptState::Done]);
     assert_eq!(harness.endings().len(), 1);
-    assert_eq!(harness.machine.status(), Status::Idle);
+    assert_eq!(harness.machine.status(), SessionStatus::Idle);
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn a_steering_prompt_that_came_too_late_gets_its_own_turn() {
     harness.prompt(2, Delivery::Steer).unwrap();
     harness.prompt(3, Delivery::Queue).unwrap();
     harness.agent(turn_result(&[1]));
-    assert_eq!(harness.machine.status(), Status::Running, "the agent still has a prompt");
+    assert_eq!(harness.machine.status(), SessionStatus::Running, "the agent still has a prompt");
     assert_eq!(harness.written_prompts(), 2, "nothing is sent that could be merged with it");
     harness.agent(AgentEvent::TurnStarted { conversation: None });
     harness.agent(AgentEvent::PromptAccepted(id(2)));
@@ -99,7 +99,7 @@ fn a_prompt_the_agent_never_starts_with_is_indeterminate_and_not_sent_again() {
     harness.wait(5000);
     assert_eq!(harness.states(2), [Written, Indeterminate]);
     assert_eq!(harness.written_prompts(), 2);
-    assert_eq!(harness.machine.status(), Status::Idle);
+    assert_eq!(harness.machine.status(), SessionStatus::Idle);
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn a_prompt_the_agent_drops_is_cancelled_and_its_turn_ends() {
     harness.answer("cancel_async_message", Ok(Some(r#"{"cancelled":true}"#.to_owned())));
     assert_eq!(harness.states(1), [Written, Cancelled]);
     assert_eq!(harness.endings(), [(1, TurnEnding::Interrupted)]);
-    assert_eq!(harness.machine.status(), Status::Idle);
+    assert_eq!(harness.machine.status(), SessionStatus::Idle);
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn a_carried_prompt_keeps_its_timeout_after_a_takeover() {
     (snapshot.turns, snapshot.agent_may_run, snapshot.resumable) = (1, true, true);
     let mut harness = Harness::from(snapshot);
     harness.on(Input::AgentAttached);
-    assert_eq!(harness.machine.status(), Status::Running);
+    assert_eq!(harness.machine.status(), SessionStatus::Running);
     harness.wait(31_000);
     assert_eq!(harness.states(2), [Indeterminate]);
 }

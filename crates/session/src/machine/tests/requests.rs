@@ -1,6 +1,6 @@
 //! Requests to a person, settings and rewinds.
 
-use journal::Status;
+use journal::SessionStatus;
 use wire::consent::RuleId;
 use wire::note::{Delivery, Note, Outcome, Rewind, Setting, TurnEnding};
 
@@ -14,7 +14,7 @@ use crate::command::{
 fn the_first_answer_counts() {
     let mut harness = Harness::with_running_turn();
     harness.agent(permission_request("r", "id"));
-    assert_eq!(harness.machine.status(), Status::Waiting);
+    assert_eq!(harness.machine.status(), SessionStatus::Waiting);
     let answer = |answer| SessionCommand::Answer { request: "r".to_owned(), answer, by: ann() };
     assert_eq!(harness.command(answer(allow())), Some(Ok(CommandOutput::None)));
     let late =

@@ -1,8 +1,8 @@
 //! How turns end.
 
-use journal::Status;
+use journal::SessionStatus;
 use wire::ReportedState;
-use wire::note::{Delivery, Note, PromptState, QueueFate, TurnEnding};
+use wire::note::{Delivery, Note, PromptState, QueuePolicy, TurnEnding};
 
 use super::{Harness, failed_result, id, interrupt, turn_result};
 use crate::agent_event::AgentEvent;
@@ -34,7 +34,7 @@ fn a_late_idle_report_of_the_previous_turn_ends_nothing() {
 
 #[test]
 fn an_interrupt_keeps_or_clears_the_queue() {
-    for (queue, after) in [(QueueFate::Keep, vec![Written]), (QueueFate::Clear, vec![Cancelled])] {
+    for (queue, after) in [(QueuePolicy::Keep, vec![Written]), (QueuePolicy::Clear, vec![Cancelled])] {
         let mut harness = Harness::with_running_turn();
         harness.prompt(2, Delivery::Queue).unwrap();
         harness.command(interrupt(queue)).unwrap().unwrap();
@@ -48,7 +48,7 @@ fn an_interrupt_keeps_or_clears_the_queue() {
 fn an_agent_that_ignores_an_interrupt_is_stopped_and_the_session_continues() {
     let mut harness = Harness::with_running_turn();
     harness.prompt(2, Delivery::Queue).unwrap();
-    harness.command(interrupt(QueueFate::Keep)).unwrap().unwrap();
+    harness.command(interrupt(QueuePolicy::Keep)).unwrap().unwrap();
     harness.wait(4000);
     assert_eq!((harness.stops, harness.kills), (0, 0));
     harness.wait(2000);
@@ -87,5 +87,5 @@ fn late_events_of_the_previous_turn_do_not_confirm_this_one() {
     // An agent that never starts with it must not keep the session busy for ever.
     harness.wait(30_000);
     assert_eq!(harness.states(2), [Written, Indeterminate]);
-    assert_eq!(harness.machine.status(), Status::Idle);
+    assert_eq!(harness.machine.status(), SessionStatus::Idle);
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 use towpath_session::machine::AgentExit;
 use towpath_session::{AgentEvent, PermissionRequest};
 use uuid::Uuid;
-use wire::note::Wants;
+use wire::note::RequestKind;
 use wire::{ReportedState, TurnResult};
 
 use super::users::Random;
@@ -327,9 +327,9 @@ impl AgentModel {
         let request = format!("ask-{}", storage.last_request);
         self.requests.insert(request.clone(), background);
         let (wants, tool) = match random.below(6) {
-            0 => (Wants::Answers, "AskUserQuestion"),
-            1 => (Wants::PlanApproval, "ExitPlanMode"),
-            _ => (Wants::Permission, "Bash"),
+            0 => (RequestKind::Question, "AskUserQuestion"),
+            1 => (RequestKind::Plan, "ExitPlanMode"),
+            _ => (RequestKind::Permission, "Bash"),
         };
         self.print(AgentEvent::RequestOpened(PermissionRequest {
             id: request,

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use journal::Status;
+use journal::SessionStatus;
 use serde_json::Value;
 use towpath_session::machine::CommandId;
 use uuid::Uuid;
@@ -37,8 +37,8 @@ impl Invariants {
                 let at = before.and_then(|it| self.queue.iter().position(|other| *other == it));
                 self.queue.insert(at.unwrap_or(self.queue.len()), *prompt);
             }
-            Note::PromptBecame { prompt, state } => self.prompt_became(*prompt, *state),
-            Note::TurnBegan { turn, prompts } => {
+            Note::PromptStateChanged { prompt, state } => self.prompt_became(*prompt, *state),
+            Note::TurnStarted { turn, prompts } => {
                 assert_eq!(self.turn, None, "turn {turn} started inside another");
                 assert_eq!(*turn, self.turns + 1, "turns are numbered in order");
                 for prompt in prompts {
@@ -47,7 +47,7 @@ impl Invariants {
                 }
                 (self.turn, self.turns) = (Some(*turn), *turn);
             }
-            Note::TurnOver { turn, .. } => {
+            Note::TurnEnded { turn, .. } => {
                 assert_eq!(self.turn.take(), Some(*turn), "a turn ended that did not run");
             }
             Note::RequestOpened { request, .. } => {
@@ -128,15 +128,15 @@ impl Invariants {
     }
 
     /// Checks that the status fits the notes.
-    pub(super) fn check_status(&self, status: Status) {
+    pub(super) fn check_status(&self, status: SessionStatus) {
         let fits = match status {
-            Status::Waiting => !self.open_requests().is_empty(),
+            SessionStatus::Waiting => !self.open_requests().is_empty(),
             _ if !self.open_requests().is_empty() => false,
-            Status::Running => true,
-            Status::Idle | Status::Dead => {
+            SessionStatus::Running => true,
+            SessionStatus::Idle | SessionStatus::Dead => {
                 self.turn.is_none() && self.queue.is_empty() && !self.is_with_agent()
             }
-            Status::Failed => self.turn.is_none() && !self.is_with_agent(),
+            SessionStatus::Failed => self.turn.is_none() && !self.is_with_agent(),
         };
         let (turn, queue) = (self.turn, &self.queue);
         assert!(fits, "{status:?} with turn {turn:?}, requests {:?}, {queue:?}", self.requests);

@@ -12,7 +12,7 @@ mod world;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use towpath_session::{RequestAnswer, SessionCommand};
-use wire::note::{PromptState, QueueFate};
+use wire::note::{PromptState, QueuePolicy};
 
 use agent_model::{Faults, Generation};
 use users::ann;
@@ -190,9 +190,9 @@ fn finish(world: &mut World) {
                 interrupts += 1;
                 assert!(interrupts < 3, "busy for ever");
                 let by = ann();
-                world.command(SessionCommand::Interrupt { queue: QueueFate::Keep, by });
+                world.command(SessionCommand::Interrupt { queue: QueuePolicy::Keep, by });
             }
-            None if world.machine.status() == journal::Status::Failed => {
+            None if world.machine.status() == journal::SessionStatus::Failed => {
                 let prompt = world.users.plain_prompt();
                 world.command(SessionCommand::Prompt(prompt));
             }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use journal::{Grant, PromptRecord, RequestRecord, Status};
+use journal::{Grant, PromptRecord, RequestRecord, SessionStatus};
 use towpath_session::machine::AgentExit;
 use towpath_session::{AgentEvent, SessionOptions};
 use uuid::Uuid;
@@ -16,7 +16,7 @@ pub(super) struct StoredSession {
     pub(super) requests: BTreeMap<String, RequestRecord>,
     pub(super) grants: Vec<Grant>,
     pub(super) options: SessionOptions,
-    pub(super) status: Status,
+    pub(super) status: SessionStatus,
     pub(super) turn: u64,
     pub(super) turn_over: u64,
     /// Whether the agent has reported an id of the conversation.

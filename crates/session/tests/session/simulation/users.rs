@@ -5,7 +5,7 @@ use towpath_session::{
 };
 use uuid::Uuid;
 use wire::consent::RuleId;
-use wire::note::{Actor, Delivery, QueueFate, Rewind, Setting};
+use wire::note::{Actor, Delivery, QueuePolicy, Rewind, Setting};
 
 /// The users of a session, and the prompts they sent.
 #[derive(Default)]
@@ -37,7 +37,7 @@ impl Users {
                 None => SessionCommand::Wake,
             },
             16 | 17 => {
-                let queue = if random.one_in(2) { QueueFate::Keep } else { QueueFate::Clear };
+                let queue = if random.one_in(2) { QueuePolicy::Keep } else { QueuePolicy::Clear };
                 SessionCommand::Interrupt { queue, by }
             }
             18 => {

@@ -10,7 +10,7 @@ use towpath_session::machine::{
 };
 use towpath_session::{AgentEvent, SessionCommand, SessionLimits};
 use uuid::Uuid;
-use wire::note::{Cause, Note, PromptState};
+use wire::note::{ExitCause, Note, PromptState};
 
 use super::agent_model::{AgentModel, AgentStorage, Faults, Generation};
 use super::invariants::Invariants;
@@ -155,8 +155,8 @@ impl World {
             match effect {
                 Effect::Note(note) => {
                     match note {
-                        Note::TurnBegan { turn, .. } => self.stored.turn = turn,
-                        Note::TurnOver { turn, .. } => self.stored.turn_over = turn,
+                        Note::TurnStarted { turn, .. } => self.stored.turn = turn,
+                        Note::TurnEnded { turn, .. } => self.stored.turn_over = turn,
                         _ => {}
                     }
                     self.check_end_of_prompt(&note);
@@ -201,7 +201,7 @@ impl World {
     /// not parked.
     fn check_end_of_prompt(&self, note: &Note) {
         match note {
-            Note::PromptBecame { prompt, state: PromptState::Done } => {
+            Note::PromptStateChanged { prompt, state: PromptState::Done } => {
                 let runs = self.storage.runs.get(prompt).copied().unwrap_or(0);
                 // 2.1.37 does not report whether it started a turn by itself.
                 let loses = self.shim.as_ref().is_some_and(|it| it.agent.faults.loses_results);
@@ -211,7 +211,7 @@ impl World {
                     || loses && self.deaths > 0;
                 assert!(runs > 0 || excused, "{prompt} is done and was not started");
             }
-            Note::AgentGone { cause: Cause::Parked } => {
+            Note::AgentExited { cause: ExitCause::Parked } => {
                 let mut ends = self.stored.prompts.values().filter(|it| it.changed == self.now);
                 let lost = ends.find(|it| it.state == PromptState::Indeterminate);
                 assert!(lost.is_none() || self.timed_out, "parked with {lost:?}");
@@ -431,7 +431,7 @@ impl World {
         self.record(|| "towpath takes over".to_owned());
         self.down = false;
         let open =
-            matches!(self.stored.status, journal::Status::Running | journal::Status::Waiting);
+            matches!(self.stored.status, journal::SessionStatus::Running | journal::SessionStatus::Waiting);
         let shim = self.shim.as_ref().filter(|shim| shim.run == self.stored.run);
         let attached = shim.is_some_and(|shim| shim.lives);
         let agent_may_run = shim.is_some() || open;
