@@ -58,7 +58,7 @@ impl TestSession {
     }
 
     /// The request the agent opens next.
-    async fn asked(&mut self) -> (String, Wants) {
+    async fn next_request(&mut self) -> (String, Wants) {
         let seen = self.reader.until(|it| opened(it).is_some()).await;
         seen.last().and_then(opened).expect("a request")
     }
@@ -152,7 +152,7 @@ async fn a_grant_spares_the_next_question(agent: Vec<OsString>) {
         api text \"done\"";
     let mut test = TestSession::new(agent, replies, SessionOptions::default()).await;
     test.say("touch them").await;
-    let (request, wants) = test.model_requests().await;
+    let (request, wants) = test.next_request().await;
     assert_eq!(wants, Wants::Permission);
     let remember = RuleChoice { rule: RuleId::Exact, until: None, scope: GrantScope::Directory };
     let allow = RequestAnswer::Allow { input: None, remember: Some(remember), mode: None };
@@ -177,7 +177,7 @@ async fn a_question_is_answered(agent: Vec<OsString>) {
         api text \"Blue it is.\"";
     let mut test = TestSession::new(agent, replies, SessionOptions::default()).await;
     test.say("choose").await;
-    let (request, wants) = test.model_requests().await;
+    let (request, wants) = test.next_request().await;
     assert_eq!(wants, Wants::Answers);
     let answers = RequestAnswer::Answers(vec![("Which colour?".to_owned(), "Blue".to_owned())]);
     test.session.answer(&request, answers, ann()).await.expect("an answer");

@@ -82,7 +82,7 @@ impl DrivingFixture {
     }
 
     /// The messages of each request of the main conversation, as JSON.
-    pub(crate) fn asked(&self) -> Vec<String> {
+    pub(crate) fn model_requests(&self) -> Vec<String> {
         let main = self.api.requests().into_iter().filter(|it| it.kind == Kind::Main);
         main.map(|request| request.body["messages"].to_string()).collect()
     }
@@ -107,7 +107,7 @@ impl TestSetup {
     }
 
     pub(crate) fn config(&self) -> SessionsConfig {
-        Home {
+        SessionsConfig {
             data: self.path("data"),
             runtime: self.path("tmp"),
             towpath: env!("CARGO_BIN_EXE_towpath").into(),
