@@ -1,12 +1,14 @@
-//! `towpath stub`: the scripted Messages API until someone ends it.
+//! `towpath stub`: serves the scripted Messages API until it is stopped by a signal.
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use anstream::eprintln;
 use serde::Serialize;
-use testbed::api::{BadRecording, Error, Model, Options, Script, Server, Shelf};
-use testbed::scenario::{LoadError, Names, Scenario};
+use testbed::api::{
+    ApiModel, ApiOptions, ApiRecordingError, ApiScript, ApiScriptSet, ApiServer, ApiServerError,
+};
+use testbed::scenario::{Scenario, ScenarioError, ScenarioVariables};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::arguments::StubOptions;
@@ -15,50 +17,50 @@ use crate::verdict::Verdict;
 
 /// Runs the command.
 pub(crate) fn run(options: StubOptions) -> Verdict {
-    // A request costs some 12 µs, two thirds of them in the kernel: one thread is plenty.
+    // A request takes about 12 µs, two thirds of it in the kernel, so one thread is enough.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let outcome = match runtime {
+    let result = match runtime {
         Ok(runtime) => runtime.block_on(serve(options)),
-        Err(error) => Err(Failure::Runtime(error)),
+        Err(error) => Err(StubError::Runtime(error)),
     };
-    match outcome {
+    match result {
         Ok(()) => Verdict::Done,
-        Err(failure) => {
-            complain(&failure, failure.hint().as_deref());
+        Err(error) => {
+            complain(&error, error.hint().as_deref());
             Verdict::CouldNotTry
         }
     }
 }
 
 #[derive(Debug, thiserror::Error)]
-enum Failure {
-    #[error("could not set up what runs the server")]
+enum StubError {
+    #[error("could not start the async runtime")]
     Runtime(#[source] io::Error),
-    #[error("could not say where it listens")]
+    #[error("could not print the address of the server")]
     Announce(#[source] io::Error),
     #[error("could not read the directory `{}`", .0.display())]
     Directory(PathBuf, #[source] io::Error),
-    #[error("there is no scenario in `{}`", .0.display())]
-    NoScenario(PathBuf),
+    #[error("there are no scenarios in `{}`", .0.display())]
+    NoScenarios(PathBuf),
     #[error(transparent)]
-    Scenario(#[from] LoadError),
+    Scenario(#[from] ScenarioError),
     #[error(transparent)]
-    Recording(#[from] BadRecording),
+    Recording(#[from] ApiRecordingError),
     #[error(transparent)]
-    Start(#[from] Error),
+    Server(#[from] ApiServerError),
 }
 
-impl Failure {
+impl StubError {
     fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::Scenario(error) => return error.hint(),
-            Self::NoScenario(_) => "files of scenarios end in `.scenario`",
-            Self::Start(Error::NotLoopback(_)) => {
-                "it answers anyone who asks, so it listens on this machine only: \
+            Self::NoScenarios(_) => "scenario files end with `.scenario`",
+            Self::Server(ApiServerError::NotLoopback(_)) => {
+                "the server has no access control, so it only listens on this machine: \
                  try `--listen 127.0.0.1:0`"
             }
-            Self::Start(Error::Listen { .. }) => {
-                "port 0 takes one that is free: `--listen 127.0.0.1:0`"
+            Self::Server(ApiServerError::Listen { .. }) => {
+                "use port 0 for any free port: `--listen 127.0.0.1:0`"
             }
             _ => return None,
         };
@@ -66,21 +68,23 @@ impl Failure {
     }
 }
 
+/// What `--json` prints when the server is ready.
 #[derive(Serialize)]
-struct Ready<'a> {
+struct StubAnnouncement<'a> {
     url: &'a str,
     pid: u32,
 }
 
-async fn serve(options: StubOptions) -> Result<(), Failure> {
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(Failure::Runtime)?;
-    let mut terminate = signal(SignalKind::terminate()).map_err(Failure::Runtime)?;
-    let running = Options { listen: options.listen, keep: false, requests: options.requests };
+async fn serve(options: StubOptions) -> Result<(), StubError> {
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(StubError::Runtime)?;
+    let mut terminate = signal(SignalKind::terminate()).map_err(StubError::Runtime)?;
+    let api_options =
+        ApiOptions { listen: options.listen, keep_requests: false, request_log: options.requests };
     let server = match (&options.record, options.out) {
-        (Some(url), Some(out)) => Server::record(url, out, running).await?,
-        _ => Server::start(model(options.scenario.as_deref())?, running).await?,
+        (Some(url), Some(out)) => ApiServer::record(url, out, api_options).await?,
+        _ => ApiServer::start(model(options.scenario.as_deref())?, api_options).await?,
     };
-    announce(&server.url, options.json).map_err(Failure::Announce)?;
+    announce(&server.url, options.json).map_err(StubError::Announce)?;
     tokio::select! {
         _ = interrupt.recv() => {}
         _ = terminate.recv() => {}
@@ -89,37 +93,38 @@ async fn serve(options: StubOptions) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Who answers: one scenario, those of a directory, or nobody in particular.
-fn model(path: Option<&Path>) -> Result<Model, Failure> {
-    let Some(path) = path else { return Ok(Model::Improvised) };
+/// The model: one scenario, the scenarios of a directory, or generated replies.
+fn model(path: Option<&Path>) -> Result<ApiModel, StubError> {
+    let Some(path) = path else { return Ok(ApiModel::Generated) };
     if !path.is_dir() {
-        return Ok(Script::of(&scenario(path)?)?.into());
+        return Ok(ApiScript::from_scenario(&load_scenario(path)?)?.into());
     }
-    let unreadable = |error| Failure::Directory(path.to_owned(), error);
+    let unreadable = |error| StubError::Directory(path.to_owned(), error);
     let entries: Result<Vec<_>, _> = path.read_dir().map_err(unreadable)?.collect();
     let files = entries.map_err(unreadable)?.into_iter().map(|entry| entry.path());
     let mut files: Vec<PathBuf> =
         files.filter(|file| file.extension().is_some_and(|it| it == "scenario")).collect();
     files.sort();
     if files.is_empty() {
-        return Err(Failure::NoScenario(path.to_owned()));
+        return Err(StubError::NoScenarios(path.to_owned()));
     }
-    let scenarios: Vec<Scenario> = files.iter().map(|it| scenario(it)).collect::<Result<_, _>>()?;
-    Ok(Shelf::new(&scenarios)?.into())
+    let scenarios: Vec<Scenario> =
+        files.iter().map(|it| load_scenario(it)).collect::<Result<_, _>>()?;
+    Ok(ApiScriptSet::new(&scenarios)?.into())
 }
 
-/// A scenario as it is given to whoever asks, with nobody there to take its steps.
-fn scenario(path: &Path) -> Result<Scenario, LoadError> {
-    let mut names = Names::default();
-    let places = [("cwd", std::env::current_dir().ok()), ("home", std::env::home_dir())];
-    for (name, place) in places {
-        names.set(name, place.unwrap_or_default().to_string_lossy());
+/// Loads a scenario for use without its steps.
+fn load_scenario(path: &Path) -> Result<Scenario, ScenarioError> {
+    let mut variables = ScenarioVariables::default();
+    let directories = [("cwd", std::env::current_dir().ok()), ("home", std::env::home_dir())];
+    for (name, directory) in directories {
+        variables.set(name, directory.unwrap_or_default().to_string_lossy());
     }
     let mut scenario = Scenario::load(path)?;
     for reply in &mut scenario.replies {
-        reply.what = reply.what.filled(&names);
-        // No step will open a gate, and a reply that waits forever helps nobody.
-        reply.what.hold = None;
+        reply.value = reply.value.expand(&variables);
+        // No step opens the gates, so the replies must not wait for them.
+        reply.value.hold = None;
     }
     Ok(scenario)
 }
@@ -127,7 +132,8 @@ fn scenario(path: &Path) -> Result<Scenario, LoadError> {
 fn announce(url: &str, json: bool) -> io::Result<()> {
     eprintln!("listening on {url}");
     if json {
-        let mut line = serde_json::to_vec(&Ready { url, pid: std::process::id() })?;
+        let announcement = StubAnnouncement { url, pid: std::process::id() };
+        let mut line = serde_json::to_vec(&announcement)?;
         line.push(b'\n');
         let mut stdout = io::stdout().lock();
         stdout.write_all(&line)?;

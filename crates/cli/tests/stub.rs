@@ -1,4 +1,4 @@
-//! `towpath stub` as a person runs it.
+//! `towpath stub` on the command line.
 
 #![expect(clippy::disallowed_methods, reason = "tests start the program they test")]
 
@@ -15,13 +15,13 @@ fn stub(arguments: &[&str]) -> Command {
     command
 }
 
-/// A stub that listens, and where.
-struct Listening {
+/// A running stub and its address.
+struct RunningStub {
     child: Child,
     address: String,
 }
 
-impl Listening {
+impl RunningStub {
     fn start(arguments: &[&str]) -> Self {
         let mut child = stub(&[&["--json"], arguments].concat()).spawn().expect("it starts");
         let mut line = String::new();
@@ -34,7 +34,7 @@ impl Listening {
         Self { child, address }
     }
 
-    fn ask(&self, prompt: &str) -> String {
+    fn post(&self, prompt: &str) -> String {
         let message = json!({"role": "user", "content": prompt});
         let body = json!({"model": "m", "max_tokens": 9, "messages": [message]}).to_string();
         let mut stream = TcpStream::connect(&self.address).expect("it listens");
@@ -50,7 +50,7 @@ impl Listening {
         answer
     }
 
-    fn end(self, signal: &str) -> Output {
+    fn stop(self, signal: &str) -> Output {
         let pid = self.child.id().to_string();
         let sent = Command::new("kill").args([signal, &pid]).status().expect("`kill` is there");
         assert!(sent.success());
@@ -59,16 +59,16 @@ impl Listening {
 }
 
 #[test]
-fn it_says_where_it_listens_answers_and_ends_by_a_signal() {
+fn it_prints_its_address_answers_and_stops_on_a_signal() {
     for signal in ["-INT", "-TERM"] {
-        let stub = Listening::start(&[]);
-        let answer = stub.ask("what is up?");
+        let stub = RunningStub::start(&[]);
+        let answer = stub.post("what is up?");
         assert!(
             answer.starts_with("HTTP/1.1 200 OK") && answer.contains("what is up?"),
             "{answer}"
         );
         let address = stub.address.clone();
-        let output = stub.end(signal);
+        let output = stub.stop(signal);
         assert_eq!(output.status.code(), Some(0));
         let stderr = String::from_utf8(output.stderr).unwrap();
         assert_eq!(stderr, format!("listening on http://{address}\n"));
@@ -76,28 +76,31 @@ fn it_says_where_it_listens_answers_and_ends_by_a_signal() {
 }
 
 #[test]
-fn requests_are_written_down_without_the_key() {
+fn requests_are_logged_without_the_key() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("requests.jsonl");
-    let stub = Listening::start(&["--requests", file.to_str().unwrap()]);
-    stub.ask("remember me");
+    let stub = RunningStub::start(&["--requests", file.to_str().unwrap()]);
+    stub.post("remember me");
     let text = std::fs::read_to_string(&file).unwrap();
     assert!(text.contains("remember me") && !text.contains("sk-secret"), "{text}");
-    stub.end("-TERM");
+    stub.stop("-TERM");
 }
 
 #[test]
 fn a_conversation_is_recorded_through_the_stub() {
     let directory = tempfile::tempdir().unwrap();
-    let out = directory.path().join("talk.scenario");
-    let upstream = Listening::start(&[]);
+    let out = directory.path().join("conversation.scenario");
+    let upstream = RunningStub::start(&[]);
     let url = format!("http://{}", upstream.address);
-    let stub = Listening::start(&["--record", &url, "--out", out.to_str().unwrap()]);
-    assert!(stub.ask("hello there").contains("hello there"));
+    let stub = RunningStub::start(&["--record", &url, "--out", out.to_str().unwrap()]);
+    assert!(stub.post("hello there").contains("hello there"));
     let text = std::fs::read_to_string(&out).unwrap();
-    assert!(text.contains("> user \"hello there\"\napi replay \"talk.1.jsonl\"\n"), "{text}");
-    stub.end("-TERM");
-    upstream.end("-TERM");
+    assert!(
+        text.contains("> user \"hello there\"\napi replay \"conversation.1.jsonl\"\n"),
+        "{text}"
+    );
+    stub.stop("-TERM");
+    upstream.stop("-TERM");
 }
 
 #[test]
@@ -114,51 +117,54 @@ fn a_scenario_is_served_in_order_and_a_directory_by_first_prompt() {
     );
     write("other.scenario", "# Other\n\napi text \"another\"\n\n> user \"begin\"\n");
 
-    let stub = Listening::start(&[&held]);
-    assert!(stub.ask("anything").contains("first"));
+    let stub = RunningStub::start(&[&held]);
+    assert!(stub.post("anything").contains("first"));
     let here = std::env::current_dir().unwrap();
     let path = format!("{}/a", here.display());
-    assert!(stub.ask("anything").contains(&path));
-    stub.end("-TERM");
+    assert!(stub.post("anything").contains(&path));
+    stub.stop("-TERM");
 
-    let stub = Listening::start(&[directory.path().to_str().unwrap()]);
+    let stub = RunningStub::start(&[directory.path().to_str().unwrap()]);
     for (prompt, answer) in
         [("begin", "another"), ("go", "first"), ("other", "another"), ("what?", "what?")]
     {
-        assert!(stub.ask(prompt).contains(answer), "{prompt}");
+        assert!(stub.post(prompt).contains(answer), "{prompt}");
     }
-    stub.end("-TERM");
+    stub.stop("-TERM");
 }
 
 #[test]
-fn what_is_recorded_can_be_served() {
+fn a_recorded_conversation_can_be_served() {
     let directory = tempfile::tempdir().unwrap();
-    let out = directory.path().join("talk.scenario");
+    let out = directory.path().join("conversation.scenario");
     let out = out.to_str().unwrap();
-    let upstream = Listening::start(&[]);
+    let upstream = RunningStub::start(&[]);
     let url = format!("http://{}", upstream.address);
-    let recording = Listening::start(&["--record", &url, "--out", out]);
+    let recording = RunningStub::start(&["--record", &url, "--out", out]);
     let message = |answer: &str| answer.split_once("\r\n\r\n").unwrap().1.to_owned();
-    let first = message(&recording.ask("hello there"));
-    recording.end("-TERM");
-    upstream.end("-TERM");
-    let stub = Listening::start(&[out]);
-    // Pieces of a body have no length, so they come in chunks.
+    let first = message(&recording.post("hello there"));
+    recording.stop("-TERM");
+    upstream.stop("-TERM");
+    let stub = RunningStub::start(&[out]);
+    // The replayed body has chunked encoding, so only a part of it is compared.
     let id = first.split_once("\"id\":\"").unwrap().1.split('"').next().unwrap();
-    assert!(message(&stub.ask("hello there")).contains(id));
-    stub.end("-TERM");
+    assert!(message(&stub.post("hello there")).contains(id));
+    stub.stop("-TERM");
 }
 
 #[test]
-fn what_cannot_be_done_is_said_with_a_hint() {
+fn errors_come_with_a_hint() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let empty = tempfile::tempdir().unwrap();
     let empty = empty.path().to_str().unwrap();
     let cases: [(&[&str], &str); 6] = [
         (&["missing.scenario"], "error: could not read `missing.scenario`\n  caused by: "),
-        (&[empty], "error: there is no scenario in `/"),
-        (&["--listen", "0.0.0.0:4010"], "error: `0.0.0.0:4010` is no loopback address\n\nhint: "),
+        (&[empty], "error: there are no scenarios in `/"),
+        (
+            &["--listen", "0.0.0.0:4010"],
+            "error: `0.0.0.0:4010` is not a loopback address\n\nhint: ",
+        ),
         (&["--listen", &address], "error: could not listen on `127.0.0.1:"),
         (
             &["--requests", "/nowhere/x.jsonl"],

@@ -1,6 +1,6 @@
-//! `towpath verify` as a person runs it, with an agent made of a few lines of shell.
+//! `towpath verify` on the command line, with a small shell script as the agent.
 
-#[expect(dead_code, reason = "other commands need more of it")]
+#[expect(dead_code, reason = "other tests use the rest of it")]
 mod program;
 
 use std::fs;
@@ -8,62 +8,69 @@ use std::path::{Path, PathBuf};
 
 use program::{Output, Program};
 
-/// A book in a directory of its own, and an agent beside it.
-struct Book {
+/// A directory with a scenario suite and an agent.
+struct Project {
     directory: tempfile::TempDir,
 }
 
-const HELLO: &str = "# It says hello\n\n< system/init\n> user \"hi\"\n< result\neof\nexit 0\n";
-const WRONG: &str = "# It says something else\n\n< system/init\n> user \"hi\"\n< result\n< bye\n";
-const LATER: &str = "# Only later versions do this\n\nversions >=3.0.0\n\n< bye\n";
+const HELLO: &str = "# The agent answers\n\n< system/init\n> user \"hi\"\n< result\neof\nexit 0\n";
+const WRONG: &str =
+    "# The agent prints another line\n\n< system/init\n> user \"hi\"\n< result\n< bye\n";
+const LATER: &str = "# Later versions only\n\nversions >=3.0.0\n\n< bye\n";
 
-impl Book {
-    fn with(scenarios: &[(&str, &str)]) -> Self {
+impl Project {
+    fn new(scenarios: &[(&str, &str)]) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
-        let book = Self { directory };
+        let project = Self { directory };
         let agent = "#!/bin/sh\ncase \"$*\" in --version) echo '2.1.37 (Shell)'; exit;; esac\n\
             echo '{\"type\":\"system\",\"subtype\":\"init\"}'\n\
             while read -r line; do echo '{\"type\":\"result\",\"subtype\":\"success\"}'; done\n";
-        fs::write(book.path("agent"), agent).expect("an agent");
-        make_executable(&book.path("agent"));
-        fs::create_dir(book.path("scenarios")).expect("a book");
+        fs::write(project.path("agent"), agent).expect("an agent");
+        make_executable(&project.path("agent"));
+        fs::create_dir(project.path("scenarios")).expect("a directory");
         for (name, text) in scenarios {
-            fs::write(book.path(&format!("scenarios/{name}.scenario")), text).expect("a scenario");
+            fs::write(project.path(&format!("scenarios/{name}.scenario")), text)
+                .expect("a scenario");
         }
-        book
+        project
     }
 
     fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
 
-    /// Runs with the agent, from the directory of the book; paths and times are made the same.
+    /// Runs `towpath verify` with the agent in the directory. Paths and times are normalized.
     fn verify(&self, arguments: &[&str]) -> Output {
         let common = ["verify", "--claude", "./agent", "--timeout", "1", "--jobs", "1"];
         self.run(&[&common, arguments].concat())
     }
 
     fn run(&self, arguments: &[&str]) -> Output {
-        self.made_same(&Program::new(arguments).current_dir(self.directory.path()).run())
+        self.normalize(&Program::new(arguments).current_dir(self.directory.path()).run())
     }
 
-    fn made_same(&self, output: &Output) -> Output {
+    fn normalize(&self, output: &Output) -> Output {
         let here = self.directory.path().display().to_string();
-        let same = |text: &str| {
-            let text = text.replace(&*evidence(text), "(evidence)").replace(&here, "(here)");
-            times_made_zero(&text)
+        let normalized = |text: &str| {
+            let text =
+                text.replace(&*capture_directory(text), "(captures)").replace(&here, "(here)");
+            zero_times(&text)
         };
-        Output { code: output.code, stdout: same(&output.stdout), stderr: same(&output.stderr) }
+        Output {
+            code: output.code,
+            stdout: normalized(&output.stdout),
+            stderr: normalized(&output.stderr),
+        }
     }
 }
 
-/// The directory that captures were kept in, as the output names it.
-fn evidence(text: &str) -> String {
+/// The temporary directory of the captures in the output.
+fn capture_directory(text: &str) -> String {
     const NAME: &str = "/towpath-verify-";
-    const RANDOM: usize = 6;
-    let Some(place) = text.find(NAME) else { return "(none)".to_owned() };
-    let start = text[..place].rfind(char::is_whitespace).map_or(0, |space| space + 1);
-    text[start..place + NAME.len() + RANDOM].to_owned()
+    const RANDOM_LENGTH: usize = 6;
+    let Some(index) = text.find(NAME) else { return "(none)".to_owned() };
+    let start = text[..index].rfind(char::is_whitespace).map_or(0, |space| space + 1);
+    text[start..index + NAME.len() + RANDOM_LENGTH].to_owned()
 }
 
 fn make_executable(path: &Path) {
@@ -71,8 +78,8 @@ fn make_executable(path: &Path) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("permissions");
 }
 
-/// `1.4 s` is another time on every machine.
-fn times_made_zero(text: &str) -> String {
+/// Sets all durations such as `1.4 s` to zero.
+fn zero_times(text: &str) -> String {
     let words = text.split_inclusive(char::is_whitespace).map(|word| {
         let number = word.trim_end();
         if number.contains('.') && number.parse::<f64>().is_ok() {
@@ -81,71 +88,71 @@ fn times_made_zero(text: &str) -> String {
             word.to_owned()
         }
     });
-    // Where there is no namespace to be had, a note says so.
+    // Without network namespaces there is an additional note.
     let text: String = words.collect();
     text.split_inclusive('\n').filter(|line| !line.starts_with("note:")).collect()
 }
 
 #[test]
-fn what_holds_is_told_in_a_table() {
-    let book = Book::with(&[("hello", HELLO), ("later", LATER)]);
-    insta::assert_snapshot!(book.verify(&[]));
+fn results_are_printed_as_a_table() {
+    let project = Project::new(&[("hello", HELLO), ("later", LATER)]);
+    insta::assert_snapshot!(project.verify(&[]));
 }
 
 #[test]
-fn what_differs_is_shown_with_its_capture() {
-    let book = Book::with(&[("hello", HELLO), ("wrong", WRONG)]);
-    insta::assert_snapshot!(book.verify(&[]));
+fn a_difference_is_printed_with_its_capture() {
+    let project = Project::new(&[("hello", HELLO), ("wrong", WRONG)]);
+    insta::assert_snapshot!(project.verify(&[]));
 }
 
 #[test]
 fn scenarios_are_chosen_by_name_pattern_or_path() {
-    let book = Book::with(&[("hello", HELLO), ("hello-again", HELLO), ("wrong", WRONG)]);
-    assert_eq!(book.verify(&["hello*"]).code, 0);
-    assert_eq!(book.verify(&["hello", "scenarios/wrong.scenario"]).code, 1);
-    insta::assert_snapshot!(book.verify(&["--list"]));
-    insta::assert_snapshot!(book.verify(&["nobody"]));
+    let project = Project::new(&[("hello", HELLO), ("hello-again", HELLO), ("wrong", WRONG)]);
+    assert_eq!(project.verify(&["hello*"]).code, 0);
+    assert_eq!(project.verify(&["hello", "scenarios/wrong.scenario"]).code, 1);
+    insta::assert_snapshot!(project.verify(&["--list"]));
+    insta::assert_snapshot!(project.verify(&["missing"]));
 }
 
 #[test]
-fn a_scenario_that_cannot_be_read_does_not_stop_the_others() {
+fn an_invalid_scenario_does_not_stop_the_others() {
     let bad = "# Bad\n\n> user hello\n";
-    let book = Book::with(&[("bad", bad), ("hello", HELLO)]);
-    insta::assert_snapshot!(book.verify(&[]));
+    let project = Project::new(&[("bad", bad), ("hello", HELLO)]);
+    insta::assert_snapshot!(project.verify(&[]));
 }
 
 #[test]
-fn reports_for_programs_are_on_stdout_or_in_files() {
-    let book = Book::with(&[("hello", HELLO), ("wrong", WRONG)]);
-    let output = book.verify(&["--json", "--junit", "report.xml", "--record", "kept"]);
+fn reports_are_printed_or_written_to_files() {
+    let project = Project::new(&[("hello", HELLO), ("wrong", WRONG)]);
+    let output = project.verify(&["--json", "--junit", "report.xml", "--record", "captures"]);
     assert_eq!(output.code, 1);
     let json: serde_json::Value = serde_json::from_str(&output.stdout).expect("JSON");
-    assert_eq!(json["summary"]["holds"], 1);
+    assert_eq!(json["summary"]["passed"], 1);
     assert_eq!(json["results"][1]["difference"]["line"], 6);
-    let report = fs::read_to_string(book.path("report.xml")).expect("a report");
+    let report = fs::read_to_string(project.path("report.xml")).expect("a report");
     assert!(report.contains("failures=\"1\""), "{report}");
     for file in ["stdin.jsonl", "stdout.jsonl", "stderr.txt", "requests.jsonl", "run.json"] {
-        assert!(book.path("kept/2.1.37/hello").join(file).exists(), "{file}");
+        assert!(project.path("captures/2.1.37/hello").join(file).exists(), "{file}");
     }
-    let page = book.verify(&["--markdown"]);
-    assert!(page.stdout.contains("### It says hello\n"), "{}", page.stdout);
+    let page = project.verify(&["--markdown"]);
+    assert!(page.stdout.contains("### The agent answers\n"), "{}", page.stdout);
     assert!(page.stderr.contains("scenarios/wrong.scenario:6"), "{}", page.stderr);
 }
 
 #[test]
-fn what_cannot_be_tried_says_what_to_do() {
-    let book = Book::with(&[("hello", HELLO)]);
-    let with = |agent: &str| book.run(&["verify", "--claude", agent]);
-    fs::write(book.path("mute"), "#!/bin/sh\necho hello\n").expect("an agent");
-    make_executable(&book.path("mute"));
-    insta::assert_snapshot!("no_release", with("npm:newest"));
-    insta::assert_snapshot!("no_program", with("./nobody"));
-    insta::assert_snapshot!("no_version", with("./mute"));
-    fs::remove_dir_all(book.path("scenarios")).expect("no book");
-    insta::assert_snapshot!("no_book", with("./agent"));
+fn an_unavailable_agent_or_suite_is_explained() {
+    let project = Project::new(&[("hello", HELLO)]);
+    let with = |agent: &str| project.run(&["verify", "--claude", agent]);
+    fs::write(project.path("no-version"), "#!/bin/sh\necho hello\n").expect("an agent");
+    make_executable(&project.path("no-version"));
+    insta::assert_snapshot!("invalid_version", with("npm:newest"));
+    insta::assert_snapshot!("no_program", with("./missing"));
+    insta::assert_snapshot!("no_version", with("./no-version"));
+    fs::remove_dir_all(project.path("scenarios")).expect("removed");
+    insta::assert_snapshot!("no_suite", with("./agent"));
 }
 
-/// A stand-in for npm: packs an agent that says it is what was asked for, or 9.9.8.
+/// A fake npm that packs an agent with the requested version. For 9.9.9 it packs 9.9.8.
 const NPM: &str = "#!/bin/sh\n\
     version=${5##*@}; [ \"$version\" = 9.9.9 ] && version=9.9.8\n\
     case $5 in *claude-code-*-*) [ \"$version\" = 9.9.7 ] && exit 1;; esac\n\
@@ -156,42 +163,44 @@ const NPM: &str = "#!/bin/sh\n\
 
 #[test]
 fn releases_are_fetched_once_and_checked() {
-    let book = Book::with(&[("hello", HELLO)]);
-    fs::create_dir(book.path("bin")).expect("a directory");
-    fs::write(book.path("bin/npm"), NPM).expect("npm");
-    make_executable(&book.path("bin/npm"));
+    let project = Project::new(&[("hello", HELLO)]);
+    fs::create_dir(project.path("bin")).expect("a directory");
+    fs::write(project.path("bin/npm"), NPM).expect("npm");
+    make_executable(&project.path("bin/npm"));
     let with = |version: &str| {
-        let path =
-            format!("{}:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", book.path("bin").display());
-        let cache = book.path("cache");
+        let path = format!(
+            "{}:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
+            project.path("bin").display()
+        );
+        let cache = project.path("cache");
         let program = Program::new(&["verify", "--claude", &format!("npm:{version}")])
-            .current_dir(book.directory.path())
+            .current_dir(project.directory.path())
             .env("PATH", &path)
             .env("XDG_CACHE_HOME", &cache.display().to_string());
-        book.made_same(&program.run())
+        project.normalize(&program.run())
     };
     insta::assert_snapshot!("fetched", with("9.9.7"));
-    insta::assert_snapshot!("fetched_before", with("9.9.7"));
-    insta::assert_snapshot!("another_version", with("9.9.9"));
+    insta::assert_snapshot!("cached", with("9.9.7"));
+    insta::assert_snapshot!("wrong_version", with("9.9.9"));
     insta::assert_snapshot!("no_such_version", with("9.9.6"));
-    let kept = fs::read_dir(book.path("cache/towpath/claude")).expect("a cache").flatten();
-    let mut kept: Vec<String> =
-        kept.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
-    kept.sort();
-    assert_eq!(kept, ["9.9.7", "9.9.9"]);
+    let cached = fs::read_dir(project.path("cache/towpath/claude")).expect("a cache").flatten();
+    let mut cached: Vec<String> =
+        cached.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    cached.sort();
+    assert_eq!(cached, ["9.9.7", "9.9.9"]);
 }
 
 #[test]
-fn an_agent_that_cannot_be_had_does_not_stop_the_others() {
-    let book = Book::with(&[("hello", HELLO)]);
-    insta::assert_snapshot!(book.verify(&["--claude", "./nobody"]));
+fn an_unavailable_agent_does_not_stop_the_others() {
+    let project = Project::new(&[("hello", HELLO)]);
+    insta::assert_snapshot!(project.verify(&["--claude", "./missing"]));
 }
 
 #[test]
-fn where_there_is_no_namespace_it_says_so() {
-    let book = Book::with(&[("hello", HELLO)]);
+fn missing_network_isolation_is_reported() {
+    let project = Project::new(&[("hello", HELLO)]);
     let program = Program::new(&["verify", "--claude", "./agent"]);
-    let output = program.current_dir(book.directory.path()).env("PATH", "/nowhere").run();
+    let output = program.current_dir(project.directory.path()).env("PATH", "/nowhere").run();
     assert_eq!(output.code, 0, "{output}");
-    assert!(output.stderr.contains("note: agents can reach the network here: "), "{output}");
+    assert!(output.stderr.contains("note: the agents have network access: "), "{output}");
 }

@@ -1,12 +1,12 @@
-//! The proving ground: a scripted Messages API, a stand-in for the CLI, and scenarios run on both.
+//! The test bed: a scripted Messages API, a stand-in for the CLI, and scenarios that test both.
 //!
-//! A [`scenario`] is a conversation in a file: what is written to the agent, what the model answers,
-//! what must come back (`docs/scenarios.md` is its grammar). The [`api`] plays the model's part over
-//! HTTP, [`play`] the agent's, and [`verify`] runs scenarios against any agent and says where it
-//! differs.
+//! A [`scenario`] is a conversation in a file: what is written to the agent, what the model replies,
+//! and what the agent must print (`docs/scenarios.md` describes the format). The [`api`] takes the
+//! part of the model over HTTP, [`play`] takes the part of the agent, and [`verify`] runs scenarios
+//! against any agent and reports differences.
 //!
-//! This crate shares no type with the product: a field that both misspelt would pass on both sides.
-//! Everything here speaks JSON as `serde_json` values.
+//! This crate shares no types with the product: a field name that is misspelled in a shared type would
+//! pass every test. It uses `serde_json` values instead.
 
 pub mod api;
 pub mod play;

@@ -1,4 +1,4 @@
-//! The agents that `--claude` names.
+//! The agents selected with `--claude`.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -6,96 +6,98 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use anstream::eprintln;
-use testbed::scenario::Version;
-use testbed::verify::{Agent, AgentError, command_for, fetch, fetched};
+use testbed::scenario::ClaudeVersion;
+use testbed::verify::{
+    VerifyAgent, VerifyAgentError, agent_command, cached_release, fetch_release,
+};
 
 use crate::complaint::complain;
 
-/// One agent, as it was named.
-pub(super) enum Choice {
-    /// `play`: this very program.
+/// A value of `--claude`.
+pub(super) enum VerifyAgentChoice {
+    /// `play`: the built-in agent.
     Play,
-    /// `npm:VERSION`: a release.
-    Release(Version),
-    /// A program.
+    /// `npm:VERSION`: a release of Claude Code.
+    Release(ClaudeVersion),
+    /// The name or path of a program.
     Program(String),
 }
 
-/// What of our own surroundings agents depend on.
-pub(super) struct Surroundings {
+/// The parts of our environment that the agents depend on.
+pub(super) struct VerifyEnvironment {
     search_path: OsString,
     cache: Option<PathBuf>,
 }
 
-/// An agent cannot be had.
+/// An agent is not available.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum NoAgent {
-    #[error("`{0}` names no release of Claude Code")]
-    NotARelease(String),
+pub(super) enum VerifyAgentChoiceError {
+    #[error("`{0}` is not a release of Claude Code")]
+    InvalidVersion(String),
     #[error("there is no program `{0}`")]
     NoProgram(String),
-    #[error("there is no place to keep Claude Code in")]
+    #[error("there is no cache directory for Claude Code")]
     NoCache,
     #[error("Claude Code {0} was not fetched")]
-    NotFetched(Version),
-    #[error("this program could not be found again")]
-    NoSelf(#[source] io::Error),
-    #[error("the built-in agent did not start")]
-    NoPlay(#[source] AgentError),
+    NotFetched(ClaudeVersion),
+    #[error("the path of this program is unknown")]
+    NoExecutable(#[source] io::Error),
+    #[error("could not start the built-in agent")]
+    NoPlay(#[source] VerifyAgentError),
     #[error(transparent)]
-    Agent(#[from] AgentError),
+    Agent(#[from] VerifyAgentError),
 }
 
-impl NoAgent {
+impl VerifyAgentChoiceError {
     pub(super) fn hint(&self) -> Option<String> {
         let hint = match self {
-            Self::NotARelease(_) => "as in `--claude npm:2.1.325`",
+            Self::InvalidVersion(_) => "give a version, as in `--claude npm:2.1.325`",
             Self::NoProgram(_) => {
                 "give a path, `npm:VERSION` for a release, or `play` for the built-in agent"
             }
             Self::NoCache => "set `XDG_CACHE_HOME` or `HOME`",
-            Self::NoPlay(_) => {
-                "this build has no `towpath play`; give `--claude PATH` or `--claude npm:VERSION`"
+            Self::NoPlay(_) => "use another agent: `--claude PATH` or `--claude npm:VERSION`",
+            Self::Agent(VerifyAgentError::Fetch { .. }) => {
+                "npm must be installed and able to reach its registry; a fetched version is cached"
             }
-            Self::Agent(AgentError::Fetch { .. }) => {
-                "`npm` must be installed and reach its registry; a version once fetched is kept"
+            Self::Agent(VerifyAgentError::Start { .. }) => {
+                "check that it is an executable for this system"
             }
-            Self::Agent(AgentError::Start { .. }) => "is it a program for this system?",
-            Self::Agent(AgentError::NoVersion { .. }) => {
-                "an agent answers `--version` with something like `2.1.325 (Claude Code)`"
+            Self::Agent(VerifyAgentError::NoVersion { .. }) => {
+                "an agent must print a version such as `2.1.325 (Claude Code)` for `--version`"
             }
-            Self::Agent(AgentError::OtherVersion { .. }) => {
-                "remove it from the cache, and it is fetched anew"
+            Self::Agent(VerifyAgentError::WrongVersion { .. }) => {
+                "delete it from the cache to fetch it again"
             }
-            Self::NoSelf(_) | Self::NotFetched(_) => return None,
+            Self::NoExecutable(_) | Self::NotFetched(_) => return None,
         };
         Some(hint.to_owned())
     }
 }
 
-impl Surroundings {
-    #[expect(clippy::disallowed_methods, reason = "the binary reads the environment")]
+impl VerifyEnvironment {
+    #[expect(clippy::disallowed_methods, reason = "only the binary reads the environment")]
     pub(super) fn read() -> Self {
-        let directory = |name: &str| env::var_os(name).filter(|it| !it.is_empty());
-        let cache = directory("XDG_CACHE_HOME").map(PathBuf::from);
-        let cache = cache.or_else(|| Some(Path::new(&directory("HOME")?).join(".cache")));
+        let variable = |name: &str| env::var_os(name).filter(|it| !it.is_empty());
+        let cache = variable("XDG_CACHE_HOME").map(PathBuf::from);
+        let cache = cache.or_else(|| Some(Path::new(&variable("HOME")?).join(".cache")));
         Self {
-            search_path: directory("PATH").unwrap_or_default(),
+            search_path: variable("PATH").unwrap_or_default(),
             cache: cache.map(|it| it.join("towpath/claude")),
         }
     }
 
-    /// Where agents look for programs: the system's places, and where Node is if it is elsewhere.
-    pub(super) fn for_agents(&self) -> OsString {
-        let mut places: Vec<PathBuf> =
+    /// The `PATH` of the agents: the system directories, and that of Node if it is elsewhere.
+    pub(super) fn agent_search_path(&self) -> OsString {
+        let mut directories: Vec<PathBuf> =
             ["/usr/local/bin", "/usr/bin", "/bin"].map(PathBuf::from).into();
         let node = self.find("node");
-        if let Some(place) = node.as_deref().and_then(Path::parent)
-            && !places.iter().any(|it| it.join("node").exists())
+        if let Some(directory) = node.as_deref().and_then(Path::parent)
+            && !directories.iter().any(|it| it.join("node").exists())
         {
-            places.push(place.to_owned());
+            directories.push(directory.to_owned());
         }
-        env::join_paths(places).unwrap_or_default()
+        env::join_paths(directories).unwrap_or_default()
     }
 
     fn node(&self) -> OsString {
@@ -103,97 +105,112 @@ impl Surroundings {
     }
 
     fn find(&self, program: &str) -> Option<PathBuf> {
-        let places = env::split_paths(&self.search_path);
-        places.map(|place| place.join(program)).find(|path| path.is_file())
+        let directories = env::split_paths(&self.search_path);
+        directories.map(|directory| directory.join(program)).find(|path| path.is_file())
     }
 
-    fn cache(&self) -> Result<&Path, NoAgent> {
-        self.cache.as_deref().ok_or(NoAgent::NoCache)
+    fn cache(&self) -> Result<&Path, VerifyAgentChoiceError> {
+        self.cache.as_deref().ok_or(VerifyAgentChoiceError::NoCache)
     }
 }
 
-impl Choice {
-    /// What was named; the built-in agent where nothing was.
-    pub(super) fn all(words: &[String]) -> Result<Vec<Self>, NoAgent> {
+impl VerifyAgentChoice {
+    /// Parses all values. Without any, the built-in agent is chosen.
+    pub(super) fn parse_all(words: &[String]) -> Result<Vec<Self>, VerifyAgentChoiceError> {
         if words.is_empty() {
             return Ok(vec![Self::Play]);
         }
         let choice = |word: &String| match word.strip_prefix("npm:") {
-            Some(version) => {
-                version.parse().map(Self::Release).map_err(|_| NoAgent::NotARelease(word.clone()))
-            }
+            Some(version) => version
+                .parse()
+                .map(Self::Release)
+                .map_err(|_| VerifyAgentChoiceError::InvalidVersion(word.clone())),
             None if word == "play" => Ok(Self::Play),
             None => Ok(Self::Program(word.clone())),
         };
         words.iter().map(choice).collect()
     }
 
-    async fn ask(&self, surroundings: &Surroundings) -> Result<Agent, NoAgent> {
-        let search_path = surroundings.for_agents();
-        let node = surroundings.node();
+    async fn detect(
+        &self,
+        environment: &VerifyEnvironment,
+    ) -> Result<VerifyAgent, VerifyAgentChoiceError> {
+        let search_path = environment.agent_search_path();
+        let node = environment.node();
         match self {
             Self::Play => {
-                let program = env::current_exe().map_err(NoAgent::NoSelf)?;
+                let program = env::current_exe().map_err(VerifyAgentChoiceError::NoExecutable)?;
                 let command = vec![program.into(), OsStr::new("play").to_owned()];
-                Agent::ask(Some("play"), command, &search_path).await.map_err(NoAgent::NoPlay)
+                VerifyAgent::detect(Some("play"), command, &search_path)
+                    .await
+                    .map_err(VerifyAgentChoiceError::NoPlay)
             }
             Self::Release(version) => {
-                let command = fetched(surroundings.cache()?, *version, &node);
-                let command = command.ok_or(NoAgent::NotFetched(*version))?;
+                let command = cached_release(environment.cache()?, *version, &node);
+                let command = command.ok_or(VerifyAgentChoiceError::NotFetched(*version))?;
                 let program = command.last().map(|it| it.to_string_lossy().into_owned());
-                let agent = Agent::ask(None, command, &search_path).await?;
+                let agent = VerifyAgent::detect(None, command, &search_path).await?;
                 if agent.version != *version {
                     let program = program.unwrap_or_default();
-                    let other =
-                        AgentError::OtherVersion { asked: *version, is: agent.version, program };
-                    return Err(other.into());
+                    let error = VerifyAgentError::WrongVersion {
+                        requested: *version,
+                        actual: agent.version,
+                        program,
+                    };
+                    return Err(error.into());
                 }
                 Ok(agent)
             }
             Self::Program(word) => {
                 let path = if word.contains('/') {
-                    // Agents start in a directory of their own, so the path must not be relative.
+                    // Agents start in the directory of their sandbox, so the path must be absolute.
                     std::path::absolute(word).ok().filter(|it| it.is_file())
                 } else {
-                    surroundings.find(word)
+                    environment.find(word)
                 };
-                let path = path.ok_or_else(|| NoAgent::NoProgram(word.clone()))?;
-                Ok(Agent::ask(None, command_for(path, &node), &search_path).await?)
+                let path = path.ok_or_else(|| VerifyAgentChoiceError::NoProgram(word.clone()))?;
+                Ok(VerifyAgent::detect(None, agent_command(path, &node), &search_path).await?)
             }
         }
     }
 }
 
-/// Fetches the releases that are not there yet, while the network can still be reached. What fails
-/// is complained of.
-pub(super) async fn fetch_missing(choices: &[Choice], surroundings: &Surroundings) {
+/// Fetches the releases that are not in the cache, while there is still network access. Errors are
+/// printed.
+pub(super) async fn fetch_missing(choices: &[VerifyAgentChoice], environment: &VerifyEnvironment) {
     for choice in choices {
-        if let Choice::Release(version) = choice
-            && let Err(error) = fetch_one(*version, surroundings).await
+        if let VerifyAgentChoice::Release(version) = choice
+            && let Err(error) = fetch_one(*version, environment).await
         {
             complain(&error, error.hint().as_deref());
         }
     }
 }
 
-async fn fetch_one(version: Version, surroundings: &Surroundings) -> Result<(), NoAgent> {
-    let (cache, node) = (surroundings.cache()?, surroundings.node());
-    if fetched(cache, version, &node).is_none() {
+async fn fetch_one(
+    version: ClaudeVersion,
+    environment: &VerifyEnvironment,
+) -> Result<(), VerifyAgentChoiceError> {
+    let (cache, node) = (environment.cache()?, environment.node());
+    if cached_release(cache, version, &node).is_none() {
         eprintln!("fetching Claude Code {version} into {}", cache.display());
-        fetch(cache, version, &node).await?;
+        fetch_release(cache, version, &node).await?;
     }
     Ok(())
 }
 
-/// Asks every agent for its version; what cannot be had is complained of and left out. Two of one
-/// version are told apart by their numbers.
-pub(super) async fn ask_all(choices: &[Choice], surroundings: &Surroundings) -> Vec<Agent> {
-    let mut agents: Vec<Agent> = Vec::new();
+/// Detects the version of every agent. Agents that are not available are skipped with an error
+/// message. Agents with the same version get numbered labels.
+pub(super) async fn detect_all(
+    choices: &[VerifyAgentChoice],
+    environment: &VerifyEnvironment,
+) -> Vec<VerifyAgent> {
+    let mut agents: Vec<VerifyAgent> = Vec::new();
     for choice in choices {
-        let mut agent = match choice.ask(surroundings).await {
+        let mut agent = match choice.detect(environment).await {
             Ok(agent) => agent,
-            // Why it could not be fetched was said when it was tried.
-            Err(NoAgent::NotFetched(_)) => continue,
+            // The reason was already printed when the release could not be fetched.
+            Err(VerifyAgentChoiceError::NotFetched(_)) => continue,
             Err(error) => {
                 complain(&error, error.hint().as_deref());
                 continue;

@@ -1,7 +1,7 @@
-//! What the API was asked, kept for whoever looks at it later.
+//! The log of requests to the API.
 //!
-//! A request is kept before it is answered, so whoever has an answer finds the request. Keys are
-//! blotted out on the way in: nothing here ever holds one.
+//! A request is logged before it is answered, so that a client with an answer can rely on the log.
+//! API keys are redacted before anything is stored.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -18,109 +18,108 @@ use tokio::sync::watch;
 
 /// A request to the API.
 #[derive(Clone, Debug)]
-pub struct RecordedRequest {
-    /// Which it was of all requests, from 1 on.
+pub struct ApiRequestRecord {
+    /// The number among all requests, counted from 1.
     pub number: usize,
-    /// What it was for.
-    pub kind: Kind,
-    /// `POST`
+    pub kind: ApiRequestKind,
     pub method: String,
-    /// The path, with its query.
+    /// The path with its query.
     pub path: String,
-    /// The headers; keys and tokens are blotted out.
+    /// The headers, with keys and tokens redacted.
     pub headers: Vec<(String, String)>,
-    /// The body; a string where it is no JSON, `null` where there is none.
+    /// The body: a string if it is not JSON, `null` if there is none.
     pub body: Value,
 }
 
-/// What a request was for.
+/// The purpose of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum ApiRequestKind {
     /// A message of a conversation.
     Main,
-    /// A message the CLI wants for itself: a title, a quota probe.
+    /// A message that the CLI requests for its own use, such as a title or a quota check.
     Side,
-    /// A count of tokens.
+    /// A token count.
     Count,
-    /// Anything else.
     Other,
 }
 
 /// All requests so far.
 #[derive(Debug)]
-pub(super) struct Log {
-    book: Mutex<Book>,
-    mains: watch::Sender<usize>,
+pub(super) struct ApiRequestLog {
+    state: Mutex<ApiRequestLogState>,
+    main_requests: watch::Sender<usize>,
 }
 
 #[derive(Debug)]
-struct Book {
+struct ApiRequestLogState {
     count: usize,
-    kept: Option<Vec<Entry>>,
+    entries: Option<Vec<ApiRequestLogEntry>>,
     file: Option<File>,
     line: Vec<u8>,
 }
 
+/// A request as it was received. It is converted to a record only when a test asks for it.
 #[derive(Debug)]
-struct Entry {
+struct ApiRequestLogEntry {
     number: usize,
-    kind: Kind,
+    kind: ApiRequestKind,
     method: Method,
     path: String,
     headers: HeaderMap,
     body: Bytes,
 }
 
-impl Log {
-    /// A log that keeps requests in memory or not, and in a file or not.
+impl ApiRequestLog {
+    /// A log that keeps requests in memory, writes them to a file, both or neither.
     pub(super) fn new(keep: bool, file: Option<&Path>) -> io::Result<Self> {
         let file = file.map(File::create).transpose()?;
-        let kept = keep.then(Vec::new);
-        let book = Mutex::new(Book { count: 0, kept, file, line: Vec::new() });
-        Ok(Self { book, mains: watch::Sender::new(0) })
+        let entries = keep.then(Vec::new);
+        let state = ApiRequestLogState { count: 0, entries, file, line: Vec::new() };
+        Ok(Self { state: Mutex::new(state), main_requests: watch::Sender::new(0) })
     }
 
-    pub(super) fn add(&self, kind: Kind, parts: Parts, body: Bytes) -> io::Result<()> {
-        let mut book = self.book.lock().unwrap_or_else(PoisonError::into_inner);
-        book.count += 1;
-        if book.kept.is_some() || book.file.is_some() {
+    pub(super) fn add(&self, kind: ApiRequestKind, parts: Parts, body: Bytes) -> io::Result<()> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.count += 1;
+        if state.entries.is_some() || state.file.is_some() {
             let mut headers = parts.headers;
-            blot(&mut headers);
+            redact(&mut headers);
             let path = parts.uri.path_and_query().map_or("/", |it| it.as_str()).to_owned();
-            let (number, method) = (book.count, parts.method);
-            let entry = Entry { number, kind, method, path, headers, body };
-            book.write(&entry)?;
-            if let Some(kept) = &mut book.kept {
-                kept.push(entry);
+            let (number, method) = (state.count, parts.method);
+            let entry = ApiRequestLogEntry { number, kind, method, path, headers, body };
+            state.write(&entry)?;
+            if let Some(entries) = &mut state.entries {
+                entries.push(entry);
             }
         }
-        if kind == Kind::Main {
-            self.mains.send_modify(|count| *count += 1);
+        if kind == ApiRequestKind::Main {
+            self.main_requests.send_modify(|count| *count += 1);
         }
         Ok(())
     }
 
-    pub(super) fn requests(&self) -> Vec<RecordedRequest> {
-        self.read(|_| true)
+    pub(super) fn requests(&self) -> Vec<ApiRequestRecord> {
+        self.records(|_| true)
     }
 
-    /// The n-th request of a conversation, from 1 on; waits until it is there.
-    pub(super) async fn main_request(&self, number: usize) -> Option<RecordedRequest> {
-        // The sender lives in `self`, so the wait cannot fail.
-        let _ = self.mains.subscribe().wait_for(|count| *count >= number).await;
-        self.read(|kind| kind == Kind::Main).into_iter().nth(number.checked_sub(1)?)
+    /// The n-th request of a conversation, counted from 1. Waits until it is made.
+    pub(super) async fn main_request(&self, number: usize) -> Option<ApiRequestRecord> {
+        // `self` owns the sender, so waiting cannot fail.
+        let _ = self.main_requests.subscribe().wait_for(|count| *count >= number).await;
+        let is_main = |kind| kind == ApiRequestKind::Main;
+        self.records(is_main).into_iter().nth(number.checked_sub(1)?)
     }
 
-    fn read(&self, wanted: impl Fn(Kind) -> bool) -> Vec<RecordedRequest> {
-        let book = self.book.lock().unwrap_or_else(PoisonError::into_inner);
-        let entries = book.kept.iter().flatten();
-        entries.filter(|entry| wanted(entry.kind)).map(Entry::read).collect()
+    fn records(&self, filter: impl Fn(ApiRequestKind) -> bool) -> Vec<ApiRequestRecord> {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let entries = state.entries.iter().flatten();
+        entries.filter(|entry| filter(entry.kind)).map(ApiRequestLogEntry::record).collect()
     }
 }
 
-impl Book {
-    fn write(&mut self, entry: &Entry) -> io::Result<()> {
+impl ApiRequestLogState {
+    fn write(&mut self, entry: &ApiRequestLogEntry) -> io::Result<()> {
         let Some(file) = &mut self.file else { return Ok(()) };
         self.line.clear();
         serde_json::to_writer(&mut self.line, entry)?;
@@ -129,11 +128,11 @@ impl Book {
     }
 }
 
-impl Entry {
-    fn read(&self) -> RecordedRequest {
+impl ApiRequestLogEntry {
+    fn record(&self) -> ApiRequestRecord {
         let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
         let headers = self.headers.iter().map(|(name, value)| (name.to_string(), text(value)));
-        RecordedRequest {
+        ApiRequestRecord {
             number: self.number,
             kind: self.kind,
             method: self.method.to_string(),
@@ -152,15 +151,15 @@ impl Entry {
     }
 }
 
-impl Serialize for Entry {
+impl Serialize for ApiRequestLogEntry {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut entry = serializer.serialize_struct("Request", 6)?;
         entry.serialize_field("number", &self.number)?;
         entry.serialize_field("kind", &self.kind)?;
         entry.serialize_field("method", self.method.as_str())?;
         entry.serialize_field("path", &self.path)?;
-        entry.serialize_field("headers", &Headers(&self.headers))?;
-        // A body on one line is copied as it stands, which keeps its bytes and costs nothing.
+        entry.serialize_field("headers", &ApiRequestLogHeaders(&self.headers))?;
+        // A body on one line is copied unchanged, which keeps its bytes and is cheap.
         let raw = (!self.body.contains(&b'\n'))
             .then(|| serde_json::from_slice::<&RawValue>(&self.body).ok())
             .flatten();
@@ -172,20 +171,20 @@ impl Serialize for Entry {
     }
 }
 
-struct Headers<'a>(&'a HeaderMap);
+struct ApiRequestLogHeaders<'a>(&'a HeaderMap);
 
-impl<'a> Serialize for Headers<'a> {
+impl<'a> Serialize for ApiRequestLogHeaders<'a> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let text = |value: &'a HeaderValue| String::from_utf8_lossy(value.as_bytes());
         serializer.collect_map(self.0.iter().map(|(name, value)| (name.as_str(), text(value))))
     }
 }
 
-/// Blots out what lets someone in.
-fn blot(headers: &mut HeaderMap) {
+/// Replaces the values of headers that hold credentials.
+fn redact(headers: &mut HeaderMap) {
     const SECRET: [&str; 4] = ["x-api-key", "authorization", "proxy-authorization", "cookie"];
     for name in SECRET {
-        // `insert` replaces every value of the name.
+        // `insert` replaces every value of the header.
         if headers.contains_key(name) {
             headers.insert(name, HeaderValue::from_static("(redacted)"));
         }

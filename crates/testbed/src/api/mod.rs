@@ -1,39 +1,24 @@
-//! The Messages API, played from a script.
+//! A scripted Messages API.
 //!
-//! A [`Server`] listens on loopback and answers as the real API does: the same events, ids, headers
-//! and errors. What it says comes from a [`Model`]: the replies of a [`Script`], a [`Shelf`] of
-//! scenarios, or made up on the spot. What it was asked is kept as [`RecordedRequest`]s.
+//! An [`ApiServer`] listens on loopback and answers as the real API does, with the same events, ids,
+//! headers and errors. The replies come from an [`ApiModel`]: the replies of one [`ApiScript`], an
+//! [`ApiScriptSet`] of several scenarios, or replies generated from the request. Requests are kept as
+//! [`ApiRequestRecord`]s.
 //!
-//! Deciding which reply answers which request is pure; only [`Server`] and what it hands a request
-//! to touch the network. Nothing here sleeps to wait for something: a held reply waits for its gate.
+//! Choosing the reply for a request is pure; only the server and its request handler use the network.
+//! A reply that must wait for the test waits for a gate, never for a fixed time.
 
-mod act;
-mod answer;
-mod catalogue;
-mod composer;
-mod connection;
-mod delivery;
 mod event;
-mod gate;
-mod ids;
-mod improvise;
+mod handler;
 mod log;
-mod model;
-mod pieces;
 mod recording;
-mod refusal;
+mod reply;
 mod request;
-mod route;
 mod script;
 mod server;
-mod shelf;
-mod stage;
-mod upstream;
-mod usage;
+mod stream;
 
-pub use log::{Kind, RecordedRequest};
-pub use model::Model;
-pub use recording::BadRecording;
-pub use script::Script;
-pub use server::{Error, Options, Server};
-pub use shelf::Shelf;
+pub use log::{ApiRequestKind, ApiRequestRecord};
+pub use recording::ApiRecordingError;
+pub use script::{ApiModel, ApiScript, ApiScriptSet};
+pub use server::{ApiOptions, ApiServer, ApiServerError};

@@ -1,7 +1,7 @@
-//! A request for a message, as far as an answer depends on it.
+//! The parts of a message request that the reply depends on.
 //!
-//! Read without copying: a CLI sends its whole history with every request, and all that is decided
-//! on is the names of the tools and the newest message.
+//! Parsing does not copy: the CLI sends its whole history with every request, and the reply depends
+//! only on the names of the tools and the latest message.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,41 +10,41 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use serde::Deserialize;
 use serde::de::{self, Deserializer, SeqAccess, Visitor};
 
-use super::refusal::Refusal;
+use super::event::ApiError;
 
-/// A request for a message, or for a count of its tokens.
+/// A request for a message or for a token count.
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct Request<'a> {
+pub(super) struct ApiMessageRequest<'a> {
     #[serde(borrow, default)]
     pub(super) model: Cow<'a, str>,
     max_tokens: Option<u64>,
     #[serde(default)]
     pub(super) stream: Option<bool>,
     #[serde(borrow)]
-    messages: Option<Vec<Message<'a>>>,
+    messages: Option<Vec<ApiInputMessage<'a>>>,
     #[serde(borrow, default)]
-    tools: Option<Vec<Tool<'a>>>,
+    tools: Option<Vec<ApiInputTool<'a>>>,
     #[serde(default)]
     stop_sequences: Option<Vec<String>>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Message<'a> {
+struct ApiInputMessage<'a> {
     #[serde(borrow)]
     role: Cow<'a, str>,
     #[serde(borrow)]
-    content: Content<'a>,
+    content: ApiInputContent<'a>,
 }
 
 #[derive(Debug)]
-enum Content<'a> {
+enum ApiInputContent<'a> {
     Text(Cow<'a, str>),
-    Parts(Vec<Part<'a>>),
+    Blocks(Vec<ApiInputBlock<'a>>),
 }
 
-/// A content block: what of it is text, and what is something heavier.
+/// A content block with its text and its attachments.
 #[derive(Debug, Deserialize)]
-struct Part<'a> {
+struct ApiInputBlock<'a> {
     #[serde(borrow, rename = "type")]
     kind: Cow<'a, str>,
     #[serde(borrow, default)]
@@ -52,104 +52,111 @@ struct Part<'a> {
     #[serde(borrow, default)]
     tool_use_id: Cow<'a, str>,
     #[serde(borrow)]
-    content: Option<Content<'a>>,
+    content: Option<ApiInputContent<'a>>,
     #[serde(borrow)]
-    source: Option<Source<'a>>,
+    source: Option<ApiInputSource<'a>>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Source<'a> {
+struct ApiInputSource<'a> {
     #[serde(borrow, default)]
     data: Cow<'a, str>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Tool<'a> {
+struct ApiInputTool<'a> {
     #[serde(borrow, default)]
     name: Cow<'a, str>,
 }
 
-/// What the newest message of a person or a tool holds.
+/// The content of a message with the role `user`: text of the user and tool results.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Newest {
-    /// What was typed, without what the CLI reminds the model of.
-    pub(super) typed: String,
-    /// What tools answered.
+pub(super) struct ApiUserMessage {
+    /// The text without the reminders that the CLI adds.
+    pub(super) text: String,
     pub(super) results: Vec<String>,
 }
 
-impl<'a> Request<'a> {
-    /// Reads a request for a message.
-    pub(super) fn read(body: &'a [u8]) -> Result<Self, Refusal> {
-        let request = Self::read_countable(body)?;
+impl<'a> ApiMessageRequest<'a> {
+    /// Parses a request for a message.
+    pub(super) fn parse(body: &'a [u8]) -> Result<Self, ApiError> {
+        let request = Self::parse_for_count(body)?;
         if request.max_tokens.is_none() {
-            return Err(Refusal::invalid("max_tokens: Field required"));
+            return Err(ApiError::invalid_request("max_tokens: Field required"));
         }
         Ok(request)
     }
 
-    /// Reads a request for a count of tokens, which needs less.
-    pub(super) fn read_countable(body: &'a [u8]) -> Result<Self, Refusal> {
+    /// Parses a request for a token count, which has fewer required fields.
+    pub(super) fn parse_for_count(body: &'a [u8]) -> Result<Self, ApiError> {
         let request: Self = serde_json::from_slice(body).map_err(|error| {
-            Refusal::invalid(if error.is_data() {
+            ApiError::invalid_request(if error.is_data() {
                 error.to_string()
             } else {
                 format!("The request body is not valid JSON: {error}")
             })
         })?;
         if request.model.is_empty() {
-            return Err(Refusal::invalid("model: Field required"));
+            return Err(ApiError::invalid_request("model: Field required"));
         }
         let Some(messages) = &request.messages else {
-            return Err(Refusal::invalid("messages: Field required"));
+            return Err(ApiError::invalid_request("messages: Field required"));
         };
         if messages.is_empty() {
-            return Err(Refusal::invalid("messages: at least one message is required"));
+            return Err(ApiError::invalid_request("messages: at least one message is required"));
         }
         for (index, message) in messages.iter().enumerate() {
-            // `system` in the middle is what newer CLIs send for reminders.
+            // Newer versions of the CLI send reminders as `system` messages.
             if !["user", "assistant", "system"].contains(&&*message.role) {
                 let text = format!("messages.{index}.role: Input should be 'user' or 'assistant'");
-                return Err(Refusal::invalid(text));
+                return Err(ApiError::invalid_request(text));
             }
         }
         Ok(request)
     }
 
-    /// Whether this is one of the CLI's questions on the side: a title, a quota probe, a summary.
+    /// Whether the CLI makes this request for its own use: a title, a quota check, a summary.
     ///
-    /// Those carry no tools, or one or two that are none of an agent's.
-    pub(super) fn is_aside(&self) -> bool {
-        const AGENTS: [&str; 6] = ["Bash", "Read", "Edit", "Write", "Task", "Agent"];
+    /// Such a request has no tools, or one or two that are not tools of an agent.
+    pub(super) fn is_side_request(&self) -> bool {
+        const AGENT_TOOLS: [&str; 6] = ["Bash", "Read", "Edit", "Write", "Task", "Agent"];
         let tools = self.tools.as_deref().unwrap_or_default();
-        let agents =
-            |tool: &Tool<'_>| AGENTS.contains(&&*tool.name) || tool.name.starts_with("mcp__");
-        tools.len() < 3 && !tools.iter().any(agents)
+        let is_agent_tool = |tool: &ApiInputTool<'_>| {
+            AGENT_TOOLS.contains(&&*tool.name) || tool.name.starts_with("mcp__")
+        };
+        tools.len() < 3 && !tools.iter().any(is_agent_tool)
     }
 
-    /// The newest message of a person or a tool.
-    pub(super) fn newest(&self) -> Newest {
-        self.messages().rev().find(|it| it.role == "user").map(Message::read).unwrap_or_default()
+    /// The latest message with the role `user`.
+    pub(super) fn latest_message(&self) -> ApiUserMessage {
+        self.messages()
+            .rev()
+            .find(|it| it.role == "user")
+            .map(ApiInputMessage::summarize)
+            .unwrap_or_default()
     }
 
-    /// What a person typed first.
+    /// The first text of the user.
     pub(super) fn first_prompt(&self) -> String {
-        let typed = |message: &Message<'_>| Some(message.read().typed).filter(|it| !it.is_empty());
-        self.messages().filter(|it| it.role == "user").find_map(typed).unwrap_or_default()
+        let text = |message: &ApiInputMessage<'_>| {
+            Some(message.summarize().text).filter(|it| !it.is_empty())
+        };
+        self.messages().filter(|it| it.role == "user").find_map(text).unwrap_or_default()
     }
 
-    /// How many bytes of it a model would read: pictures and documents aside.
-    pub(super) fn legible(&self, body: &[u8]) -> usize {
-        let heavy: usize = self.messages().map(|message| message.content.heavy()).sum();
-        body.len().saturating_sub(heavy)
+    /// The size of the body without images and documents, for the token estimate.
+    pub(super) fn text_size(&self, body: &[u8]) -> usize {
+        let attachment_size: usize =
+            self.messages().map(|message| message.content.attachment_size()).sum();
+        body.len().saturating_sub(attachment_size)
     }
 
-    /// The sequence that ended the message, if it was one.
+    /// The first stop sequence.
     pub(super) fn stop_sequence(&self) -> Option<&str> {
         self.stop_sequences.as_ref()?.first().map(String::as_str)
     }
 
-    /// What tells these messages from others, however the request around them differs.
+    /// A hash of the messages, which does not depend on the other fields of the request.
     pub(super) fn fingerprint(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         for message in self.messages() {
@@ -159,36 +166,36 @@ impl<'a> Request<'a> {
         hasher.finish()
     }
 
-    fn messages(&self) -> std::slice::Iter<'_, Message<'a>> {
+    fn messages(&self) -> std::slice::Iter<'_, ApiInputMessage<'a>> {
         self.messages.as_deref().unwrap_or_default().iter()
     }
 }
 
-impl Message<'_> {
-    fn read(&self) -> Newest {
-        let mut newest = Newest::default();
+impl ApiInputMessage<'_> {
+    fn summarize(&self) -> ApiUserMessage {
+        let mut latest = ApiUserMessage::default();
         match &self.content {
-            Content::Text(text) => newest.typed = without_reminders(text).into_owned(),
-            Content::Parts(parts) => {
-                for part in parts {
-                    if part.kind == "tool_result" {
+            ApiInputContent::Text(text) => latest.text = without_reminders(text).into_owned(),
+            ApiInputContent::Blocks(blocks) => {
+                for block in blocks {
+                    if block.kind == "tool_result" {
                         let mut result = String::new();
-                        if let Some(content) = &part.content {
-                            content.each_text(&mut |text| join(&mut result, text));
+                        if let Some(content) = &block.content {
+                            content.each_text(&mut |text| append_line(&mut result, text));
                         }
-                        newest.results.push(result);
+                        latest.results.push(result);
                     } else {
-                        join(&mut newest.typed, &part.text);
+                        append_line(&mut latest.text, &block.text);
                     }
                 }
             }
         }
-        newest
+        latest
     }
 }
 
-/// Puts a text on its own line behind another, unless there is nothing in it.
-fn join(all: &mut String, text: &str) {
+/// Appends a text as a new line, unless it is blank.
+fn append_line(all: &mut String, text: &str) {
     let text = without_reminders(text);
     if text.trim().is_empty() {
         return;
@@ -199,91 +206,90 @@ fn join(all: &mut String, text: &str) {
     all.push_str(&text);
 }
 
-impl Content<'_> {
-    fn each_text(&self, take: &mut dyn FnMut(&str)) {
+impl ApiInputContent<'_> {
+    fn each_text(&self, visit: &mut dyn FnMut(&str)) {
         match self {
-            Self::Text(text) => take(text),
-            Self::Parts(parts) => {
-                for part in parts {
-                    take(&part.text);
-                    take(&part.tool_use_id);
-                    if let Some(content) = &part.content {
-                        content.each_text(take);
+            Self::Text(text) => visit(text),
+            Self::Blocks(blocks) => {
+                for block in blocks {
+                    visit(&block.text);
+                    visit(&block.tool_use_id);
+                    if let Some(content) = &block.content {
+                        content.each_text(visit);
                     }
                 }
             }
         }
     }
 
-    fn heavy(&self) -> usize {
-        let Self::Parts(parts) = self else { return 0 };
-        let of_part = |part: &Part<'_>| {
-            let data = part.source.as_ref().map_or(0, |source| source.data.len());
-            data + part.content.as_ref().map_or(0, Content::heavy)
+    fn attachment_size(&self) -> usize {
+        let Self::Blocks(blocks) = self else { return 0 };
+        let of_block = |block: &ApiInputBlock<'_>| {
+            let data = block.source.as_ref().map_or(0, |source| source.data.len());
+            data + block.content.as_ref().map_or(0, ApiInputContent::attachment_size)
         };
-        parts.iter().map(of_part).sum()
+        blocks.iter().map(of_block).sum()
     }
 }
 
-impl Newest {
-    /// Whether it holds these words.
-    pub(super) fn holds(&self, words: &str) -> bool {
-        self.typed.contains(words) || self.results.iter().any(|result| result.contains(words))
+impl ApiUserMessage {
+    pub(super) fn contains(&self, text: &str) -> bool {
+        self.text.contains(text) || self.results.iter().any(|result| result.contains(text))
     }
 }
 
-/// Takes out what stands between `<system-reminder>` and its end.
+/// Removes everything between `<system-reminder>` and its end tag.
 fn without_reminders(text: &str) -> Cow<'_, str> {
-    const BEGIN: &str = "<system-reminder>";
+    const START: &str = "<system-reminder>";
     const END: &str = "</system-reminder>";
-    if !text.contains(BEGIN) {
+    if !text.contains(START) {
         return Cow::Borrowed(text);
     }
-    let mut kept = String::new();
+    let mut result = String::new();
     let mut rest = text;
-    while let Some(begin) = rest.find(BEGIN) {
-        kept.push_str(&rest[..begin]);
-        rest = rest[begin..].find(END).map_or("", |end| &rest[begin + end + END.len()..]);
+    while let Some(start) = rest.find(START) {
+        result.push_str(&rest[..start]);
+        rest = rest[start..].find(END).map_or("", |end| &rest[start + end + END.len()..]);
     }
-    kept.push_str(rest);
-    Cow::Owned(kept.trim().to_owned())
+    result.push_str(rest);
+    Cow::Owned(result.trim().to_owned())
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Content<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for ApiInputContent<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Either;
+        struct ApiInputContentVisitor;
 
-        impl<'de> Visitor<'de> for Either {
-            type Value = Content<'de>;
+        impl<'de> Visitor<'de> for ApiInputContentVisitor {
+            type Value = ApiInputContent<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a string or a list of content blocks")
             }
 
             fn visit_borrowed_str<E: de::Error>(self, text: &'de str) -> Result<Self::Value, E> {
-                Ok(Content::Text(Cow::Borrowed(text)))
+                Ok(ApiInputContent::Text(Cow::Borrowed(text)))
             }
 
             fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
-                Ok(Content::Text(Cow::Owned(text.to_owned())))
+                Ok(ApiInputContent::Text(Cow::Owned(text.to_owned())))
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
-                let mut parts = Vec::new();
-                while let Some(part) = items.next_element()? {
-                    parts.push(part);
+                let mut blocks = Vec::new();
+                while let Some(block) = items.next_element()? {
+                    blocks.push(block);
                 }
-                Ok(Content::Parts(parts))
+                Ok(ApiInputContent::Blocks(blocks))
             }
 
-            // The result of a server's tool is an object; nothing is decided on it.
+            // The result of a server tool is an object, which no reply depends on.
             fn visit_map<A: de::MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 while map.next_entry::<de::IgnoredAny, de::IgnoredAny>()?.is_some() {}
-                Ok(Content::Parts(Vec::new()))
+                Ok(ApiInputContent::Blocks(Vec::new()))
             }
         }
 
-        deserializer.deserialize_any(Either)
+        deserializer.deserialize_any(ApiInputContentVisitor)
     }
 }
 
@@ -291,40 +297,40 @@ impl<'de: 'a, 'a> Deserialize<'de> for Content<'a> {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{Newest, Request};
+    use super::{ApiMessageRequest, ApiUserMessage};
 
     fn body(messages: &Value) -> Vec<u8> {
         json!({"model": "m", "max_tokens": 1, "messages": messages}).to_string().into_bytes()
     }
 
     #[test]
-    fn the_newest_message_is_read_without_reminders() {
+    fn the_latest_message_is_parsed_without_reminders() {
         let reminder = "<system-reminder>be\nbrief</system-reminder>";
-        let part = |text: &str| json!({"type": "text", "text": text});
-        let result = json!({"type": "tool_result", "tool_use_id": "t", "content": [part("seen"), part(reminder)]});
+        let block = |text: &str| json!({"type": "text", "text": text});
+        let result = json!({"type": "tool_result", "tool_use_id": "t", "content": [block("seen"), block(reminder)]});
         let bare = json!({"type": "tool_result", "tool_use_id": "t", "content": "plain"});
         let cases: [(Value, &str, &[&str]); 6] = [
             (json!("hi \"you\""), "hi \"you\"", &[]),
             (json!(format!("{reminder}hi{reminder}")), "hi", &[]),
-            (json!([part(reminder), part("one"), part("two")]), "one\ntwo", &[]),
+            (json!([block(reminder), block("one"), block("two")]), "one\ntwo", &[]),
             (json!("cut <system-reminder> short"), "cut", &[]),
             (json!([result, bare]), "", &["seen", "plain"]),
-            (json!([result, part("and now?")]), "and now?", &["seen"]),
+            (json!([result, block("and now?")]), "and now?", &["seen"]),
         ];
-        for (content, typed, results) in cases {
+        for (content, text, results) in cases {
             let first = json!({"role": "user", "content": "first"});
-            let answer = json!({"role": "assistant", "content": [part("ok")]});
+            let answer = json!({"role": "assistant", "content": [block("ok")]});
             let note = json!({"role": "system", "content": "a note"});
             let body = body(&json!([first, answer, {"role": "user", "content": content}, note]));
-            let request = Request::read(&body).unwrap();
+            let request = ApiMessageRequest::parse(&body).unwrap();
             let results = results.iter().map(ToString::to_string).collect();
-            assert_eq!(request.newest(), Newest { typed: typed.to_owned(), results });
+            assert_eq!(request.latest_message(), ApiUserMessage { text: text.to_owned(), results });
             assert_eq!(request.first_prompt(), "first");
         }
     }
 
     #[test]
-    fn what_the_cli_asks_for_itself_is_told_from_the_conversation() {
+    fn side_requests_of_the_cli_are_recognized() {
         let cases: [(&[&str], bool); 7] = [
             (&[], true),
             (&["classify_result"], true),
@@ -334,28 +340,33 @@ mod tests {
             (&["A", "B", "C"], false),
             (&["Task", "X"], false),
         ];
-        for (names, aside) in cases {
+        for (names, is_side_request) in cases {
             let tools: Vec<Value> = names.iter().map(|name| json!({"name": name})).collect();
             let message = json!({"role": "user", "content": "x"});
             let request =
                 json!({"model": "m", "max_tokens": 1, "messages": [message], "tools": tools});
             let body = request.to_string();
-            assert_eq!(Request::read(body.as_bytes()).unwrap().is_aside(), aside, "{names:?}");
+            assert_eq!(
+                ApiMessageRequest::parse(body.as_bytes()).unwrap().is_side_request(),
+                is_side_request,
+                "{names:?}"
+            );
         }
     }
 
     #[test]
-    fn pictures_do_not_count_as_text_and_do_not_change_what_messages_say() {
-        let picture =
+    fn images_change_neither_the_text_size_nor_the_fingerprint() {
+        let image =
             |data: &str| json!({"type": "image", "source": {"type": "base64", "data": data}});
         let with = |data: &str| {
             body(&json!([{"role": "user", "content": [
-                {"type": "tool_result", "tool_use_id": "t", "content": [picture(data)]}, picture(data)
+                {"type": "tool_result", "tool_use_id": "t", "content": [image(data)]}, image(data)
             ]}]))
         };
         let (small, large) = (with("A"), with(&"A".repeat(100_000)));
-        let (one, other) = (Request::read(&small).unwrap(), Request::read(&large).unwrap());
-        assert_eq!(one.legible(&small), other.legible(&large));
+        let (one, other) =
+            (ApiMessageRequest::parse(&small).unwrap(), ApiMessageRequest::parse(&large).unwrap());
+        assert_eq!(one.text_size(&small), other.text_size(&large));
         assert_eq!(one.fingerprint(), other.fingerprint());
     }
 }

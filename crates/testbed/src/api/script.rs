@@ -1,165 +1,358 @@
 //! Which reply answers which request.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::scenario::{Item, Range, Reply, Scenario, Version};
+use crate::scenario::{ClaudeVersion, Scenario, ScenarioItem, ScenarioReply, Step};
 
-use super::answer::{Answer, Matter};
-use super::ids::Ids;
-use super::recording::{BadRecording, Recording};
-use super::request::Request;
+use super::recording::{ApiRecording, ApiRecordingError};
+use super::reply::{ApiIds, ApiReply, ApiReplyContent};
+use super::request::{ApiMessageRequest, ApiUserMessage};
 
 /// The replies of one conversation.
 ///
-/// Replies for certain words are tried first, each used once unless it is for always. Then the
-/// others come in order, and the last of them repeats. A request without streaming that repeats the
-/// messages of a stream that has just failed is the CLI's second attempt at the same thing and gets
-/// the same reply, whole.
+/// Replies for a certain text (`only_for`) are tried first; each is used once, or any number of times
+/// if it is marked `always`. The others are used in order, and the last of them repeats.
+///
+/// When a stream fails, the CLI requests the same messages again without streaming. That second
+/// attempt gets the same reply, without the fault.
 #[derive(Clone, Debug)]
-pub struct Script {
-    entries: Vec<Entry>,
-    version: Option<Version>,
-    failed: Option<Failed>,
+pub struct ApiScript {
+    entries: Vec<ApiScriptEntry>,
+    version: Option<ClaudeVersion>,
+    failed: Option<ApiFailedStream>,
 }
 
 #[derive(Clone, Debug)]
-struct Entry {
-    reply: Item<Reply>,
+struct ApiScriptEntry {
+    reply: ScenarioItem<ScenarioReply>,
     used: bool,
-    /// The answer made of it, where it can serve more than once.
-    ready: Option<Arc<Answer>>,
-    recording: Option<Arc<Recording>>,
+    /// The prepared reply, if it can be used more than once.
+    prepared: Option<Arc<ApiReply>>,
+    recording: Option<Arc<ApiRecording>>,
 }
 
+/// The latest stream with a fault: its messages and the script entry that answered it.
 #[derive(Clone, Debug)]
-struct Failed {
+struct ApiFailedStream {
     fingerprint: u64,
     entry: usize,
 }
 
-/// What a request is to be answered with.
-pub(super) struct Chosen {
-    pub(super) answer: Arc<Answer>,
-    /// Whether what goes wrong in a stream is left out.
-    pub(super) spared: bool,
+/// The reply chosen for a request.
+pub(super) struct ApiReplyChoice {
+    pub(super) reply: Arc<ApiReply>,
+    /// Whether the reply is sent without its fault.
+    pub(super) without_fault: bool,
 }
 
-impl Script {
-    /// A script of these replies.
-    pub fn new(replies: impl IntoIterator<Item = Reply>) -> Result<Self, BadRecording> {
-        let item = |what| Item { versions: Range::default(), line: 0, what };
-        Self::of_items(replies.into_iter().map(item))
+impl ApiScript {
+    pub fn new(
+        replies: impl IntoIterator<Item = ScenarioReply>,
+    ) -> Result<Self, ApiRecordingError> {
+        let item = |reply| ScenarioItem::unconditional(0, reply);
+        Self::from_items(replies.into_iter().map(item))
     }
 
-    /// The replies of a scenario. Those for some versions are chosen by the version the client names
-    /// in its `user-agent`; a client that names none counts as the newest.
-    pub fn of(scenario: &Scenario) -> Result<Self, BadRecording> {
-        Self::of_items(scenario.replies.iter().cloned())
+    /// The replies of a scenario. Replies for certain versions are chosen by the version in the
+    /// client's `user-agent`. A client without a version counts as the newest.
+    pub fn from_scenario(scenario: &Scenario) -> Result<Self, ApiRecordingError> {
+        Self::from_items(scenario.replies.iter().cloned())
     }
 
-    /// The same, for a client known to be of this version.
+    /// The same script for clients that are known to have this version.
     #[must_use]
-    pub fn for_version(self, version: Version) -> Self {
+    pub fn for_version(self, version: ClaudeVersion) -> Self {
         Self { version: Some(version), ..self }
     }
 
-    fn of_items(replies: impl Iterator<Item = Item<Reply>>) -> Result<Self, BadRecording> {
-        let entry = |reply: Item<Reply>| {
-            let load = |path: &PathBuf| Recording::load(path).map(Arc::new);
-            let recording = reply.what.replay.as_ref().map(load).transpose()?;
-            Ok(Entry { reply, used: false, ready: None, recording })
+    fn from_items(
+        replies: impl Iterator<Item = ScenarioItem<ScenarioReply>>,
+    ) -> Result<Self, ApiRecordingError> {
+        let entry = |reply: ScenarioItem<ScenarioReply>| {
+            let load = |path: &PathBuf| ApiRecording::load(path).map(Arc::new);
+            let recording = reply.value.replay.as_ref().map(load).transpose()?;
+            Ok(ApiScriptEntry { reply, used: false, prepared: None, recording })
         };
         let entries = replies.map(entry).collect::<Result<_, _>>()?;
         Ok(Self { entries, version: None, failed: None })
     }
 
-    /// Chooses the answer to a request; none if there is no reply at all.
-    pub(super) fn answer(
+    /// Chooses the reply to a request. `None` if the script has none.
+    fn choose(
         &mut self,
-        request: &Request<'_>,
-        version: Option<Version>,
-        ids: &Ids,
-    ) -> Option<Chosen> {
-        let again = self.failed.as_ref().filter(|failed| {
+        request: &ApiMessageRequest<'_>,
+        version: Option<ClaudeVersion>,
+        ids: &ApiIds,
+    ) -> Option<ApiReplyChoice> {
+        let repeated = self.failed.as_ref().filter(|failed| {
             request.stream != Some(true) && failed.fingerprint == request.fingerprint()
         });
-        if let Some(failed) = again {
-            let entry = failed.entry;
-            return Some(Chosen { answer: self.entries[entry].answer(ids), spared: true });
+        if let Some(failed) = repeated {
+            let reply = self.entries[failed.entry].prepare(ids);
+            return Some(ApiReplyChoice { reply, without_fault: true });
         }
-        let version = self.version.or(version).unwrap_or(Version(u32::MAX, u32::MAX, u32::MAX));
-        let chosen = self.for_words(request, version).or_else(|| self.in_order(version))?;
-        let entry = &mut self.entries[chosen];
+        let newest = ClaudeVersion(u32::MAX, u32::MAX, u32::MAX);
+        let version = self.version.or(version).unwrap_or(newest);
+        let index = self.find_by_text(request, version).or_else(|| self.find_in_order(version))?;
+        let entry = &mut self.entries[index];
         entry.used = true;
-        let faulty = request.stream == Some(true) && entry.reply.what.fault.is_some();
-        let answer = entry.answer(ids);
-        self.failed = faulty.then(|| Failed { fingerprint: request.fingerprint(), entry: chosen });
-        Some(Chosen { answer, spared: false })
+        let fails = request.stream == Some(true) && entry.reply.value.fault.is_some();
+        let reply = entry.prepare(ids);
+        self.failed =
+            fails.then(|| ApiFailedStream { fingerprint: request.fingerprint(), entry: index });
+        Some(ApiReplyChoice { reply, without_fault: false })
     }
 
-    fn for_words(&self, request: &Request<'_>, version: Version) -> Option<usize> {
-        let mut newest = None;
+    fn find_by_text(
+        &self,
+        request: &ApiMessageRequest<'_>,
+        version: ClaudeVersion,
+    ) -> Option<usize> {
+        let mut latest = None;
         self.entries.iter().position(|entry| {
-            let Some(words) = &entry.reply.what.only_for else { return false };
-            (entry.reply.what.always || !entry.used)
+            let Some(text) = &entry.reply.value.only_for else { return false };
+            (entry.reply.value.always || !entry.used)
                 && entry.reply.versions.contains(version)
-                && newest.get_or_insert_with(|| request.newest()).holds(words)
+                && latest.get_or_insert_with(|| request.latest_message()).contains(text)
         })
     }
 
-    fn in_order(&self, version: Version) -> Option<usize> {
-        let counts = |(_, entry): &(usize, &Entry)| {
-            entry.reply.what.only_for.is_none() && entry.reply.versions.contains(version)
+    fn find_in_order(&self, version: ClaudeVersion) -> Option<usize> {
+        let applies = |(_, entry): &(usize, &ApiScriptEntry)| {
+            entry.reply.value.only_for.is_none() && entry.reply.versions.contains(version)
         };
-        let mut entries = self.entries.iter().enumerate().filter(counts);
+        let mut entries = self.entries.iter().enumerate().filter(applies);
         let last = entries.clone().next_back();
         entries.find(|(_, entry)| !entry.used).or(last).map(|(index, _)| index)
     }
 }
 
-impl Entry {
-    fn answer(&mut self, ids: &Ids) -> Arc<Answer> {
-        if let Some(ready) = &self.ready {
-            return Arc::clone(ready);
+impl ApiScriptEntry {
+    fn prepare(&mut self, ids: &ApiIds) -> Arc<ApiReply> {
+        if let Some(prepared) = &self.prepared {
+            return Arc::clone(prepared);
         }
-        let reply = &self.reply.what;
-        let mut answer = Answer::prepare(reply, ids);
+        let mut reply = ApiReply::prepare(&self.reply.value, ids);
         if let Some(recording) = &self.recording {
-            answer.matter = Matter::Recording(Arc::clone(recording));
+            reply.content = ApiReplyContent::Recording(Arc::clone(recording));
         }
-        let answer = Arc::new(answer);
-        if reply.names_its_calls() {
-            self.ready = Some(Arc::clone(&answer));
+        let reply = Arc::new(reply);
+        if self.reply.value.has_fixed_ids() {
+            self.prepared = Some(Arc::clone(&reply));
         }
-        answer
+        reply
+    }
+}
+
+/// Several scenarios on one server.
+///
+/// A conversation gets the scenario whose first `> user` text, or whose name, is its first prompt. A
+/// session of the CLI starts its scenario from the beginning and keeps it, including its sub-agents.
+/// Clients without a session id share one run of each scenario.
+#[derive(Debug, Default)]
+pub struct ApiScriptSet {
+    /// The prompts that select a script, and the script.
+    scripts: Vec<(Vec<String>, ApiScript)>,
+    active: HashMap<ApiConversationKey, ApiScript>,
+}
+
+/// What identifies a run of a scenario.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum ApiConversationKey {
+    Session(String),
+    /// All clients without a session id, for the script with this index.
+    Shared(usize),
+}
+
+impl ApiScriptSet {
+    /// Takes the replies of these scenarios. If two have the same first prompt, the first is used.
+    pub fn new<'a>(
+        scenarios: impl IntoIterator<Item = &'a Scenario>,
+    ) -> Result<Self, ApiRecordingError> {
+        let script = |scenario: &Scenario| {
+            let prompts = [Some(scenario.name.clone()), first_prompt(scenario)];
+            Ok((prompts.into_iter().flatten().collect(), ApiScript::from_scenario(scenario)?))
+        };
+        let scripts = scenarios.into_iter().map(script).collect::<Result<_, _>>()?;
+        Ok(Self { scripts, active: HashMap::new() })
+    }
+
+    fn choose(
+        &mut self,
+        request: &ApiMessageRequest<'_>,
+        client: ApiClient<'_>,
+        ids: &ApiIds,
+    ) -> Option<ApiReplyChoice> {
+        let session = client.session.map(|it| ApiConversationKey::Session(it.to_owned()));
+        let known = session.clone().filter(|session| self.active.contains_key(session));
+        let key = match known {
+            Some(session) => session,
+            None => self.start(&request.first_prompt(), session)?,
+        };
+        self.active.get_mut(&key)?.choose(request, client.version, ids)
+    }
+
+    /// Starts the script that this prompt selects.
+    fn start(
+        &mut self,
+        prompt: &str,
+        session: Option<ApiConversationKey>,
+    ) -> Option<ApiConversationKey> {
+        let matches = |candidate: &String| candidate.trim() == prompt.trim();
+        let index = self.scripts.iter().position(|(prompts, _)| prompts.iter().any(matches))?;
+        let key = session.unwrap_or(ApiConversationKey::Shared(index));
+        let script = &self.scripts[index].1;
+        self.active.entry(key.clone()).or_insert_with(|| script.clone());
+        Some(key)
+    }
+}
+
+fn first_prompt(scenario: &Scenario) -> Option<String> {
+    let steps = scenario.runs.iter().flat_map(|run| &run.value.steps);
+    steps.map(|step| &step.value).find_map(|step| match step {
+        Step::Prompt { text, .. } => Some(text.clone()),
+        _ => None,
+    })
+}
+
+/// Where the replies of a server come from.
+#[derive(Debug)]
+pub enum ApiModel {
+    /// One script for all clients.
+    Script(ApiScript),
+    /// A script for each conversation.
+    ScriptSet(ApiScriptSet),
+    /// Replies generated from the requests.
+    Generated,
+}
+
+impl From<ApiScript> for ApiModel {
+    fn from(script: ApiScript) -> Self {
+        Self::Script(script)
+    }
+}
+
+impl From<ApiScriptSet> for ApiModel {
+    fn from(scripts: ApiScriptSet) -> Self {
+        Self::ScriptSet(scripts)
+    }
+}
+
+/// What the headers of a request say about the client.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ApiClient<'a> {
+    /// The version of the CLI.
+    pub(super) version: Option<ClaudeVersion>,
+    /// The session id of the CLI.
+    pub(super) session: Option<&'a str>,
+}
+
+/// A model with the state of its conversations.
+#[derive(Debug)]
+pub(super) struct ApiResponder {
+    model: ApiModel,
+    /// The text and the reply generated last, for a request that is repeated.
+    generated: Option<(String, Arc<ApiReply>)>,
+}
+
+impl ApiResponder {
+    pub(super) fn new(model: ApiModel) -> Self {
+        Self { model, generated: None }
+    }
+
+    /// Chooses the reply. If the model has none for this request, one is generated.
+    pub(super) fn choose(
+        &mut self,
+        request: &ApiMessageRequest<'_>,
+        client: ApiClient<'_>,
+        ids: &ApiIds,
+    ) -> ApiReplyChoice {
+        let choice = match &mut self.model {
+            ApiModel::Script(script) => script.choose(request, client.version, ids),
+            ApiModel::ScriptSet(scripts) => scripts.choose(request, client, ids),
+            ApiModel::Generated => None,
+        };
+        choice.unwrap_or_else(|| {
+            let reply = self.generate(generate_text(&request.latest_message()), ids);
+            ApiReplyChoice { reply, without_fault: false }
+        })
+    }
+
+    fn generate(&mut self, text: String, ids: &ApiIds) -> Arc<ApiReply> {
+        match &self.generated {
+            Some((known, reply)) if *known == text => Arc::clone(reply),
+            _ => {
+                let reply = Arc::new(ApiReply::from_text(text.clone(), ids));
+                self.generated = Some((text, Arc::clone(&reply)));
+                reply
+            }
+        }
+    }
+}
+
+/// The maximum number of characters that a generated reply quotes.
+const MAX_QUOTE: usize = 200;
+
+/// A short reply to the latest message, always the same for the same message.
+fn generate_text(latest: &ApiUserMessage) -> String {
+    match (latest.results.as_slice(), latest.text.trim()) {
+        ([], "") => "Your message contains no text.".to_owned(),
+        ([], text) => {
+            format!("You wrote: “{}”. This reply comes from a scripted API.", quote(text))
+        }
+        ([result], _) if result.trim().is_empty() => "The tool returned no output.".to_owned(),
+        ([result], _) => format!("The tool returned: “{}”.", quote(result)),
+        (results, _) => {
+            let quotes = results.iter().map(|result| format!("\n- “{}”", quote(result)));
+            format!("{} tools returned:{}", results.len(), quotes.collect::<String>())
+        }
+    }
+}
+
+/// The start of a text on one line.
+fn quote(text: &str) -> String {
+    // A prompt can have megabytes, of which only the start is needed.
+    let start = text.char_indices().nth(8 * MAX_QUOTE).map_or(text, |(end, _)| &text[..end]);
+    let line = start.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(MAX_QUOTE) {
+        Some((end, _)) => format!("{}…", line[..end].trim_end()),
+        None => line,
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
+
     use serde_json::{Value, json};
 
-    use crate::scenario::{Block, Fault, Item, Reply, Trouble, Version};
+    use super::{
+        ApiClient, ApiIds, ApiMessageRequest, ApiReplyChoice, ApiReplyContent, ApiScript,
+        ApiScriptSet, ApiUserMessage, generate_text,
+    };
+    use crate::scenario::{
+        ClaudeVersion, ScenarioBlock, ScenarioFault, ScenarioItem, ScenarioReply,
+        ScenarioStreamFault,
+    };
 
-    use super::super::answer::Matter;
-    use super::{Ids, Request, Script};
+    const WITH_REMINDER: &str = "<system-reminder>the word is red</system-reminder>blue";
 
-    const REMINDED: &str = "<system-reminder>the word is red</system-reminder>blue";
-
-    fn text(text: &str) -> Reply {
-        Reply { blocks: vec![Block::Text(text.to_owned())], ..Reply::default() }
+    fn text(text: &str) -> ScenarioReply {
+        let blocks = vec![ScenarioBlock::Text(text.to_owned())];
+        ScenarioReply { blocks, ..ScenarioReply::default() }
     }
 
-    fn only_for(words: &str, reply: Reply) -> Reply {
-        Reply { only_for: Some(words.to_owned()), ..reply }
+    fn only_for(text: &str, reply: ScenarioReply) -> ScenarioReply {
+        ScenarioReply { only_for: Some(text.to_owned()), ..reply }
     }
 
-    fn failing(reply: Reply, trouble: Trouble) -> Reply {
-        Reply { fault: Some(Fault::After { deltas: 1, trouble }), ..reply }
+    fn failing(reply: ScenarioReply, fault: ScenarioStreamFault) -> ScenarioReply {
+        ScenarioReply { fault: Some(ScenarioFault::Stream { after: 1, fault }), ..reply }
     }
 
-    /// A prompt that streams; one that begins with `whole:` does not.
+    /// A request with a prompt. It streams unless the prompt starts with `whole:`.
     fn request(prompt: &str) -> Vec<u8> {
         let stream = !prompt.starts_with("whole:");
         let prompt = prompt.trim_start_matches("whole:");
@@ -169,27 +362,36 @@ mod tests {
         request.to_string().into_bytes()
     }
 
-    /// What a script says to each prompt; `*` behind it if it is spared its fault.
-    fn said(script: &mut Script, version: Option<Version>, prompts: &[&str]) -> Vec<String> {
-        let ids = Ids::new();
-        let answer = |prompt: &&str| {
-            let body = request(prompt);
-            let request = Request::read(&body).unwrap();
-            let Some(chosen) = script.answer(&request, version, &ids) else {
-                return "-".to_owned();
-            };
-            let Matter::Message(message) = &chosen.answer.matter else { panic!("no message") };
-            let whole: Value = serde_json::from_slice(&message.whole(&request, "m", 1)).unwrap();
-            let text = whole["content"][0]["text"].as_str().unwrap().to_owned();
-            text + if chosen.spared { "*" } else { "" }
+    /// The text of a reply, with `*` if it is sent without its fault, or `-` if there is none.
+    fn reply_text(request: &ApiMessageRequest<'_>, choice: Option<ApiReplyChoice>) -> String {
+        let Some(choice) = choice else { return "-".to_owned() };
+        let ApiReplyContent::Message(message) = &choice.reply.content else {
+            panic!("not a message")
         };
-        prompts.iter().map(answer).collect()
+        let whole: Value = serde_json::from_slice(&message.whole(request, "m", 1)).unwrap();
+        let text = whole["content"][0]["text"].as_str().unwrap().to_owned();
+        text + if choice.without_fault { "*" } else { "" }
+    }
+
+    /// The replies of a script to these prompts.
+    fn replies(
+        script: &mut ApiScript,
+        version: Option<ClaudeVersion>,
+        prompts: &[&str],
+    ) -> Vec<String> {
+        let ids = ApiIds::new();
+        let reply = |prompt: &&str| {
+            let body = request(prompt);
+            let request = ApiMessageRequest::parse(&body).unwrap();
+            reply_text(&request, script.choose(&request, version, &ids))
+        };
+        prompts.iter().map(reply).collect()
     }
 
     #[test]
-    fn replies_come_in_order_and_those_for_certain_words_first() {
-        let always = |reply| Reply { always: true, ..reply };
-        let cases: Vec<(Vec<Reply>, &[&str], &[&str])> = vec![
+    fn replies_are_used_in_order_and_those_for_a_text_first() {
+        let always = |reply| ScenarioReply { always: true, ..reply };
+        let cases: Vec<(Vec<ScenarioReply>, &[&str], &[&str])> = vec![
             (vec![], &["a"], &["-"]),
             (vec![text("1"), text("2")], &["a", "a", "a", "a"], &["1", "2", "2", "2"]),
             (vec![text("1"), only_for("red", text("r"))], &["a red", "red", "x"], &["r", "1", "1"]),
@@ -198,7 +400,7 @@ mod tests {
                 &["red", "b", "red"],
                 &["r", "1", "r"],
             ),
-            (vec![only_for("red", text("r")), text("1")], &[REMINDED, "red"], &["1", "r"]),
+            (vec![only_for("red", text("r")), text("1")], &[WITH_REMINDER, "red"], &["1", "r"]),
             (vec![only_for("red", text("r"))], &["red", "red"], &["r", "-"]),
             (
                 vec![only_for("red", text("r1")), only_for("red", text("r2")), text("1")],
@@ -206,15 +408,15 @@ mod tests {
                 &["r1", "r2", "1"],
             ),
         ];
-        for (replies, prompts, expected) in cases {
-            let mut script = Script::new(replies).unwrap();
-            assert_eq!(said(&mut script, None, prompts), expected, "{prompts:?}");
+        for (script, prompts, expected) in cases {
+            let mut script = ApiScript::new(script).unwrap();
+            assert_eq!(replies(&mut script, None, prompts), expected, "{prompts:?}");
         }
     }
 
     #[test]
     fn the_second_attempt_without_streaming_gets_the_reply_that_failed() {
-        let replies = [failing(text("1"), Trouble::Truncate), text("2")];
+        let failing = [failing(text("1"), ScenarioStreamFault::Truncate), text("2")];
         let cases: &[(&[&str], &[&str])] = &[
             (&["a", "whole:a", "whole:a", "b"], &["1", "1*", "1*", "2"]),
             (&["a", "a", "whole:a"], &["1", "2", "2"]),
@@ -222,25 +424,74 @@ mod tests {
             (&["whole:a", "whole:a"], &["1", "2"]),
         ];
         for (prompts, expected) in cases {
-            let mut script = Script::new(replies.clone()).unwrap();
-            assert_eq!(said(&mut script, None, prompts), *expected, "{prompts:?}");
+            let mut script = ApiScript::new(failing.clone()).unwrap();
+            assert_eq!(replies(&mut script, None, prompts), *expected, "{prompts:?}");
         }
     }
 
     #[test]
-    fn replies_for_other_versions_do_not_count() {
-        let item = |versions: &str, reply| Item {
+    fn replies_for_other_versions_are_skipped() {
+        let item = |versions: &str, value| ScenarioItem {
             versions: versions.parse().unwrap(),
             line: 1,
-            what: reply,
+            value,
         };
-        let replies =
+        let items =
             [item("<2.1.100", text("old")), item(">=2.1.100", text("new")), item("", text("all"))];
-        let script = Script::of_items(replies.into_iter()).unwrap();
-        let old = Version(2, 1, 37);
-        assert_eq!(said(&mut script.clone(), Some(old), &["a", "a"]), ["old", "all"]);
-        assert_eq!(said(&mut script.clone(), None, &["a", "a"]), ["new", "all"]);
+        let script = ApiScript::from_items(items.into_iter()).unwrap();
+        let old = ClaudeVersion(2, 1, 37);
+        assert_eq!(replies(&mut script.clone(), Some(old), &["a", "a"]), ["old", "all"]);
+        assert_eq!(replies(&mut script.clone(), None, &["a", "a"]), ["new", "all"]);
         let mut known = script.for_version(old);
-        assert_eq!(said(&mut known, Some(Version(2, 1, 325)), &["a"]), ["old"]);
+        assert_eq!(replies(&mut known, Some(ClaudeVersion(2, 1, 325)), &["a"]), ["old"]);
+    }
+
+    #[test]
+    fn a_session_keeps_its_scenario_and_starts_it_from_the_beginning() {
+        let scripts: [(&str, &[&str]); 2] = [("red", &["r1", "r2", "r3"]), ("blue", &["b1", "b2"])];
+        let scripts = scripts.map(|(name, replies)| {
+            let script = ApiScript::new(replies.iter().map(|reply| text(reply))).unwrap();
+            (vec![name.to_owned()], script)
+        });
+        let mut scripts = ApiScriptSet { scripts: scripts.into(), active: HashMap::new() };
+        let ids = ApiIds::new();
+        let cases = [
+            (Some("one"), "red", "r1"),
+            (Some("two"), "red", "r1"),
+            (Some("one"), "the prompt of a sub-agent", "r2"),
+            (Some("two"), "blue", "r2"),
+            (Some("three"), "something else", "-"),
+            (Some("three"), " blue\n", "b1"),
+            (None, "red", "r1"),
+            (None, "blue", "b1"),
+            (None, "red", "r2"),
+        ];
+        for (session, prompt, expected) in cases {
+            let body = request(prompt);
+            let request = ApiMessageRequest::parse(&body).unwrap();
+            let client = ApiClient { version: None, session };
+            let choice = scripts.choose(&request, client, &ids);
+            assert_eq!(reply_text(&request, choice), expected, "{session:?} {prompt}");
+        }
+    }
+
+    #[test]
+    fn a_generated_reply_quotes_the_latest_message() {
+        let cases: &[(&str, &[&str], &str)] = &[
+            ("what is\n this?", &[], "You wrote: “what is this?”."),
+            ("", &[], "Your message contains no text."),
+            ("", &["remember the milk"], "The tool returned: “remember the milk”."),
+            ("", &[" "], "The tool returned no output."),
+            ("", &["one", "two"], "2 tools returned:\n- “one”\n- “two”"),
+        ];
+        for (text, results, expected) in cases {
+            let results = results.iter().map(ToString::to_string).collect();
+            let latest = ApiUserMessage { text: (*text).to_owned(), results };
+            let reply = generate_text(&latest);
+            assert!(reply.starts_with(expected), "{reply}");
+        }
+        let long = ApiUserMessage { text: "ö ".repeat(500), results: Vec::new() };
+        let reply = generate_text(&long);
+        assert!(reply.contains("ö…”") && reply.chars().count() < 300);
     }
 }

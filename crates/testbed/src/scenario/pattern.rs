@@ -1,78 +1,83 @@
-//! Matching in part: what a pattern names must be there, whatever else is.
+//! Partial matching of JSON: everything a pattern names must be present, and more may be.
 //!
-//! An array names items in order among others, so an unknown `$name` in one may be bound in several
-//! ways, and a later item decides which. Matching therefore carries every way that is still open.
+//! The items of an array pattern match in order, with other items between them. An unknown variable
+//! in such an item can therefore be bound in several ways, and a later item decides which one is
+//! right. Matching keeps every binding that is still possible.
 
 use serde_json::Value;
 
-use super::Names;
-use super::names::{Piece, is_name, pieces};
+use super::ScenarioVariables;
+use super::variables::{ScenarioTextPart, is_variable_name, text_parts};
 
-/// The sign that stands for any text.
+/// The character that matches any text.
 const ANY_TEXT: char = '…';
 
-/// Where something seen first differs from a pattern.
+/// The first place where a value does not match a pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mismatch {
-    /// The way to it: `message.content[0].text`.
+pub struct ScenarioMismatch {
+    /// The path to it, such as `message.content[0].text`.
     pub path: String,
-    /// What the pattern says there.
     pub expected: String,
-    /// What is there.
-    pub seen: String,
-    /// How much of the pattern was met elsewhere; the nearest candidate has the most.
-    agreed: usize,
+    pub actual: String,
+    /// How many values of the pattern matched elsewhere.
+    matched: usize,
 }
 
-impl Mismatch {
-    /// How near a miss it was: larger is nearer.
-    pub fn nearness(&self) -> usize {
-        self.agreed
+impl ScenarioMismatch {
+    /// How much of the pattern matched. Of several lines, the closest has the highest score.
+    pub fn score(&self) -> usize {
+        self.matched
     }
 }
 
-/// The names after a match, or where it fails.
-pub fn match_value(pattern: &Value, seen: &Value, names: &Names) -> Result<Names, Mismatch> {
-    match ways(pattern, Some(seen), vec![names.clone()]).into_iter().next() {
-        Some(names) => Ok(names),
-        None => Err(mismatch(pattern, seen, names)),
+/// Matches a value and returns the variables with those that the match has bound.
+pub fn match_value(
+    pattern: &Value,
+    actual: &Value,
+    variables: &ScenarioVariables,
+) -> Result<ScenarioVariables, ScenarioMismatch> {
+    match bindings(pattern, Some(actual), vec![variables.clone()]).into_iter().next() {
+        Some(variables) => Ok(variables),
+        None => Err(mismatch(pattern, actual, variables)),
     }
 }
 
-/// Whether a text is what a pattern with `…` and known `$names` says.
-pub fn matches_text(pattern: &str, seen: &str, names: &Names) -> bool {
-    let mut parts = literal_parts(pattern, names).into_iter();
-    let Some(mut rest) = parts.next().and_then(|first| seen.strip_prefix(first.as_str())) else {
+/// Whether a text matches a pattern with `…` and known variables.
+pub fn matches_text(pattern: &str, actual: &str, variables: &ScenarioVariables) -> bool {
+    let mut parts = literal_parts(pattern, variables).into_iter();
+    let Some(mut rest) = parts.next().and_then(|first| actual.strip_prefix(first.as_str())) else {
         return false;
     };
     let Some(last) = parts.next_back() else { return rest.is_empty() };
     for part in parts {
-        let Some(place) = rest.find(&part) else { return false };
-        rest = &rest[place + part.len()..];
+        let Some(index) = rest.find(&part) else { return false };
+        rest = &rest[index + part.len()..];
     }
     rest.ends_with(&last)
 }
 
-/// Whether a text holds these words somewhere.
-pub fn holds_words(words: &str, seen: &str, names: &Names) -> bool {
-    matches_text(&format!("{ANY_TEXT}{words}{ANY_TEXT}"), seen, names)
+/// Whether a text contains a match of a pattern.
+pub fn contains_text(pattern: &str, actual: &str, variables: &ScenarioVariables) -> bool {
+    matches_text(&format!("{ANY_TEXT}{pattern}{ANY_TEXT}"), actual, variables)
 }
 
-/// What stands between the `…` of a pattern, names filled in. There is always at least one part.
-fn literal_parts(pattern: &str, names: &Names) -> Vec<String> {
+/// The texts between the `…` of a pattern, with variables expanded. There is always at least one.
+fn literal_parts(pattern: &str, variables: &ScenarioVariables) -> Vec<String> {
     let mut parts = vec![String::new()];
-    // A name may stand for a text with a `…` in it, so only the pattern's own are signs.
-    for piece in pieces(pattern) {
+    // The value of a variable may contain `…`, which is then an ordinary character.
+    for piece in text_parts(pattern) {
         match piece {
-            Piece::Text(text) => {
-                for (place, part) in text.split(ANY_TEXT).enumerate() {
-                    if place > 0 {
+            ScenarioTextPart::Literal(text) => {
+                for (index, part) in text.split(ANY_TEXT).enumerate() {
+                    if index > 0 {
                         parts.push(String::new());
                     }
                     push(&mut parts, part);
                 }
             }
-            Piece::Name(name) => push(&mut parts, &names.fill(&format!("${name}"))),
+            ScenarioTextPart::Variable(name) => {
+                push(&mut parts, &variables.expand(&format!("${name}")));
+            }
         }
     }
     parts
@@ -84,78 +89,92 @@ fn push(parts: &mut [String], text: &str) {
     }
 }
 
-/// What a string in a pattern stands for.
-enum Meaning<'a> {
+/// The meaning of a string in a pattern.
+enum ScenarioPatternString<'a> {
     Absent,
-    Anything,
-    Name(&'a str),
+    Any,
+    Variable(&'a str),
     Text,
 }
 
-fn meaning(text: &str) -> Meaning<'_> {
+fn parse_string(text: &str) -> ScenarioPatternString<'_> {
     match text.strip_prefix('$') {
-        Some("absent") => Meaning::Absent,
-        Some("any") => Meaning::Anything,
-        Some(name) if is_name(name) => Meaning::Name(name),
-        _ => Meaning::Text,
+        Some("absent") => ScenarioPatternString::Absent,
+        Some("any") => ScenarioPatternString::Any,
+        Some(name) if is_variable_name(name) => ScenarioPatternString::Variable(name),
+        _ => ScenarioPatternString::Text,
     }
 }
 
-/// Every way in which the names can stand after a match; none where it fails.
-fn ways(pattern: &Value, seen: Option<&Value>, open: Vec<Names>) -> Vec<Names> {
+/// Every possible set of variables after a match. Empty if there is no match.
+fn bindings(
+    pattern: &Value,
+    actual: Option<&Value>,
+    open: Vec<ScenarioVariables>,
+) -> Vec<ScenarioVariables> {
     if open.is_empty() {
         return open;
     }
-    let Some(seen) = seen else {
-        let absent = pattern.as_str().is_some_and(|it| matches!(meaning(it), Meaning::Absent));
+    let Some(actual) = actual else {
+        let absent = pattern
+            .as_str()
+            .is_some_and(|it| matches!(parse_string(it), ScenarioPatternString::Absent));
         return if absent { open } else { Vec::new() };
     };
-    match (pattern, seen) {
-        (Value::String(text), _) => string_ways(text, seen, open),
-        (Value::Object(fields), Value::Object(seen)) => {
-            fields.iter().fold(open, |open, (key, value)| ways(value, seen.get(key), open))
+    match (pattern, actual) {
+        (Value::String(text), _) => string_bindings(text, actual, open),
+        (Value::Object(fields), Value::Object(actual)) => {
+            fields.iter().fold(open, |open, (key, value)| bindings(value, actual.get(key), open))
         }
-        (Value::Array(items), Value::Array(seen)) if items.is_empty() => {
-            if seen.is_empty() {
+        (Value::Array(items), Value::Array(actual)) if items.is_empty() => {
+            if actual.is_empty() {
                 open
             } else {
                 Vec::new()
             }
         }
-        (Value::Array(items), Value::Array(seen)) => array_ways(items, seen, open),
-        _ if scalar_eq(pattern, seen) => open,
+        (Value::Array(items), Value::Array(actual)) => array_bindings(items, actual, open),
+        _ if scalar_eq(pattern, actual) => open,
         _ => Vec::new(),
     }
 }
 
-fn string_ways(pattern: &str, seen: &Value, mut open: Vec<Names>) -> Vec<Names> {
-    match (meaning(pattern), seen) {
-        (Meaning::Anything, _) => open,
-        (Meaning::Name(name), Value::String(text)) => {
-            open.retain(|names| names.get(name).is_none_or(|known| known == text));
-            for names in &mut open {
-                names.set(name, text);
+fn string_bindings(
+    pattern: &str,
+    actual: &Value,
+    mut open: Vec<ScenarioVariables>,
+) -> Vec<ScenarioVariables> {
+    match (parse_string(pattern), actual) {
+        (ScenarioPatternString::Any, _) => open,
+        (ScenarioPatternString::Variable(name), Value::String(text)) => {
+            open.retain(|variables| variables.get(name).is_none_or(|known| known == text));
+            for variables in &mut open {
+                variables.set(name, text);
             }
             open
         }
-        (Meaning::Text, Value::String(text)) => {
-            open.retain(|names| matches_text(pattern, text, names));
+        (ScenarioPatternString::Text, Value::String(text)) => {
+            open.retain(|variables| matches_text(pattern, text, variables));
             open
         }
         _ => Vec::new(),
     }
 }
 
-fn array_ways(items: &[Value], seen: &[Value], open: Vec<Names>) -> Vec<Names> {
-    // `reached[n]`: the ways in which the first n items of the pattern were found so far.
+fn array_bindings(
+    items: &[Value],
+    actual: &[Value],
+    open: Vec<ScenarioVariables>,
+) -> Vec<ScenarioVariables> {
+    // `reached[n]` holds the bindings with which the first n items of the pattern have matched.
     let mut reached = vec![Vec::new(); items.len() + 1];
     reached[0] = open;
-    for value in seen {
-        for place in (0..items.len()).rev() {
-            let found = ways(&items[place], Some(value), reached[place].clone());
-            for names in found {
-                if !reached[place + 1].contains(&names) {
-                    reached[place + 1].push(names);
+    for value in actual {
+        for index in (0..items.len()).rev() {
+            let found = bindings(&items[index], Some(value), reached[index].clone());
+            for variables in found {
+                if !reached[index + 1].contains(&variables) {
+                    reached[index + 1].push(variables);
                 }
             }
         }
@@ -163,122 +182,128 @@ fn array_ways(items: &[Value], seen: &[Value], open: Vec<Names>) -> Vec<Names> {
     reached.pop().unwrap_or_default()
 }
 
-/// Equality of what is neither object nor array; `1` and `1.0` are one number.
-fn scalar_eq(pattern: &Value, seen: &Value) -> bool {
-    match (pattern, seen) {
+/// Equality of values that are neither objects nor arrays. `1` and `1.0` are equal.
+fn scalar_eq(pattern: &Value, actual: &Value) -> bool {
+    match (pattern, actual) {
         (Value::Number(one), Value::Number(other)) => {
             one == other || one.as_f64() == other.as_f64()
         }
-        _ => pattern == seen,
+        _ => pattern == actual,
     }
 }
 
-/// The first place where something differs, given that it does.
-fn mismatch(pattern: &Value, seen: &Value, names: &Names) -> Mismatch {
-    let mut names = names.clone();
-    match differ(pattern, Some(seen), "", &mut names) {
-        Ok(agreed) => Mismatch {
+/// The first difference between a pattern and a value that does not match it.
+fn mismatch(pattern: &Value, actual: &Value, variables: &ScenarioVariables) -> ScenarioMismatch {
+    let mut variables = variables.clone();
+    match compare(pattern, Some(actual), "", &mut variables) {
+        Ok(matched) => ScenarioMismatch {
             path: String::new(),
-            expected: names_used(pattern, &names),
-            seen: "the same names for different things".to_owned(),
-            agreed,
+            expected: describe_pattern(pattern, &variables),
+            actual: "different values for one variable".to_owned(),
+            matched,
         },
         Err(mismatch) => mismatch,
     }
 }
 
-/// How much agrees, or the first place that does not; `names` learn on the way.
-fn differ(
+/// Counts the matching values, or finds the first that does not match. Binds `variables` on the way.
+fn compare(
     pattern: &Value,
-    seen: Option<&Value>,
+    actual: Option<&Value>,
     path: &str,
-    names: &mut Names,
-) -> Result<usize, Mismatch> {
-    let differs = |agreed| Mismatch {
+    variables: &mut ScenarioVariables,
+) -> Result<usize, ScenarioMismatch> {
+    let mismatch_here = |matched| ScenarioMismatch {
         path: path.to_owned(),
-        expected: names_used(pattern, names),
-        seen: seen.map_or_else(|| "nothing".to_owned(), Value::to_string),
-        agreed,
+        expected: describe_pattern(pattern, variables),
+        actual: actual.map_or_else(|| "nothing".to_owned(), Value::to_string),
+        matched,
     };
-    match (pattern, seen) {
-        (Value::Object(fields), Some(Value::Object(seen))) => {
-            let mut agreed = 1;
-            let mut first: Option<Mismatch> = None;
+    match (pattern, actual) {
+        (Value::Object(fields), Some(Value::Object(actual))) => {
+            let mut matched = 1;
+            let mut first: Option<ScenarioMismatch> = None;
             for (key, value) in fields {
                 let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
-                match differ(value, seen.get(key), &path, names) {
-                    Ok(more) => agreed += more,
+                match compare(value, actual.get(key), &path, variables) {
+                    Ok(more) => matched += more,
                     Err(mismatch) => {
-                        agreed += mismatch.agreed;
+                        matched += mismatch.matched;
                         first.get_or_insert(mismatch);
                     }
                 }
             }
             match first {
-                Some(mismatch) => Err(Mismatch { agreed, ..mismatch }),
-                None => Ok(agreed),
+                Some(mismatch) => Err(ScenarioMismatch { matched, ..mismatch }),
+                None => Ok(matched),
             }
         }
-        (Value::Array(items), Some(Value::Array(seen))) if !items.is_empty() => {
-            differ_in_array(items, seen, path, names)
+        (Value::Array(items), Some(Value::Array(actual))) if !items.is_empty() => {
+            compare_array(items, actual, path, variables)
         }
-        _ => match ways(pattern, seen, vec![names.clone()]).into_iter().next() {
+        _ => match bindings(pattern, actual, vec![variables.clone()]).into_iter().next() {
             Some(known) => {
-                *names = known;
+                *variables = known;
                 Ok(1)
             }
-            None => Err(differs(0)),
+            None => Err(mismatch_here(0)),
         },
     }
 }
 
-fn differ_in_array(
+fn compare_array(
     items: &[Value],
-    seen: &[Value],
+    actual: &[Value],
     path: &str,
-    names: &mut Names,
-) -> Result<usize, Mismatch> {
-    let (mut agreed, mut from) = (1, 0);
+    variables: &mut ScenarioVariables,
+) -> Result<usize, ScenarioMismatch> {
+    let (mut matched, mut from) = (1, 0);
     for item in items {
-        let mut nearest: Option<Mismatch> = None;
+        let mut closest: Option<ScenarioMismatch> = None;
         let mut found = None;
-        for (place, value) in seen.iter().enumerate().skip(from) {
-            let mut tried = names.clone();
-            match differ(item, Some(value), &format!("{path}[{place}]"), &mut tried) {
+        for (index, value) in actual.iter().enumerate().skip(from) {
+            let mut tried = variables.clone();
+            match compare(item, Some(value), &format!("{path}[{index}]"), &mut tried) {
                 Ok(more) => {
-                    found = Some((place, more, tried));
+                    found = Some((index, more, tried));
                     break;
                 }
-                Err(miss) if nearest.as_ref().is_none_or(|it| it.agreed < miss.agreed) => {
-                    nearest = Some(miss);
+                Err(mismatch)
+                    if closest.as_ref().is_none_or(|it| it.matched < mismatch.matched) =>
+                {
+                    closest = Some(mismatch);
                 }
                 Err(_) => {}
             }
         }
-        let Some((place, more, known)) = found else {
-            let miss = nearest.unwrap_or_else(|| Mismatch {
+        let Some((index, more, known)) = found else {
+            let mismatch = closest.unwrap_or_else(|| ScenarioMismatch {
                 path: format!("{path}[{from}]"),
-                expected: names_used(item, names),
-                seen: "nothing".to_owned(),
-                agreed: 0,
+                expected: describe_pattern(item, variables),
+                actual: "nothing".to_owned(),
+                matched: 0,
             });
-            return Err(Mismatch { agreed: agreed + miss.agreed, ..miss });
+            return Err(ScenarioMismatch { matched: matched + mismatch.matched, ..mismatch });
         };
-        agreed += more;
-        from = place + 1;
-        *names = known;
+        matched += more;
+        from = index + 1;
+        *variables = known;
     }
-    Ok(agreed)
+    Ok(matched)
 }
 
-/// A pattern as JSON, with what its names stand for.
-fn names_used(pattern: &Value, names: &Names) -> String {
+/// A pattern as JSON, with its variables expanded.
+fn describe_pattern(pattern: &Value, variables: &ScenarioVariables) -> String {
     match pattern {
-        Value::String(text) => match meaning(text) {
-            Meaning::Absent => "nothing".to_owned(),
-            Meaning::Anything => "anything".to_owned(),
-            Meaning::Name(name) if names.get(name).is_none() => "any string".to_owned(),
-            Meaning::Name(_) | Meaning::Text => Value::String(names.fill(text)).to_string(),
+        Value::String(text) => match parse_string(text) {
+            ScenarioPatternString::Absent => "nothing".to_owned(),
+            ScenarioPatternString::Any => "anything".to_owned(),
+            ScenarioPatternString::Variable(name) if variables.get(name).is_none() => {
+                "any string".to_owned()
+            }
+            ScenarioPatternString::Variable(_) | ScenarioPatternString::Text => {
+                Value::String(variables.expand(text)).to_string()
+            }
         },
         other => other.to_string(),
     }
@@ -288,12 +313,12 @@ fn names_used(pattern: &Value, names: &Names) -> String {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{Names, holds_words, match_value, matches_text};
+    use super::{ScenarioVariables, contains_text, match_value, matches_text};
 
     #[test]
-    fn an_ellipsis_stands_for_any_text() {
-        let mut names = Names::default();
-        names.set("dots", "a…b");
+    fn an_ellipsis_matches_any_text() {
+        let mut variables = ScenarioVariables::default();
+        variables.set("dots", "a…b");
         let table = [
             ("abc", "abc", true),
             ("abc", "abcd", false),
@@ -313,13 +338,13 @@ mod tests {
             ("<$dots>…", "<a…b> and more", true),
         ];
         for (pattern, text, expected) in table {
-            assert_eq!(matches_text(pattern, text, &names), expected, "{pattern} on {text}");
+            assert_eq!(matches_text(pattern, text, &variables), expected, "{pattern} on {text}");
         }
-        assert!(holds_words("is", "this", &names));
+        assert!(contains_text("is", "this", &variables));
     }
 
     #[test]
-    fn a_pattern_is_met_in_part() {
+    fn a_pattern_matches_in_part() {
         let yes = [
             (json!({}), json!({"a": 1})),
             (json!({"a": 1}), json!({"a": 1.0, "b": 2})),
@@ -347,47 +372,54 @@ mod tests {
             (json!("1"), json!(1)),
             (json!({"a": false}), json!({"a": null})),
         ];
-        let mut names = Names::default();
-        names.set("cwd", "/p");
-        for (pattern, seen) in yes {
-            assert!(match_value(&pattern, &seen, &names).is_ok(), "{pattern} on {seen}");
+        let mut variables = ScenarioVariables::default();
+        variables.set("cwd", "/p");
+        for (pattern, actual) in yes {
+            assert!(match_value(&pattern, &actual, &variables).is_ok(), "{pattern} on {actual}");
         }
-        for (pattern, seen) in no {
-            assert!(match_value(&pattern, &seen, &names).is_err(), "{pattern} on {seen}");
+        for (pattern, actual) in no {
+            assert!(match_value(&pattern, &actual, &variables).is_err(), "{pattern} on {actual}");
         }
     }
 
     #[test]
-    fn a_name_is_learnt_once_and_holds_ever_after() {
-        let first = match_value(&json!({"id": "$call"}), &json!({"id": "t1"}), &Names::default());
-        let names = first.unwrap();
-        assert_eq!(names.get("call"), Some("t1"));
-        assert!(match_value(&json!({"id": "$call"}), &json!({"id": "t2"}), &names).is_err());
-        assert!(match_value(&json!({"id": "…$call…"}), &json!({"id": "<t1>"}), &names).is_ok());
+    fn a_variable_keeps_the_value_of_its_first_match() {
+        let first = match_value(
+            &json!({"id": "$call"}),
+            &json!({"id": "t1"}),
+            &ScenarioVariables::default(),
+        );
+        let variables = first.unwrap();
+        assert_eq!(variables.get("call"), Some("t1"));
+        assert!(match_value(&json!({"id": "$call"}), &json!({"id": "t2"}), &variables).is_err());
+        assert!(match_value(&json!({"id": "…$call…"}), &json!({"id": "<t1>"}), &variables).is_ok());
     }
 
     #[test]
-    fn a_miss_says_where_and_what() {
-        let mut names = Names::default();
-        names.set("call", "t1");
-        let explain = |pattern: Value, seen: Value| {
-            let miss = match_value(&pattern, &seen, &names).unwrap_err();
-            (miss.path, miss.expected, miss.seen)
+    fn a_mismatch_has_a_path_and_both_values() {
+        let mut variables = ScenarioVariables::default();
+        variables.set("call", "t1");
+        let explain = |pattern: Value, actual: Value| {
+            let mismatch = match_value(&pattern, &actual, &variables).unwrap_err();
+            (mismatch.path, mismatch.expected, mismatch.actual)
         };
-        let own = |path: &str, expected: &str, seen: &str| {
-            (path.to_owned(), expected.to_owned(), seen.to_owned())
+        let owned = |path: &str, expected: &str, actual: &str| {
+            (path.to_owned(), expected.to_owned(), actual.to_owned())
         };
         assert_eq!(
             explain(
                 json!({"message": {"content": [{"type": "tool_result", "tool_use_id": "$call"}]}}),
                 json!({"message": {"content": [{"type": "text"}, {"type": "tool_result", "tool_use_id": "t2"}]}}),
             ),
-            own("message.content[1].tool_use_id", r#""t1""#, r#""t2""#)
+            owned("message.content[1].tool_use_id", r#""t1""#, r#""t2""#)
         );
-        assert_eq!(explain(json!({"a": "$x"}), json!({"b": 1})), own("a", "any string", "nothing"));
-        assert_eq!(explain(json!({"a": "$absent"}), json!({"a": 1})), own("a", "nothing", "1"));
-        assert_eq!(explain(json!({"a": [1, 2]}), json!({"a": [2]})), own("a[0]", "1", "2"));
-        assert_eq!(explain(json!({"a": [1]}), json!({"a": []})), own("a[0]", "1", "nothing"));
-        assert_eq!(explain(json!([]), json!([1])), own("", "[]", "[1]"));
+        assert_eq!(
+            explain(json!({"a": "$x"}), json!({"b": 1})),
+            owned("a", "any string", "nothing")
+        );
+        assert_eq!(explain(json!({"a": "$absent"}), json!({"a": 1})), owned("a", "nothing", "1"));
+        assert_eq!(explain(json!({"a": [1, 2]}), json!({"a": [2]})), owned("a[0]", "1", "2"));
+        assert_eq!(explain(json!({"a": [1]}), json!({"a": []})), owned("a[0]", "1", "nothing"));
+        assert_eq!(explain(json!([]), json!([1])), owned("", "[]", "[1]"));
     }
 }

@@ -1,101 +1,100 @@
-//! Versions of the CLI, and ranges of them.
+//! Versions of Claude Code, and ranges of them.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// A version: `2.1.325`.
+/// A version of the CLI, such as `2.1.325`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Version(pub u32, pub u32, pub u32);
+pub struct ClaudeVersion(pub u32, pub u32, pub u32);
 
-/// Versions that meet every bound; without bounds, all.
+/// The versions that satisfy every bound. Without bounds, all versions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Range {
-    bounds: Vec<(Relation, Version)>,
+pub struct ClaudeVersionRange {
+    bounds: Vec<(ClaudeVersionComparison, ClaudeVersion)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Relation {
-    Below,
+enum ClaudeVersionComparison {
+    Less,
     AtMost,
-    Exactly,
+    Equal,
     AtLeast,
-    Above,
+    Greater,
 }
 
-impl Range {
-    /// Whether the version meets every bound.
-    pub fn contains(&self, version: Version) -> bool {
-        self.bounds.iter().all(|(relation, bound)| match relation {
-            Relation::Below => version < *bound,
-            Relation::AtMost => version <= *bound,
-            Relation::Exactly => version == *bound,
-            Relation::AtLeast => version >= *bound,
-            Relation::Above => version > *bound,
+/// A text is neither a version nor a range of versions.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a version such as `2.1.325`")]
+pub struct ClaudeVersionError(String);
+
+impl ClaudeVersionRange {
+    pub fn contains(&self, version: ClaudeVersion) -> bool {
+        self.bounds.iter().all(|(comparison, bound)| match comparison {
+            ClaudeVersionComparison::Less => version < *bound,
+            ClaudeVersionComparison::AtMost => version <= *bound,
+            ClaudeVersionComparison::Equal => version == *bound,
+            ClaudeVersionComparison::AtLeast => version >= *bound,
+            ClaudeVersionComparison::Greater => version > *bound,
         })
     }
 
-    /// Whether it has no bound.
-    pub fn is_all(&self) -> bool {
+    /// Whether the range has no bounds.
+    pub fn is_unbounded(&self) -> bool {
         self.bounds.is_empty()
     }
 }
 
-/// A text is no version or range of versions.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no version such as `2.1.325`")]
-pub struct NotAVersion(String);
+impl FromStr for ClaudeVersion {
+    type Err = ClaudeVersionError;
 
-impl FromStr for Version {
-    type Err = NotAVersion;
-
-    fn from_str(text: &str) -> Result<Self, NotAVersion> {
-        let refuse = || NotAVersion(text.to_owned());
-        let mut parts = text.split('.').map(|part| part.parse().map_err(|_| refuse()));
-        let mut next = || parts.next().unwrap_or_else(|| Err(refuse()));
+    fn from_str(text: &str) -> Result<Self, ClaudeVersionError> {
+        let invalid = || ClaudeVersionError(text.to_owned());
+        let mut parts = text.split('.').map(|part| part.parse().map_err(|_| invalid()));
+        let mut next = || parts.next().unwrap_or_else(|| Err(invalid()));
         let version = Self(next()?, next()?, next()?);
-        if parts.next().is_some() { Err(refuse()) } else { Ok(version) }
+        if parts.next().is_some() { Err(invalid()) } else { Ok(version) }
     }
 }
 
-impl FromStr for Range {
-    type Err = NotAVersion;
+impl FromStr for ClaudeVersionRange {
+    type Err = ClaudeVersionError;
 
-    fn from_str(text: &str) -> Result<Self, NotAVersion> {
-        let relations = [
-            (">=", Relation::AtLeast),
-            ("<=", Relation::AtMost),
-            (">", Relation::Above),
-            ("<", Relation::Below),
-            ("", Relation::Exactly),
+    fn from_str(text: &str) -> Result<Self, ClaudeVersionError> {
+        let comparisons = [
+            (">=", ClaudeVersionComparison::AtLeast),
+            ("<=", ClaudeVersionComparison::AtMost),
+            (">", ClaudeVersionComparison::Greater),
+            ("<", ClaudeVersionComparison::Less),
+            ("", ClaudeVersionComparison::Equal),
         ];
         let bounds = text.split_whitespace().map(|bound| {
-            let found = relations.iter().find_map(|(sign, relation)| {
-                bound.strip_prefix(sign).map(|version| (*relation, version))
+            let found = comparisons.iter().find_map(|(sign, comparison)| {
+                bound.strip_prefix(sign).map(|version| (*comparison, version))
             });
-            let (relation, version) = found.unwrap_or((Relation::Exactly, bound));
-            Ok((relation, version.parse()?))
+            let (comparison, version) = found.unwrap_or((ClaudeVersionComparison::Equal, bound));
+            Ok((comparison, version.parse()?))
         });
         Ok(Self { bounds: bounds.collect::<Result<_, _>>()? })
     }
 }
 
-impl fmt::Display for Version {
+impl fmt::Display for ClaudeVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}.{}", self.0, self.1, self.2)
     }
 }
 
-impl fmt::Display for Range {
+impl fmt::Display for ClaudeVersionRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (place, (relation, version)) in self.bounds.iter().enumerate() {
-            let sign = match relation {
-                Relation::Below => "<",
-                Relation::AtMost => "<=",
-                Relation::Exactly => "",
-                Relation::AtLeast => ">=",
-                Relation::Above => ">",
+        for (index, (comparison, version)) in self.bounds.iter().enumerate() {
+            let sign = match comparison {
+                ClaudeVersionComparison::Less => "<",
+                ClaudeVersionComparison::AtMost => "<=",
+                ClaudeVersionComparison::Equal => "",
+                ClaudeVersionComparison::AtLeast => ">=",
+                ClaudeVersionComparison::Greater => ">",
             };
-            write!(f, "{}{sign}{version}", if place > 0 { " " } else { "" })?;
+            write!(f, "{}{sign}{version}", if index > 0 { " " } else { "" })?;
         }
         Ok(())
     }
@@ -103,26 +102,27 @@ impl fmt::Display for Range {
 
 #[cfg(test)]
 mod tests {
-    use super::{Range, Version};
+    use super::{ClaudeVersion, ClaudeVersionRange};
 
     #[test]
-    fn a_range_holds_what_meets_all_its_bounds() {
-        let range: Range = ">=2.0.14 <2.1.120".parse().unwrap();
+    fn a_range_contains_the_versions_within_all_its_bounds() {
+        let range: ClaudeVersionRange = ">=2.0.14 <2.1.120".parse().unwrap();
         let inside = ["2.0.14", "2.1.37", "2.1.119"];
         let outside = ["1.0.128", "2.0.9", "2.1.120", "3.0.0"];
-        let version = |text: &str| text.parse::<Version>().unwrap();
+        let version = |text: &str| text.parse::<ClaudeVersion>().unwrap();
         assert!(inside.iter().all(|it| range.contains(version(it))));
         assert!(!outside.iter().any(|it| range.contains(version(it))));
-        assert!("2.1.37".parse::<Range>().unwrap().contains(Version(2, 1, 37)));
-        assert!(Range::default().contains(Version(0, 2, 9)));
+        let exact: ClaudeVersionRange = "2.1.37".parse().unwrap();
+        assert!(exact.contains(ClaudeVersion(2, 1, 37)));
+        assert!(ClaudeVersionRange::default().contains(ClaudeVersion(0, 2, 9)));
         assert_eq!(range.to_string(), ">=2.0.14 <2.1.120");
     }
 
     #[test]
-    fn what_is_no_version_is_refused() {
+    fn invalid_versions_are_rejected() {
         for text in ["", "2", "2.1", "2.1.x", "2.1.3.4", "v2.1.3"] {
-            assert!(text.parse::<Version>().is_err(), "{text}");
+            assert!(text.parse::<ClaudeVersion>().is_err(), "{text}");
         }
-        assert!(">=2.1".parse::<Range>().is_err());
+        assert!(">=2.1".parse::<ClaudeVersionRange>().is_err());
     }
 }

@@ -1,7 +1,7 @@
-//! A place of its own for one scenario: home, working directory, temporary files, environment.
+//! The sandbox of one scenario: a home and working directory, temporary files and an environment.
 //!
-//! Nothing of the caller's environment gets in, so no credential does. Every process started here
-//! has the sandbox's home in its environment, which is how it is found again.
+//! The environment is built from scratch, so that no credentials of the caller reach the agent. Every
+//! process of the sandbox inherits its `HOME`, which is how the sandbox finds its processes.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -11,24 +11,23 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-use super::processes::{self, Process};
-use crate::scenario::{Names, Start, Version, matches_text};
+use crate::scenario::{ClaudeVersion, ScenarioSetup, ScenarioVariables, matches_text};
 
-/// The place.
 #[derive(Debug)]
-pub(super) struct Sandbox {
+pub(super) struct VerifySandbox {
     root: PathBuf,
     environment: BTreeMap<OsString, OsString>,
-    /// Removes everything when the scenario is over.
+    /// Removes the directory when the scenario is over.
     _directory: TempDir,
 }
 
-impl Sandbox {
+impl VerifySandbox {
     pub(super) fn new(search_path: &OsStr) -> io::Result<Self> {
         let directory = tempfile::Builder::new().prefix("towpath-").tempdir()?;
-        // macOS hands out a link; agents report where it leads.
+        // On macOS the path is a symbolic link, but agents report its target.
         let root = directory.path().canonicalize()?;
         for name in ["home", "project", "tmp"] {
             fs::create_dir(root.join(name))?;
@@ -50,16 +49,16 @@ impl Sandbox {
         Ok(Self { root, environment, _directory: directory })
     }
 
-    /// What scenarios call its places.
-    pub(super) fn names(&self) -> Names {
-        let mut names = Names::default();
+    /// The variables for the sandbox's directories.
+    pub(super) fn variables(&self) -> ScenarioVariables {
+        let mut variables = ScenarioVariables::default();
         let cwd = self.project().display().to_string();
         // The CLI keeps the transcripts of a working directory in a folder named after it.
-        names.set("folder", cwd.replace(|it: char| !it.is_ascii_alphanumeric(), "-"));
-        names.set("cwd", cwd);
-        names.set("home", self.home().display().to_string());
-        names.set("tmp", self.root.join("tmp").display().to_string());
-        names
+        variables.set("folder", cwd.replace(|it: char| !it.is_ascii_alphanumeric(), "-"));
+        variables.set("cwd", cwd);
+        variables.set("home", self.home().display().to_string());
+        variables.set("tmp", self.root.join("tmp").display().to_string());
+        variables
     }
 
     fn home(&self) -> PathBuf {
@@ -79,86 +78,86 @@ impl Sandbox {
         self.environment.insert(name.into(), value.into());
     }
 
-    /// Lays out files and variables as the scenario says.
+    /// Creates the files and sets the environment variables of a scenario.
     pub(super) fn prepare(
         &mut self,
-        start: &Start,
-        version: Version,
-        names: &Names,
+        setup: &ScenarioSetup,
+        version: ClaudeVersion,
+        variables: &ScenarioVariables,
     ) -> io::Result<()> {
-        for item in start.env.iter().filter(|item| item.versions.contains(version)) {
-            match &item.what {
-                (name, Some(value)) => self.set_variable(name, &names.fill(value)),
+        for item in setup.env.iter().filter(|item| item.versions.contains(version)) {
+            match &item.value {
+                (name, Some(value)) => self.set_variable(name, &variables.expand(value)),
                 (name, None) => {
                     self.environment.remove(OsStr::new(name));
                 }
             }
         }
-        let files = start.files.iter().map(|item| (self.project(), item));
-        let home_files = start.home_files.iter().map(|item| (self.home(), item));
+        let files = setup.files.iter().map(|item| (self.project(), item));
+        let home_files = setup.home_files.iter().map(|item| (self.home(), item));
         for (base, item) in files.chain(home_files) {
             if item.versions.contains(version) {
-                let (path, content) = &item.what;
-                write_file(&base.join(names.fill(path)), &names.fill(content))?;
+                let (path, content) = &item.value;
+                write_file(&base.join(variables.expand(path)), &variables.expand(content))?;
             }
         }
         Ok(())
     }
 
-    /// The files a path stands for: one in the working directory, or all that a `…` matches.
-    pub(super) fn files(&self, path: &str, names: &Names) -> Vec<PathBuf> {
-        let whole = self.project().join(names.fill(path));
+    /// The files that a path names. A path with `…` can match several.
+    pub(super) fn files(&self, path: &str, variables: &ScenarioVariables) -> Vec<PathBuf> {
+        let whole = self.project().join(variables.expand(path));
         if !path.contains('…') {
             return if whole.exists() { vec![whole] } else { Vec::new() };
         }
-        let pattern = if Path::new(&names.fill(path)).is_absolute() {
+        let pattern = if Path::new(&variables.expand(path)).is_absolute() {
             path.to_owned()
         } else {
             format!("{}/{path}", self.project().display())
         };
         let mut found = Vec::new();
         collect_files(&self.root, &mut found);
-        found.retain(|file| matches_text(&pattern, &file.to_string_lossy(), names));
+        found.retain(|file| matches_text(&pattern, &file.to_string_lossy(), variables));
         found.sort();
         found
     }
 
-    /// The processes that were started in here and still run.
-    pub(super) fn processes(&self) -> Vec<Process> {
-        processes::of(&self.root)
+    /// The processes of the sandbox that are still running.
+    pub(super) fn processes(&self) -> Vec<VerifySandboxProcess> {
+        find_processes(&self.root)
     }
 
-    /// Ends every process in here.
-    pub(super) async fn clear(&self) {
-        for _ in 0..ROUNDS {
-            if self.kill_round() {
+    /// Kills every process of the sandbox.
+    pub(super) async fn kill_processes(&self) {
+        for _ in 0..KILL_ATTEMPTS {
+            if self.try_kill() {
                 return;
             }
-            tokio::time::sleep(ROUND).await;
+            tokio::time::sleep(KILL_INTERVAL).await;
         }
     }
 
-    /// Kills what runs; whether there was nothing.
-    fn kill_round(&self) -> bool {
-        let left = self.processes();
-        left.iter().for_each(Process::kill);
-        left.is_empty()
+    /// Kills the running processes and returns whether there were none.
+    fn try_kill(&self) -> bool {
+        let running = self.processes();
+        running.iter().for_each(VerifySandboxProcess::kill);
+        running.is_empty()
     }
 }
 
-/// What is killed may have forked a moment before, so one round is not always enough.
-const ROUNDS: usize = 50;
-const ROUND: Duration = Duration::from_millis(10);
+/// A process may fork just before it is killed, so that one attempt is not always enough.
+const KILL_ATTEMPTS: usize = 50;
+const KILL_INTERVAL: Duration = Duration::from_millis(10);
 
-impl Drop for Sandbox {
+impl Drop for VerifySandbox {
     fn drop(&mut self) {
-        // A scenario that was given up in the middle must not leave anything behind either, and
-        // what still runs would write into the directory while it is removed.
-        for _ in 0..ROUNDS {
-            if self.kill_round() {
+        // A scenario that was aborted must not leave processes behind. They could also write to the
+        // directory while it is being removed.
+        for _ in 0..KILL_ATTEMPTS {
+            if self.try_kill() {
                 return;
             }
-            std::thread::sleep(ROUND);
+            std::thread::sleep(KILL_INTERVAL);
         }
     }
 }
@@ -174,7 +173,7 @@ fn write_file(path: &Path, content: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// All files below a directory; what cannot be listed has none.
+/// All files below a directory. Directories that cannot be read are skipped.
 fn collect_files(directory: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         match entry.file_type() {
@@ -183,4 +182,63 @@ fn collect_files(directory: &Path, found: &mut Vec<PathBuf>) {
             Err(_) => {}
         }
     }
+}
+
+/// A running process of a sandbox.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct VerifySandboxProcess {
+    pid: i32,
+    /// The command line, separated by spaces.
+    pub(super) command: String,
+}
+
+impl VerifySandboxProcess {
+    fn kill(&self) {
+        if let Some(pid) = Pid::from_raw(self.pid) {
+            // The process may have exited meanwhile.
+            let _ = kill_process(pid, Signal::KILL);
+        }
+    }
+}
+
+/// The processes that have this directory in their environment or work in it.
+#[cfg(target_os = "linux")]
+fn find_processes(root: &Path) -> Vec<VerifySandboxProcess> {
+    use std::os::unix::ffi::OsStrExt as _;
+
+    let marker = [b"HOME=", root.as_os_str().as_bytes(), b"/"].concat();
+    let belongs = |process: &Path| {
+        let inherited = fs::read(process.join("environ")).is_ok_and(|environment| {
+            environment.split(|byte| *byte == 0).any(|variable| variable.starts_with(&marker))
+        });
+        inherited || fs::read_link(process.join("cwd")).is_ok_and(|cwd| cwd.starts_with(root))
+    };
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(|entry| {
+        let pid: i32 = entry.file_name().to_str()?.parse().ok()?;
+        let path = entry.path();
+        // A zombie process has neither an environment nor a command line.
+        let line = fs::read(path.join("cmdline")).ok().filter(|line| !line.is_empty())?;
+        if !belongs(&path) {
+            return None;
+        }
+        let line = String::from_utf8_lossy(&line).replace('\0', " ");
+        Some(VerifySandboxProcess { pid, command: line.trim_end().to_owned() })
+    });
+    processes.collect()
+}
+
+/// The processes that have this directory in their environment, according to `ps`.
+#[cfg(not(target_os = "linux"))]
+#[expect(clippy::disallowed_methods, reason = "this system has no /proc")]
+fn find_processes(root: &Path) -> Vec<VerifySandboxProcess> {
+    let marker = format!("HOME={}/", root.display());
+    let output = std::process::Command::new("ps").args(["-axEww", "-o", "pid=,command="]).output();
+    let text = output.map(|it| String::from_utf8_lossy(&it.stdout).into_owned());
+    let text = text.unwrap_or_default();
+    let lines = text.lines().filter(|line| line.contains(&marker));
+    let processes = lines.filter_map(|line| {
+        let (pid, command) = line.trim_start().split_once(' ')?;
+        Some(VerifySandboxProcess { pid: pid.parse().ok()?, command: command.to_owned() })
+    });
+    processes.collect()
 }

@@ -1,4 +1,4 @@
-// The official TypeScript Agent SDK, driving the agent at $AGENT: query, permission, interrupt.
+// The official TypeScript Agent SDK with the agent at $AGENT: query, permissions, interrupt.
 
 import assert from "node:assert/strict";
 import { existsSync, readFileSync, rmSync } from "node:fs";
@@ -20,11 +20,11 @@ const blocks = (messages, type) =>
     .flatMap((message) => (Array.isArray(message.message.content) ? message.message.content : []))
     .filter((block) => block.type === type);
 
-/** Prompts that come one after the other, each when it is let go. */
+/** A stream of prompts that the test sends one by one. */
 const prompts = () => {
   const waiting = [];
   let wake;
-  const say = (text) => {
+  const send = (text) => {
     const message = { role: "user", content: text };
     waiting.push({ type: "user", message, parent_tool_use_id: null, session_id: "" });
     wake?.();
@@ -41,11 +41,11 @@ const prompts = () => {
       yield next;
     }
   })();
-  return { say, end, stream };
+  return { send, end, stream };
 };
 
 const tests = {
-  async "a question is answered"() {
+  async "a prompt is answered"() {
     const messages = await all(query({ prompt: "show me markdown", options: options() }));
     assert.match(blocks(messages, "text")[0].text, /A tour of the deck/);
     const ended = result(messages);
@@ -55,28 +55,28 @@ const tests = {
     assert.match(init.claude_code_version, /^\d+\.\d+\.\d+$/);
   },
 
-  async "partial messages are told"() {
+  async "partial messages are streamed"() {
     const given = options({ includePartialMessages: true });
     const messages = await all(query({ prompt: "think", options: given }));
     const kinds = new Set(messages.filter((it) => it.type === "stream_event").map((it) => it.event.type));
     for (const kind of ["message_start", "content_block_delta", "message_stop"]) assert(kinds.has(kind));
   },
 
-  async "a host decides what may run"() {
+  async "the host decides permissions"() {
     const asked = [];
     const canUseTool = async (name, input) => {
       asked.push(name);
       if (name === "Write") return { behavior: "allow", updatedInput: { ...input, content: "host\n" } };
       return { behavior: "deny", message: "not today" };
     };
-    const { say, end, stream } = prompts();
-    const talk = query({ prompt: stream, options: options({ canUseTool }) });
-    say("permission please");
+    const { send, end, stream } = prompts();
+    const conversation = query({ prompt: stream, options: options({ canUseTool }) });
+    send("permission please");
     const messages = [];
-    for await (const message of talk) {
+    for await (const message of conversation) {
       messages.push(message);
       if (message.type !== "result") continue;
-      if (asked.length === 1) say("a question please");
+      if (asked.length === 1) send("a question please");
       else end();
     }
     assert.deepEqual(asked, ["Write", "AskUserQuestion"]);
@@ -86,37 +86,37 @@ const tests = {
     assert.deepEqual(calls.toSorted(), answers.toSorted());
   },
 
-  async "a host can interrupt and go on"() {
-    const { say, end, stream } = prompts();
-    const talk = query({ prompt: stream, options: options({ includePartialMessages: true }) });
-    say("something long");
+  async "the host interrupts a turn and continues"() {
+    const { send, end, stream } = prompts();
+    const conversation = query({ prompt: stream, options: options({ includePartialMessages: true }) });
+    send("something long");
     const subtypes = [];
     let interrupted = false;
-    for await (const message of talk) {
+    for await (const message of conversation) {
       if (message.type === "stream_event" && !interrupted && message.event.type === "content_block_delta") {
         interrupted = true;
-        await talk.interrupt();
+        await conversation.interrupt();
       }
       if (message.type !== "result") continue;
       subtypes.push(message.subtype);
-      if (subtypes.length === 1) say("think");
+      if (subtypes.length === 1) send("think");
       else end();
     }
     assert.deepEqual(subtypes, ["error_during_execution", "success"]);
   },
 
-  async "what it supports is told before the first prompt"() {
+  async "models and commands are known before the first prompt"() {
     const { end, stream } = prompts();
-    const talk = query({ prompt: stream, options: options() });
-    const [models, commands] = [await talk.supportedModels(), await talk.supportedCommands()];
+    const conversation = query({ prompt: stream, options: options() });
+    const [models, commands] = [await conversation.supportedModels(), await conversation.supportedCommands()];
     assert(models.length > 0 && commands.length > 0);
-    await talk.setPermissionMode("acceptEdits");
-    await talk.setModel("sonnet");
+    await conversation.setPermissionMode("acceptEdits");
+    await conversation.setModel("sonnet");
     end();
-    await all(talk);
+    await all(conversation);
   },
 
-  async "hooks of the host are asked"() {
+  async "hooks of the host are called"() {
     const seen = [];
     const before = async (input) => {
       seen.push(input.tool_name);
@@ -130,15 +130,15 @@ const tests = {
     assert.match(JSON.stringify(blocks(messages, "tool_result")[0].content), /policy/);
   },
 
-  async "servers of the host are connected"() {
+  async "MCP servers of the host are connected"() {
     const add = tool("add", "Adds", { a: z.number(), b: z.number() }, async ({ a, b }) => ({
       content: [{ type: "text", text: String(a + b) }],
     }));
     const mcpServers = { calc: createSdkMcpServer({ name: "calc", tools: [add] }) };
-    const { say, end, stream } = prompts();
-    const talk = query({ prompt: stream, options: options({ mcpServers }) });
-    say("think");
-    for await (const message of talk) {
+    const { send, end, stream } = prompts();
+    const conversation = query({ prompt: stream, options: options({ mcpServers }) });
+    send("think");
+    for await (const message of conversation) {
       if (message.type === "system" && message.subtype === "init") {
         assert(message.tools.includes("mcp__calc__add"), JSON.stringify(message.tools));
       }
@@ -149,7 +149,7 @@ const tests = {
 
 for (const [name, test] of Object.entries(tests)) {
   if (existsSync("towpath-demo.txt")) rmSync("towpath-demo.txt");
-  const late = new Promise((_, reject) => setTimeout(reject, 30_000, new Error(`${name}: took too long`)).unref());
+  const late = new Promise((_, reject) => setTimeout(reject, 30_000, new Error(`${name}: timed out`)).unref());
   await Promise.race([test(), late]);
   console.log("ok", name);
 }

@@ -1,4 +1,4 @@
-"""The official Python Agent SDK, driving the agent at $AGENT: query, client, permission, interrupt."""
+"""The official Python Agent SDK with the agent at $AGENT: query, client, permissions, interrupt."""
 
 import asyncio
 import os
@@ -39,7 +39,7 @@ def result(messages):
     return results[-1]
 
 
-async def a_question_is_answered():
+async def a_prompt_is_answered():
     messages = [m async for m in query(prompt="show me markdown", options=options())]
     assert "A tour of the deck" in blocks(messages, TextBlock)[0].text
     ended = result(messages)
@@ -47,13 +47,13 @@ async def a_question_is_answered():
     assert ended.num_turns == 1 and ended.session_id, ended
 
 
-async def thoughts_carry_a_signature():
+async def thinking_has_a_signature():
     messages = [m async for m in query(prompt="think", options=options())]
     thought = blocks(messages, ThinkingBlock)[0]
     assert thought.thinking and thought.signature, thought
 
 
-async def a_client_talks_twice():
+async def a_client_sends_two_prompts():
     async with ClaudeSDKClient(options()) as client:
         info = await client.get_server_info()
         assert info["commands"] and info["models"], info
@@ -64,7 +64,7 @@ async def a_client_talks_twice():
         assert first.session_id == second.session_id
 
 
-async def a_host_decides_what_may_run():
+async def the_host_decides_permissions():
     asked = []
 
     async def decide(name, given, context):
@@ -87,7 +87,7 @@ async def a_host_decides_what_may_run():
         assert "not today" in str(blocks(messages, ToolResultBlock)[0].content)
 
 
-async def a_host_can_interrupt():
+async def the_host_interrupts_a_turn():
     async with ClaudeSDKClient(options()) as client:
         await client.query("something long")
         await asyncio.sleep(0.5)
@@ -98,7 +98,7 @@ async def a_host_can_interrupt():
         assert result([m async for m in client.receive_response()]).subtype == "success"
 
 
-async def hooks_of_the_host_are_asked():
+async def hooks_of_the_host_are_called():
     seen = []
 
     async def before(given, call, context):
@@ -114,7 +114,7 @@ async def hooks_of_the_host_are_asked():
         assert "policy" in str(blocks(messages, ToolResultBlock)[0].content)
 
 
-async def servers_of_the_host_are_connected():
+async def mcp_servers_of_the_host_are_connected():
     @tool("add", "Adds", {"a": float, "b": float})
     async def add(given):
         return {"content": [{"type": "text", "text": str(given["a"] + given["b"])}]}
@@ -128,7 +128,7 @@ async def servers_of_the_host_are_connected():
         assert status["mcpServers"][0]["status"] == "connected", status
 
 
-async def modes_and_models_are_changed():
+async def the_mode_and_the_model_are_changed():
     async with ClaudeSDKClient(options()) as client:
         await client.set_permission_mode("acceptEdits")
         await client.set_model("sonnet")
@@ -138,14 +138,14 @@ async def modes_and_models_are_changed():
 
 async def main():
     for test in [
-        a_question_is_answered,
-        thoughts_carry_a_signature,
-        a_client_talks_twice,
-        a_host_decides_what_may_run,
-        a_host_can_interrupt,
-        hooks_of_the_host_are_asked,
-        servers_of_the_host_are_connected,
-        modes_and_models_are_changed,
+        a_prompt_is_answered,
+        thinking_has_a_signature,
+        a_client_sends_two_prompts,
+        the_host_decides_permissions,
+        the_host_interrupts_a_turn,
+        hooks_of_the_host_are_called,
+        mcp_servers_of_the_host_are_connected,
+        the_mode_and_the_model_are_changed,
     ]:
         if os.path.exists("towpath-demo.txt"):
             os.remove("towpath-demo.txt")

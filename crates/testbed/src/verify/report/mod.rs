@@ -1,9 +1,126 @@
-//! Reports for programs and for pages.
+//! Reports in JSON, `JUnit` XML and Markdown.
 
-mod json;
-mod junit;
 mod markdown;
 
-pub use json::json;
-pub use junit::junit;
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use super::{VerifyAgent, VerifyOutcome, VerifyResult};
+use crate::scenario::Scenario;
+
 pub use markdown::markdown;
+
+/// All results as one JSON object.
+pub fn json(scenarios: &[Scenario], agents: &[VerifyAgent], results: &[VerifyResult]) -> Value {
+    let agent_list: Vec<Value> = agents
+        .iter()
+        .map(|agent| json!({"agent": agent.label, "version": agent.version.to_string()}))
+        .collect();
+    let result_list: Vec<Value> = results
+        .iter()
+        .map(|result| {
+            let mut object = json!({
+                "scenario": scenarios[result.scenario].name,
+                "title": scenarios[result.scenario].title,
+                "agent": agents[result.agent].label,
+                "outcome": result.outcome.key(),
+                "seconds": result.duration.as_secs_f64(),
+            });
+            match &result.outcome {
+                VerifyOutcome::Differs(difference) => object["difference"] = json!(difference),
+                VerifyOutcome::CouldNotRun(problem) => object["error"] = json!(problem),
+                VerifyOutcome::Passed | VerifyOutcome::NotApplicable => {}
+            }
+            if let Some(path) = &result.capture_path {
+                object["capture"] = json!(path);
+            }
+            object
+        })
+        .collect();
+    let count = |key: &str| results.iter().filter(|it| it.outcome.key() == key).count();
+    json!({
+        "agents": agent_list,
+        "results": result_list,
+        "summary": {
+            "passed": count("passed"),
+            "differs": count("differs"),
+            "not_applicable": count("not_applicable"),
+            "could_not_run": count("could_not_run"),
+        },
+    })
+}
+
+/// All results as `JUnit` XML, with a test suite for each agent.
+pub fn junit(scenarios: &[Scenario], agents: &[VerifyAgent], results: &[VerifyResult]) -> String {
+    let mut xml = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n");
+    for (index, agent) in agents.iter().enumerate() {
+        let results: Vec<&VerifyResult> = results.iter().filter(|it| it.agent == index).collect();
+        write_suite(&mut xml, &agent.label, scenarios, &results);
+    }
+    xml.push_str("</testsuites>\n");
+    xml
+}
+
+fn write_suite(xml: &mut String, agent: &str, scenarios: &[Scenario], results: &[&VerifyResult]) {
+    let count = |key: &str| results.iter().filter(|it| it.outcome.key() == key).count();
+    let seconds: f64 = results.iter().map(|it| it.duration.as_secs_f64()).sum();
+    // Writing to a string cannot fail.
+    let _ = writeln!(
+        xml,
+        "  <testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\" time=\"{seconds:.3}\">",
+        escape(agent),
+        results.len(),
+        count("differs"),
+        count("could_not_run"),
+        count("not_applicable"),
+    );
+    for result in results {
+        let scenario = &scenarios[result.scenario];
+        let _ = write!(
+            xml,
+            "    <testcase classname=\"{}\" name=\"{}\" time=\"{:.3}\"",
+            escape(agent),
+            escape(&scenario.name),
+            result.duration.as_secs_f64(),
+        );
+        let content = match &result.outcome {
+            VerifyOutcome::Passed => None,
+            VerifyOutcome::NotApplicable => Some(format!(
+                "<skipped message=\"applies to {}\"/>",
+                escape(&scenario.versions.to_string())
+            )),
+            VerifyOutcome::CouldNotRun(problem) => {
+                Some(format!("<error message=\"{}\"/>", escape(problem)))
+            }
+            VerifyOutcome::Differs(difference) => Some(format!(
+                "<failure message=\"{}\">{}</failure>",
+                escape(&format!("line {}: {}", difference.line, difference.message)),
+                escape(&difference.to_string()),
+            )),
+        };
+        let _ = match content {
+            Some(content) => writeln!(xml, ">\n      {content}\n    </testcase>"),
+            None => writeln!(xml, "/>"),
+        };
+    }
+    xml.push_str("  </testsuite>\n");
+}
+
+/// Escapes a text for XML. Control characters that XML does not allow become `\u{…}`.
+fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\n' => escaped.push_str("&#10;"),
+            '\t' => escaped.push('\t'),
+            other if other.is_control() => escaped.extend(other.escape_unicode()),
+            other => escaped.push(other),
+        }
+    }
+    escaped
+}

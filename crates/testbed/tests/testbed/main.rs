@@ -1,0 +1,5 @@
+//! The test bed as its users see it: the API over HTTP, the official SDKs, and the scenario runner.
+
+mod api;
+mod sdk;
+mod verify;
