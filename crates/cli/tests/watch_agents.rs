@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use pipeline::tree;
-use testbed::verify::{fetch, fetched};
+use testbed::verify::{cached_release, fetch_release};
 
 /// The agent: a repository is made around what the scenario laid out, with work of the user's in
 /// it, and the real agent runs in there with the pipe behind it. What is left is kept.
@@ -185,11 +185,11 @@ fn claude(version: &str) -> Result<Vec<OsString>, String> {
     let cache = cache.ok_or("there is no place for a cache")?.join("towpath/claude");
     let version = version.parse().map_err(|_| format!("`{version}` is no version"))?;
     let node = OsStr::new("node");
-    if let Some(command) = fetched(&cache, version, node) {
+    if let Some(command) = cached_release(&cache, version, node) {
         return Ok(command);
     }
     println!("fetching Claude Code {version} into {}", cache.display());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| error.to_string())?;
-    runtime.block_on(fetch(&cache, version, node)).map_err(|error| error.to_string())
+    runtime.block_on(fetch_release(&cache, version, node)).map_err(|error| error.to_string())
 }

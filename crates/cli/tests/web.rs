@@ -13,7 +13,7 @@ use std::process::Command;
 
 use browser::{pages, prepare, stand};
 use test_support::packages::or_skip;
-use testbed::verify::{fetch, fetched};
+use testbed::verify::{cached_release, fetch_release};
 
 /// The release of the real CLI that is tried.
 const VERSION: &str = "2.1.325";
@@ -115,9 +115,9 @@ async fn claude() -> Result<OsString, String> {
     let cache = cache.or_else(|| Some(PathBuf::from(variable("HOME")?).join(".cache")));
     let cache = cache.ok_or("there is no place to keep it in")?.join("towpath/claude");
     let (version, node) = (VERSION.parse().expect("a version"), OsStr::new("node"));
-    let command = match fetched(&cache, version, node) {
+    let command = match cached_release(&cache, version, node) {
         Some(command) => command,
-        None => fetch(&cache, version, node).await.map_err(|error| error.to_string())?,
+        None => fetch_release(&cache, version, node).await.map_err(|error| error.to_string())?,
     };
     match command.as_slice() {
         [program] => Ok(program.clone()),

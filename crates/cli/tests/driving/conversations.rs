@@ -198,7 +198,7 @@ async fn settings_change_in_flight(agent: Vec<OsString>) {
     test.say("two").await;
     test.turn_over().await;
     let requests = test.fixture.api.requests();
-    let models = requests.iter().filter(|it| it.kind == testbed::api::Kind::Main);
+    let models = requests.iter().filter(|it| it.kind == testbed::api::ApiRequestKind::Main);
     let models: Vec<_> = models.map(|it| it.body["model"].clone()).collect();
     assert_eq!(models.last(), Some(&"claude-other-model".into()), "{models:?}");
     assert!(test.session.query(session::AgentQuery::Context).await.is_ok());

@@ -12,7 +12,7 @@ use session::{
     SessionsConfig, UnattendedLimits,
 };
 use tempfile::TempDir;
-use testbed::api::{Kind, Script, Server};
+use testbed::api::{ApiOptions, ApiRequestKind, ApiScript, ApiServer};
 use testbed::scenario::Scenario;
 use uuid::Uuid;
 use wire::note::{Actor, Delivery, Note};
@@ -23,7 +23,7 @@ pub(crate) const TIMEOUT: Duration = Duration::from_mins(1);
 /// Everything around sessions except Towpath itself.
 pub(crate) struct DrivingFixture {
     _root: TempDir,
-    pub(crate) api: Server,
+    pub(crate) api: ApiServer,
     pub(crate) setup: TestSetup,
 }
 
@@ -55,8 +55,8 @@ impl DrivingFixture {
         let replies = replies.replace("$cwd", &project);
         let text = format!("# A fixture\n\n{replies}\n> user \"a scenario needs a step\"\n");
         let scenario = Scenario::parse("fixture", &text).unwrap_or_else(|error| panic!("{error}"));
-        let script = Script::of(&scenario).expect("no recording among the replies");
-        let api = Server::start(script, testbed::api::Options::default()).await;
+        let script = ApiScript::from_scenario(&scenario).expect("no recording among the replies");
+        let api = ApiServer::start(script, ApiOptions::default()).await;
         let api = api.expect("a free port");
         let setup = TestSetup {
             root: root.path().to_owned(),
@@ -83,7 +83,7 @@ impl DrivingFixture {
 
     /// The messages of each request of the main conversation, as JSON.
     pub(crate) fn model_requests(&self) -> Vec<String> {
-        let main = self.api.requests().into_iter().filter(|it| it.kind == Kind::Main);
+        let main = self.api.requests().into_iter().filter(|it| it.kind == ApiRequestKind::Main);
         main.map(|request| request.body["messages"].to_string()).collect()
     }
 }

@@ -6,7 +6,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::process::Command;
 
-use testbed::verify::{fetch, fetched};
+use testbed::verify::{cached_release, fetch_release};
 
 /// The version that these tests drive.
 const VERSION: &str = "2.1.325";
@@ -18,11 +18,11 @@ pub(crate) async fn command() -> Result<Vec<OsString>, String> {
     let cache = cache.or_else(|| Some(PathBuf::from(variable("HOME")?).join(".cache")));
     let cache = cache.ok_or("there is no cache directory")?.join("towpath/claude");
     let (version, node) = (VERSION.parse().expect("a version"), OsStr::new("node"));
-    if let Some(command) = fetched(&cache, version, node) {
+    if let Some(command) = cached_release(&cache, version, node) {
         return Ok(command);
     }
     println!("fetching Claude Code {VERSION} into {}", cache.display());
-    fetch(&cache, version, node).await.map_err(|error| error.to_string())
+    fetch_release(&cache, version, node).await.map_err(|error| error.to_string())
 }
 
 /// Runs an ignored test of this program without a network except loopback.

@@ -11,7 +11,7 @@ use futures_util::{SinkExt as _, StreamExt as _};
 use reqwest::{Client, Method, Response};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use testbed::api::{Script, Server};
+use testbed::api::{ApiOptions, ApiScript, ApiServer};
 use testbed::scenario::Scenario;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::net::TcpStream;
@@ -28,7 +28,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 /// Everything around a server.
 pub(crate) struct Stage {
     root: TempDir,
-    pub(crate) api: Server,
+    pub(crate) api: ApiServer,
 }
 
 /// A server that runs.
@@ -51,8 +51,8 @@ impl Stage {
         let replies = replies.replace("$cwd", &project);
         let text = format!("# A stage\n\n{replies}\n> user \"a scenario needs a step\"\n");
         let scenario = Scenario::parse("stage", &text).unwrap_or_else(|error| panic!("{error}"));
-        let script = Script::of(&scenario).expect("no recording among the replies");
-        let api = Server::start(script, testbed::api::Options::default()).await.expect("a port");
+        let script = ApiScript::from_scenario(&scenario).expect("no recording among the replies");
+        let api = ApiServer::start(script, ApiOptions::default()).await.expect("a port");
         let agent = root.path().join("agent");
         let line = format!("#!/bin/sh\nexec '{}' play \"$@\"\n", env!("CARGO_BIN_EXE_towpath"));
         std::fs::write(&agent, line).expect("a script");

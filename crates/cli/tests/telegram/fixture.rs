@@ -16,7 +16,7 @@ use test_support::bot_api::{
     BotApi, BotApiCallbackId, BotApiChatId, BotApiMessageId, BotApiOptions, BotApiUserId,
     MessageSnapshot,
 };
-use testbed::api::{Kind, Script, Server};
+use testbed::api::{ApiOptions, ApiRequestKind, ApiScript, ApiServer};
 use testbed::scenario::Scenario;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, ChildStdout};
@@ -39,7 +39,7 @@ pub(crate) const EVE: BotApiUserId = BotApiUserId(66);
 
 pub(crate) struct Fixture {
     root: TempDir,
-    pub(crate) model: Server,
+    pub(crate) model: ApiServer,
     pub(crate) telegram: BotApi,
     speed: u32,
     pub(crate) allowed_users: Vec<i64>,
@@ -71,8 +71,8 @@ impl Fixture {
         let replies = replies.replace("$cwd", &project);
         let text = format!("# Replies\n\n{replies}\n> user \"a scenario needs a step\"\n");
         let scenario = Scenario::parse("replies", &text).unwrap_or_else(|error| panic!("{error}"));
-        let script = Script::of(&scenario).expect("no recording among the replies");
-        let model = Server::start(script, testbed::api::Options::default()).await.expect("a port");
+        let script = ApiScript::from_scenario(&scenario).expect("no recording among the replies");
+        let model = ApiServer::start(script, ApiOptions::default()).await.expect("a port");
         let defaults = BotApiOptions::default();
         let options = BotApiOptions {
             speed: f64::from(speed),
@@ -159,14 +159,14 @@ impl Fixture {
 
     /// The messages of each request to the model, as JSON. Side requests are left out.
     pub(crate) fn model_requests(&self) -> Vec<String> {
-        let requests = self.model.requests().into_iter().filter(|it| it.kind == Kind::Main);
+        let requests = self.model.requests().into_iter().filter(|it| it.kind == ApiRequestKind::Main);
         requests.map(|it| it.body["messages"].to_string()).collect()
     }
 
     /// How many requests to the model contain these words in their newest message.
     pub(crate) fn count_prompts(&self, words: &str) -> usize {
         let newest = |body: &Value| body["messages"].as_array()?.last().map(ToString::to_string);
-        let requests = self.model.requests().into_iter().filter(|it| it.kind == Kind::Main);
+        let requests = self.model.requests().into_iter().filter(|it| it.kind == ApiRequestKind::Main);
         requests.filter(|it| newest(&it.body).is_some_and(|it| it.contains(words))).count()
     }
 

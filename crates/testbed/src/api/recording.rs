@@ -196,6 +196,8 @@ const RECORDED_HEADERS: [&str; 4] = ["content-type", "request-id", "retry-after"
 impl ApiUpstream {
     pub(super) fn new(url: &str, out: &Path) -> io::Result<Self> {
         let url = url.trim_end_matches('/');
+        // `reqwest` is built without a provider of cryptography. Later calls change nothing.
+        let _ = rustls::crypto::ring::default_provider().install_default();
         let client = reqwest::Client::builder()
             .redirect(reqwest::redirect::Policy::none())
             .build()

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use crate::play::event::{ModelReply, ModelRequestNumber, PlayerInput};
-use crate::scenario::Block;
+use crate::scenario::ScenarioBlock;
 
 const WELCOME: &str = "# Welcome to Towpath\n\nThis is the built-in **demo agent**. It needs no \
 network, and all of its replies are scripted. The tour shows *every* kind of message once:\n\n1. text \
@@ -28,10 +28,10 @@ plans | ✓ |\n| Sub-agents and errors | ✓ |\n\nTo see one of them again, ask 
 const SUB_AGENT_MARK: &str = "demo-sub-agent";
 
 /// The blocks of a reply, or of several replies one after another.
-type DemoScript = Vec<Vec<Block>>;
+type DemoScript = Vec<Vec<ScenarioBlock>>;
 
 /// The blocks of the reply to a request.
-pub(super) fn reply(request: &Value, cwd: &Path) -> Vec<Block> {
+pub(super) fn reply(request: &Value, cwd: &Path) -> Vec<ScenarioBlock> {
     let messages = request["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
     let prompt = messages.iter().rposition(is_prompt).unwrap_or_default();
     let text = messages.get(prompt).map(prompt_text).unwrap_or_default().to_lowercase();
@@ -40,8 +40,8 @@ pub(super) fn reply(request: &Value, cwd: &Path) -> Vec<Block> {
     // A plan needs approval, so without a host that can approve it none is made.
     let can_plan = offers(request, "ExitPlanMode");
     let plan = can_plan.then(|| plan_file(request).unwrap_or("/nowhere/plan.md"));
-    let is_offered = |block: &Block| match block {
-        Block::Tool { name, .. } => offers(request, name),
+    let is_offered = |block: &ScenarioBlock| match block {
+        ScenarioBlock::Tool { name, .. } => offers(request, name),
         _ => true,
     };
     let script = script(&text, cwd, plan);
@@ -77,12 +77,12 @@ fn plan_file(request: &Value) -> Option<&str> {
     texts.find_map(|text| text.split_once("Plan file: ").map(|(_, path)| path.trim()))
 }
 
-fn text_block(text: &str) -> Block {
-    Block::Text(text.to_owned())
+fn text_block(text: &str) -> ScenarioBlock {
+    ScenarioBlock::Text(text.to_owned())
 }
 
-fn tool_call(name: &str, input: Value) -> Block {
-    Block::Tool { name: name.to_owned(), input, id: None }
+fn tool_call(name: &str, input: Value) -> ScenarioBlock {
+    ScenarioBlock::Tool { name: name.to_owned(), input, id: None }
 }
 
 /// The script that a prompt asks for.
@@ -137,10 +137,10 @@ fn tour(file: &str, plan: Option<&str>) -> DemoScript {
     steps
 }
 
-fn thinking() -> Block {
+fn thinking() -> ScenarioBlock {
     let text =
         "The user wants to see what I can do. I will start with text and then call some tools.";
-    Block::Thinking(text.to_owned())
+    ScenarioBlock::Thinking(text.to_owned())
 }
 
 fn write_todos() -> DemoScript {
@@ -224,7 +224,7 @@ fn fail() -> DemoScript {
 
 /// Sends blocks as the events of a stream, a few characters at a time.
 pub(super) async fn stream(
-    blocks: Vec<Block>,
+    blocks: Vec<ScenarioBlock>,
     model: Value,
     number: ModelRequestNumber,
     pace: Duration,
@@ -247,7 +247,7 @@ pub(super) async fn stream(
 }
 
 /// The events of a message with these blocks.
-fn events(blocks: &[Block], model: &Value, id: &str) -> Vec<Value> {
+fn events(blocks: &[ScenarioBlock], model: &Value, id: &str) -> Vec<Value> {
     let usage = json!({
         "input_tokens": 40, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 1200,
         "output_tokens": 1,
@@ -270,7 +270,7 @@ fn events(blocks: &[Block], model: &Value, id: &str) -> Vec<Value> {
         events.extend(deltas.into_iter().map(delta));
         events.push(json!({ "type": "content_block_stop", "index": index }));
     }
-    let calls = blocks.iter().any(|block| matches!(block, Block::Tool { .. }));
+    let calls = blocks.iter().any(|block| matches!(block, ScenarioBlock::Tool { .. }));
     let stop = if calls { "tool_use" } else { "end_turn" };
     events.push(json!({
         "type": "message_delta", "delta": { "stop_reason": stop, "stop_sequence": null },
@@ -281,26 +281,26 @@ fn events(blocks: &[Block], model: &Value, id: &str) -> Vec<Value> {
 }
 
 /// The start of a block and its deltas.
-fn deltas(block: &Block) -> (Value, Vec<Value>) {
+fn deltas(block: &ScenarioBlock) -> (Value, Vec<Value>) {
     match block {
-        Block::Text(text) => {
+        ScenarioBlock::Text(text) => {
             let delta = |part: String| json!({ "type": "text_delta", "text": part });
             (json!({ "type": "text", "text": "" }), chunks(text).into_iter().map(delta).collect())
         }
-        Block::Thinking(text) => {
+        ScenarioBlock::Thinking(text) => {
             let delta = |part: String| json!({ "type": "thinking_delta", "thinking": part });
             let mut deltas: Vec<Value> = chunks(text).into_iter().map(delta).collect();
             deltas.push(json!({ "type": "signature_delta", "signature": "cGxheQ==" }));
             (json!({ "type": "thinking", "thinking": "", "signature": "" }), deltas)
         }
-        Block::Tool { name, input, id } => {
+        ScenarioBlock::Tool { name, input, id } => {
             let new_id = || format!("toolu_{}", uuid::Uuid::new_v4().simple());
             let id = id.clone().unwrap_or_else(new_id);
             let start = json!({ "type": "tool_use", "id": id, "name": name, "input": {} });
             let delta = |part: String| json!({ "type": "input_json_delta", "partial_json": part });
             (start, chunks(&input.to_string()).into_iter().map(delta).collect())
         }
-        Block::Raw(block) => (block.clone(), Vec::new()),
+        ScenarioBlock::Raw(block) => (block.clone(), Vec::new()),
     }
 }
 
@@ -316,16 +316,16 @@ mod tests {
 
     use serde_json::{Value, json};
 
-    use super::{Block, reply};
+    use super::{ScenarioBlock, reply};
 
     fn request(messages: &Value, tools: &[&str]) -> Value {
         let tools: Vec<Value> = tools.iter().map(|name| json!({ "name": name })).collect();
         json!({ "messages": messages, "tools": tools })
     }
 
-    fn tools(blocks: &[Block]) -> Vec<&str> {
+    fn tools(blocks: &[ScenarioBlock]) -> Vec<&str> {
         let calls = blocks.iter().filter_map(|block| match block {
-            Block::Tool { name, .. } => Some(name.as_str()),
+            ScenarioBlock::Tool { name, .. } => Some(name.as_str()),
             _ => None,
         });
         calls.collect()
@@ -341,7 +341,7 @@ mod tests {
         assert_eq!(tools(&first), ["AskUserQuestion"]);
         let second =
             reply(&request(&json!([prompt, call, result]), &["AskUserQuestion"]), Path::new("/"));
-        assert!(matches!(&second[..], [Block::Text(_)]));
+        assert!(matches!(&second[..], [ScenarioBlock::Text(_)]));
     }
 
     #[test]

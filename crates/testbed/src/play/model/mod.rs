@@ -11,14 +11,14 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use crate::api::{Options, Script, Server};
+use crate::api::{ApiOptions, ApiScript, ApiServer};
 use crate::play::args::{PlayerArgs, PlayerStartError};
 use crate::play::event::{ModelFailure, ModelReply, ModelRequestNumber, PlayerInput};
 use crate::play::settings::PlayerEnvironment;
-use crate::scenario::{Names, Scenario, Version};
+use crate::scenario::{ClaudeVersion, Scenario, ScenarioVariables};
 
 /// The version whose replies are taken from a scenario.
-const PLAYED_VERSION: Version = Version(2, 1, 325);
+const PLAYED_VERSION: ClaudeVersion = ClaudeVersion(2, 1, 325);
 
 /// The default time between the deltas of the demo.
 const DEMO_PACE: Duration = Duration::from_millis(12);
@@ -31,7 +31,7 @@ pub(crate) enum ModelSource {
     Scenario {
         client: MessagesClient,
         /// The API stops when this is dropped.
-        _server: Server,
+        _server: ApiServer,
     },
     Demo {
         /// The directory in which the demo writes its file.
@@ -53,14 +53,14 @@ impl ModelSource {
             let start_error =
                 |error: &dyn std::error::Error| PlayerStartError(format!("Error: {error}"));
             let scenario = Scenario::load(path).map_err(|error| start_error(&error))?;
-            let mut names = Names::default();
+            let mut names = ScenarioVariables::default();
             names.set("cwd", environment.cwd.display().to_string());
             names.set("home", environment.home.display().to_string());
             let replies =
                 scenario.replies.iter().filter(|item| item.versions.contains(PLAYED_VERSION));
-            let script = Script::new(replies.map(|item| item.what.filled(&names)));
+            let script = ApiScript::new(replies.map(|item| item.value.expand(&names)));
             let script = script.map_err(|error| start_error(&error))?;
-            let server = Server::start(script, Options::default()).await;
+            let server = ApiServer::start(script, ApiOptions::default()).await;
             let server = server.map_err(|error| start_error(&error))?;
             return Ok(Self::Scenario {
                 client: MessagesClient::new(&server.url, environment),
