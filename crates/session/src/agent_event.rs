@@ -48,7 +48,7 @@ pub enum AgentEvent {
 pub struct PermissionRequest {
     /// The agent's id of the request.
     pub id: String,
-    pub wants: RequestKind,
+    pub kind: RequestKind,
     pub tool_name: String,
     pub tool_use_id: Option<String>,
     /// The input of the tool as JSON.
@@ -96,7 +96,7 @@ impl PermissionRequest {
         let tool_name = String::from(call.tool_name);
         Self {
             id: id.into(),
-            wants: match tool_name.as_str() {
+            kind: match tool_name.as_str() {
                 "AskUserQuestion" => RequestKind::Question,
                 "ExitPlanMode" => RequestKind::Plan,
                 _ => RequestKind::Permission,
@@ -124,7 +124,7 @@ mod tests {
     fn a_request_has_what_the_journal_records() {
         let line = r#"{"type":"control_request","request_id":"r","request":{"subtype":"can_use_tool","tool_name":"ExitPlanMode","input":{"plan":"x"}}}"#;
         let AgentEvent::RequestOpened(request) = event(line) else { panic!("{:?}", event(line)) };
-        assert_eq!((request.id.as_str(), request.wants), ("r", RequestKind::Plan));
+        assert_eq!((request.id.as_str(), request.kind), ("r", RequestKind::Plan));
         assert_eq!(request.input, r#"{"plan":"x"}"#);
     }
 

@@ -65,7 +65,7 @@ impl Machine {
         let NewPrompt { id, text, images, delivery, by } = prompt;
         let record = self.prompts.push(PromptRecord {
             id,
-            place: 0,
+            position: 0,
             text: text.clone(),
             content: images_to_content(&images),
             delivery,

@@ -14,17 +14,17 @@ pub(super) struct PromptQueue {
     open: Vec<PromptRecord>,
     finished: HashMap<Uuid, PromptState>,
     /// Places only grow, so that all prompts of a session have an order.
-    last_place: i64,
+    last_position: i64,
 }
 
 impl PromptQueue {
     pub(super) fn restore(records: Vec<PromptRecord>) -> Self {
-        let last_place = records.iter().map(|record| record.place).max().unwrap_or(0);
+        let last_position = records.iter().map(|record| record.position).max().unwrap_or(0);
         let (finished, mut open): (Vec<_>, Vec<_>) =
             records.into_iter().partition(|record| record.state.is_final());
-        open.sort_by_key(|record| (record.place, record.created));
+        open.sort_by_key(|record| (record.position, record.created));
         let finished = finished.into_iter().map(|it| (it.id, it.state)).collect();
-        Self { open, finished, last_place }
+        Self { open, finished, last_position }
     }
 
     /// The state of a prompt, if there ever was one with that id.
@@ -48,8 +48,8 @@ impl PromptQueue {
 
     /// Adds a prompt at the end of the queue.
     pub(super) fn push(&mut self, mut record: PromptRecord) -> PromptRecord {
-        self.last_place += 1;
-        record.place = self.last_place;
+        self.last_position += 1;
+        record.position = self.last_position;
         self.open.push(record.clone());
         record
     }
@@ -57,14 +57,14 @@ impl PromptQueue {
     /// Moves a prompt in front of another or to the end. Returns every record whose place changed.
     pub(super) fn put_before(&mut self, id: Uuid, before: Option<Uuid>) -> Vec<PromptRecord> {
         let Some(from) = self.open.iter().position(|it| it.id == id) else { return Vec::new() };
-        let places: Vec<i64> = self.open.iter().map(|record| record.place).collect();
+        let positions: Vec<i64> = self.open.iter().map(|record| record.position).collect();
         let record = self.open.remove(from);
         let to = before.and_then(|before| self.open.iter().position(|it| it.id == before));
         self.open.insert(to.unwrap_or(self.open.len()), record);
         let mut changed = Vec::new();
-        for (place, record) in places.into_iter().zip(&mut self.open) {
-            if record.place != place {
-                record.place = place;
+        for (place, record) in positions.into_iter().zip(&mut self.open) {
+            if record.position != place {
+                record.position = place;
                 changed.push(record.clone());
             }
         }

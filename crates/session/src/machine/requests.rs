@@ -24,7 +24,7 @@ impl Machine {
         }
         let record = RequestRecord {
             id: request.id,
-            wants: request.wants,
+            kind: request.kind,
             tool_name: request.tool_name,
             tool_use_id: request.tool_use_id,
             input: request.input,
@@ -36,7 +36,7 @@ impl Machine {
         };
         self.note(Note::RequestOpened {
             request: record.id.clone(),
-            wants: record.wants,
+            kind: record.kind,
             expires: record.expires,
             rules: self.rules(&record),
         });
@@ -95,10 +95,10 @@ impl Machine {
         }
         let input_asked = JsonObject::parse(&record.input).unwrap_or_else(|_| JsonObject::empty());
         match answer {
-            RequestAnswer::Allow { .. } if record.wants == RequestKind::Question => {
+            RequestAnswer::Allow { .. } if record.kind == RequestKind::Question => {
                 Err(CommandError::Invalid("a question needs answers, or a denial"))
             }
-            RequestAnswer::Answers(_) if record.wants != RequestKind::Question => {
+            RequestAnswer::Answers(_) if record.kind != RequestKind::Question => {
                 Err(CommandError::Invalid("only a question takes answers"))
             }
             RequestAnswer::Allow { input, remember, mode } => {
@@ -179,7 +179,7 @@ impl Machine {
 
     /// The rules offered with a request.
     fn rules(&self, record: &RequestRecord) -> Vec<Rule> {
-        if record.wants != RequestKind::Permission {
+        if record.kind != RequestKind::Permission {
             return Vec::new();
         }
         let directory = self.options.directory.to_str().unwrap_or_default();
@@ -218,7 +218,7 @@ impl Machine {
         let covered: Vec<(String, Actor)> = self
             .requests
             .values()
-            .filter(|record| record.wants == RequestKind::Permission)
+            .filter(|record| record.kind == RequestKind::Permission)
             .filter_map(|record| {
                 let grant = self.grants.iter().find(|grant| covers(grant, record, now))?;
                 Some((record.id.clone(), grant.by.clone()))

@@ -73,7 +73,7 @@ impl PendingBatch {
                 self.add_note(&note);
                 match &note {
                     Note::TurnStarted { turn, .. } => self.batch.change.turn = Some(*turn),
-                    Note::TurnEnded { turn, .. } => self.batch.change.turn_over = Some(*turn),
+                    Note::TurnEnded { turn, .. } => self.batch.change.turn_ended = Some(*turn),
                     Note::PromptQueued { text, .. } if !*titled => {
                         if let Some(title) = title_of(text) {
                             *titled = true;

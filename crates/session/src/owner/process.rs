@@ -62,7 +62,7 @@ impl Owner {
             prompts: journal.prompts(id).await?,
             requests: requests.into_iter().map(|(_, request)| request).collect(),
             turns: record.turn,
-            turn_is_open: record.turn > record.turn_over,
+            turn_is_open: record.turn > record.turn_ended,
             agent_may_run: attached.is_some() || has_leftovers || was_active,
             resumable: !record.agent_ids.is_empty(),
         });

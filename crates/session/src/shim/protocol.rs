@@ -51,7 +51,7 @@ impl std::fmt::Display for ProtocolVersion {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct OwnerHello {
     pub(super) version: ProtocolVersion,
-    /// The offset from which on it wants the agent's output.
+    /// The offset from which on it kind the agent's output.
     pub(super) from: u64,
     /// Its process, which is reported to others that try to attach.
     #[serde(default)]

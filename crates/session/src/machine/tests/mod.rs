@@ -185,7 +185,7 @@ fn failed_result() -> AgentEvent {
 fn permission_request(request: &str, command: &str) -> AgentEvent {
     AgentEvent::RequestOpened(PermissionRequest {
         id: request.to_owned(),
-        wants: RequestKind::Permission,
+        kind: RequestKind::Permission,
         tool_name: "Bash".to_owned(),
         tool_use_id: None,
         input: serde_json::json!({ "command": command }).to_string(),

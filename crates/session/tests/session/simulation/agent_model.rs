@@ -326,14 +326,14 @@ impl AgentModel {
         storage.last_request += 1;
         let request = format!("ask-{}", storage.last_request);
         self.requests.insert(request.clone(), background);
-        let (wants, tool) = match random.below(6) {
+        let (kind, tool) = match random.below(6) {
             0 => (RequestKind::Question, "AskUserQuestion"),
             1 => (RequestKind::Plan, "ExitPlanMode"),
             _ => (RequestKind::Permission, "Bash"),
         };
         self.print(AgentEvent::RequestOpened(PermissionRequest {
             id: request,
-            wants,
+            kind,
             tool_name: tool.to_owned(),
             tool_use_id: None,
             input: r#"{"command":"id"}"#.to_owned(),

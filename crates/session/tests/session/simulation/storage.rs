@@ -18,7 +18,7 @@ pub(super) struct StoredSession {
     pub(super) options: SessionOptions,
     pub(super) status: SessionStatus,
     pub(super) turn: u64,
-    pub(super) turn_over: u64,
+    pub(super) turn_ended: u64,
     /// Whether the agent has reported an id of the conversation.
     pub(super) conversation: bool,
     /// The number of the process.

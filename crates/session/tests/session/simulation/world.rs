@@ -156,7 +156,7 @@ impl World {
                 Effect::Note(note) => {
                     match note {
                         Note::TurnStarted { turn, .. } => self.stored.turn = turn,
-                        Note::TurnEnded { turn, .. } => self.stored.turn_over = turn,
+                        Note::TurnEnded { turn, .. } => self.stored.turn_ended = turn,
                         _ => {}
                     }
                     self.check_end_of_prompt(&note);
@@ -449,7 +449,7 @@ impl World {
                 .cloned()
                 .collect(),
             turns: self.stored.turn,
-            turn_is_open: self.stored.turn > self.stored.turn_over,
+            turn_is_open: self.stored.turn > self.stored.turn_ended,
             agent_may_run,
             resumable: self.stored.conversation,
         });
