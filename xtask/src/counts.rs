@@ -17,7 +17,7 @@ impl TestCounts {
         self.skipped += other.skipped;
     }
 
-    /// Counts the `testsuite` elements of a JUnit report. Scenarios that are not meant for the
+    /// Counts the `testsuite` elements of a `JUnit` report. Scenarios that are not meant for the
     /// version of an agent do not count.
     pub(crate) fn from_junit(xml: &str) -> Self {
         let mut counts = Self::default();
@@ -77,7 +77,7 @@ impl TestOutput {
         }
         if self.in_successes
             && let Some(reason) = line.strip_prefix("skipped: ")
-            && !self.skipped.last().is_some_and(|(test, _)| *test == self.test)
+            && self.skipped.last().is_none_or(|(test, _)| *test != self.test)
         {
             self.skipped.push((self.test.clone(), reason.to_owned()));
         }
