@@ -52,8 +52,8 @@ pub(crate) struct TestOutput {
     skipped: Vec<(String, String)>,
     /// Whether the lines are output of tests that passed.
     in_successes: bool,
-    /// The test whose output the lines are.
-    test: String,
+    /// The test whose output the lines are; `None` once it is counted as skipped.
+    test: Option<String>,
 }
 
 impl TestOutput {
@@ -73,13 +73,13 @@ impl TestOutput {
         if let Some(test) =
             line.strip_prefix("---- ").and_then(|it| it.strip_suffix(" stdout ----"))
         {
-            test.clone_into(&mut self.test);
+            self.test = Some(test.to_owned());
         }
         if self.in_successes
             && let Some(reason) = line.strip_prefix("skipped: ")
-            && self.skipped.last().is_none_or(|(test, _)| *test != self.test)
+            && let Some(test) = self.test.take()
         {
-            self.skipped.push((self.test.clone(), reason.to_owned()));
+            self.skipped.push((test, reason.to_owned()));
         }
         !self.in_successes
     }
