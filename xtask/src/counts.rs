@@ -17,7 +17,7 @@ impl TestCounts {
         self.skipped += other.skipped;
     }
 
-    /// Counts the `testsuite` elements of a JUnit report. Scenarios that are not meant for the
+    /// Counts the `testsuite` elements of a `JUnit` report. Scenarios that are not meant for the
     /// version of an agent do not count.
     pub(crate) fn from_junit(xml: &str) -> Self {
         let mut counts = Self::default();
@@ -52,8 +52,8 @@ pub(crate) struct TestOutput {
     skipped: Vec<(String, String)>,
     /// Whether the lines are output of tests that passed.
     in_successes: bool,
-    /// The test whose output the lines are.
-    test: String,
+    /// The test whose output the lines are; `None` once it is counted as skipped.
+    test: Option<String>,
 }
 
 impl TestOutput {
@@ -73,13 +73,13 @@ impl TestOutput {
         if let Some(test) =
             line.strip_prefix("---- ").and_then(|it| it.strip_suffix(" stdout ----"))
         {
-            test.clone_into(&mut self.test);
+            self.test = Some(test.to_owned());
         }
         if self.in_successes
             && let Some(reason) = line.strip_prefix("skipped: ")
-            && !self.skipped.last().is_some_and(|(test, _)| *test == self.test)
+            && let Some(test) = self.test.take()
         {
-            self.skipped.push((self.test.clone(), reason.to_owned()));
+            self.skipped.push((test, reason.to_owned()));
         }
         !self.in_successes
     }

@@ -35,8 +35,8 @@ const STEPS: [&str; 6] = ["fmt", "web", "clippy", "test", "doc", "scenarios"];
 pub(crate) fn run_all() -> Result<ExitCode, XtaskError> {
     let mut check = CheckRun::new()?;
     setup::install_required_programs();
-    check.run("fmt", CheckRun::fmt)?;
-    check.run("web", CheckRun::web)?;
+    check.run("fmt", |_| check_format())?;
+    check.run("web", |_| check_web())?;
     check.run("clippy", CheckRun::clippy)?;
     check.run("test", CheckRun::test)?;
     // The real CLI mostly waits, which leaves time to build the documentation.
@@ -50,8 +50,8 @@ pub(crate) fn run_all() -> Result<ExitCode, XtaskError> {
 pub(crate) fn run_one(step: &str) -> Result<ExitCode, XtaskError> {
     let mut check = CheckRun::new()?;
     match step {
-        "fmt" => check.run("fmt", CheckRun::fmt)?,
-        "web" => check.run("web", CheckRun::web)?,
+        "fmt" => check.run("fmt", |_| check_format())?,
+        "web" => check.run("web", |_| check_web())?,
         "clippy" => check.run("clippy", CheckRun::clippy)?,
         "test" => check.run("test", CheckRun::test)?,
         "doc" => {
@@ -161,21 +161,6 @@ impl CheckRun {
         eprintln!("xtask: finished in {:.1} s", self.start.elapsed().as_secs_f64());
         println!("{}", self.counts);
         if self.counts.failed > 0 || skips_fail { ExitCode::FAILURE } else { ExitCode::SUCCESS }
-    }
-
-    fn fmt(&mut self) -> CheckResult {
-        passes(&mut cargo::command(&["fmt", "--all", "--check"]))
-    }
-
-    /// The format of the web UI. Its types and its behavior are checked by tests of `crates/cli`.
-    fn web(&mut self) -> CheckResult {
-        match setup::npm_tool("prettier", PRETTIER_VERSION) {
-            Ok(prettier) => {
-                let mut command = Command::new(prettier);
-                passes(command.args(["--check", "web/"]).current_dir(cargo::root()))
-            }
-            Err(reason) => Ok(CheckOutcome::Skipped(reason)),
-        }
     }
 
     fn clippy(&mut self) -> CheckResult {
@@ -290,6 +275,21 @@ impl CheckRun {
             return Ok(false);
         }
         Ok(true)
+    }
+}
+
+fn check_format() -> CheckResult {
+    passes(&mut cargo::command(&["fmt", "--all", "--check"]))
+}
+
+/// Checks the format of the web UI. Its types and its behavior are checked by tests of `crates/cli`.
+fn check_web() -> CheckResult {
+    match setup::npm_tool("prettier", PRETTIER_VERSION) {
+        Ok(prettier) => {
+            let mut command = Command::new(prettier);
+            passes(command.args(["--check", "web/"]).current_dir(cargo::root()))
+        }
+        Err(reason) => Ok(CheckOutcome::Skipped(reason)),
     }
 }
 

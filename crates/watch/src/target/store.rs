@@ -37,7 +37,8 @@ impl StoreTarget {
         let url = Url::parse(address).map_err(|_| BadTarget::Address(address.to_owned()))?;
         // The process has one provider of cryptography; `reqwest` brings none. Later calls change nothing.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let unusable = |source: Error| BadTarget::Store { address: shown(&url), source: source.into() };
+        let unusable =
+            |source: Error| BadTarget::Store { address: shown(&url), source: source.into() };
         let (store, prefix) = if matches!(url.scheme(), "s3" | "s3a") {
             let prefix = Path::from_url_path(url.path()).map_err(|it| unusable(it.into()))?;
             // Retrying is the courier's, which also tells of it.
