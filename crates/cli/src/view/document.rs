@@ -205,7 +205,10 @@ impl ViewDocument {
         let first = self.conversation.items.first().filter(|item| is_finished(item))?;
         // Further attempts change the same item.
         let retrying = matches!(self.conversation.status.phase, SessionPhase::Retrying { .. });
-        if retrying && matches!(first.body, ItemBody::Retry(_)) && self.conversation.items.len() == 1 {
+        if retrying
+            && matches!(first.body, ItemBody::Retry(_))
+            && self.conversation.items.len() == 1
+        {
             return None;
         }
         Some(self.take_first())
@@ -235,8 +238,11 @@ impl ViewDocument {
     /// Takes the next turn that has ended and whose items were all taken.
     pub(crate) fn next_ended_turn(&mut self) -> Option<Turn> {
         let first = self.conversation.items.first().map_or(u64::MAX, |item| item.turn);
-        let at =
-            self.conversation.turns.iter().position(|turn| turn.end.is_some() && turn.number < first)?;
+        let at = self
+            .conversation
+            .turns
+            .iter()
+            .position(|turn| turn.end.is_some() && turn.number < first)?;
         let turn = self.conversation.turns.remove(at);
         self.ended.insert(turn.number);
         Some(turn)

@@ -47,7 +47,8 @@ impl ViewInput {
                     let folder = file.metadata()?.is_dir();
                     if folder { Err(io::ErrorKind::IsADirectory.into()) } else { Ok(file) }
                 });
-                let file = opened.map_err(|source| ViewError::Read { name: name.clone(), source })?;
+                let file =
+                    opened.map_err(|source| ViewError::Read { name: name.clone(), source })?;
                 let source = if follow {
                     InputSource::Growing(file, path.to_owned(), 0)
                 } else {
@@ -80,7 +81,8 @@ impl ViewInput {
             return Ok(None);
         }
         let at = self.is_live().then(now).flatten();
-        let read = self.read().map_err(|source| ViewError::Read { name: self.name.clone(), source })?;
+        let read =
+            self.read().map_err(|source| ViewError::Read { name: self.name.clone(), source })?;
         let mut count = 0;
         match read {
             InputChunk::Bytes(length) => {

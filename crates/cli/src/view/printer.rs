@@ -79,7 +79,11 @@ impl<W: Write> ConversationPrinter<W> {
     }
 
     /// Prints lines that are not part of the conversation.
-    pub(crate) fn print_lines(&mut self, lines: &[StyledLine], document: &ViewDocument) -> io::Result<()> {
+    pub(crate) fn print_lines(
+        &mut self,
+        lines: &[StyledLine],
+        document: &ViewDocument,
+    ) -> io::Result<()> {
         self.erase()?;
         self.end_group(document)?;
         self.print(lines, LastPrinted::Other)?;
@@ -135,8 +139,9 @@ impl<W: Write> ConversationPrinter<W> {
 
     fn item(&mut self, item: Item, document: &mut ViewDocument) -> io::Result<()> {
         // A prompt that the agent repeats late comes in between; the answer continues after it.
-        let continues =
-            |answer: &mut StreamingAnswer| document.conversation.items.iter().any(|other| other.id == answer.id);
+        let continues = |answer: &mut StreamingAnswer| {
+            document.conversation.items.iter().any(|other| other.id == answer.id)
+        };
         if let Some(mut answer) = self.answer.take_if(|answer| !continues(answer)) {
             let options = self.options(document);
             let same = answer.id == item.id;
@@ -213,7 +218,11 @@ impl<W: Write> ConversationPrinter<W> {
     }
 
     /// Prints lines of an answer, with a blank line before the first.
-    fn print_answer_lines(&mut self, lines: &[StyledLine], answer: &mut StreamingAnswer) -> io::Result<()> {
+    fn print_answer_lines(
+        &mut self,
+        lines: &[StyledLine],
+        answer: &mut StreamingAnswer,
+    ) -> io::Result<()> {
         if lines.is_empty() || answer.started {
             return self.print_more(lines);
         }
@@ -234,7 +243,9 @@ impl<W: Write> ConversationPrinter<W> {
         if lines.is_empty() {
             return Ok(());
         }
-        if self.last != LastPrinted::Nothing && !(self.last == LastPrinted::Call && kind == LastPrinted::Call) {
+        if self.last != LastPrinted::Nothing
+            && !(self.last == LastPrinted::Call && kind == LastPrinted::Call)
+        {
             writeln!(self.out)?;
         }
         self.last = kind;
@@ -317,7 +328,11 @@ impl<W: Write> ConversationPrinter<W> {
 }
 
 fn last(item: &Item) -> LastPrinted {
-    if matches!(item.body, ItemBody::Call(_) | ItemBody::Hook(_)) { LastPrinted::Call } else { LastPrinted::Other }
+    if matches!(item.body, ItemBody::Call(_) | ItemBody::Hook(_)) {
+        LastPrinted::Call
+    } else {
+        LastPrinted::Other
+    }
 }
 
 /// The size and colours of the output.
@@ -333,7 +348,8 @@ impl TerminalScreen {
     /// Stdout, according to the system, `NO_COLOR`, `CLICOLOR` and `CLICOLOR_FORCE`.
     pub(crate) fn of_stdout(width: Option<u16>) -> Self {
         let size = terminal_size::terminal_size();
-        let columns = size.map_or(MAX_WIDTH, |(width, _)| usize::from(width.0)).clamp(20, MAX_WIDTH);
+        let columns =
+            size.map_or(MAX_WIDTH, |(width, _)| usize::from(width.0)).clamp(20, MAX_WIDTH);
         let colours = match AutoStream::choice(&io::stdout()) {
             ColorChoice::Never => ColourMode::Off,
             ColorChoice::Auto | ColorChoice::Always | ColorChoice::AlwaysAnsi => ColourMode::On,
@@ -366,7 +382,8 @@ mod tests {
     use super::super::document::ViewDocument;
     use super::{ConversationPrinter, TerminalScreen};
 
-    const SCREEN: TerminalScreen = TerminalScreen { width: 60, height: 12, colours: ColourMode::Off };
+    const SCREEN: TerminalScreen =
+        TerminalScreen { width: 60, height: 12, colours: ColourMode::Off };
 
     fn captures() -> Vec<PathBuf> {
         let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("../../captures")];

@@ -182,9 +182,9 @@ fn notebook_cell(call: &Call) -> Option<(String, String)> {
     if call.tool != "NotebookEdit" {
         return None;
     }
-    let cell: NotebookCell = serde_json::from_str(&call.input).ok()?;
-    let language = if cell.cell_type.as_deref() == Some("markdown") { "a.md" } else { "a.py" };
-    Some((language.to_owned(), cell.new_source))
+    let written: NotebookCell = serde_json::from_str(&call.input).ok()?;
+    let language = if written.cell_type.as_deref() == Some("markdown") { "a.md" } else { "a.py" };
+    Some((language.to_owned(), written.new_source))
 }
 
 fn result(call: &Call, options: HtmlOptions<'_>, out: &mut String) {

@@ -85,7 +85,7 @@ impl TelegramWriter<'_> {
             Event::Start(tag) => self.start(tag),
             Event::End(tag) => self.end(tag),
             Event::Code(code) if self.cell.is_none() => {
-                self.text.push_formatted(TextFormat::Code, &code)
+                self.text.push_formatted(TextFormat::Code, &code);
             }
             Event::InlineHtml(html) if is_line_break(&html) => self.push("\n"),
             Event::Text(text)
