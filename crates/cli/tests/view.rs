@@ -1,4 +1,4 @@
-//! `towpath view` as a person runs it: exit code, stdout and stderr of the built binary.
+//! `towpath view` from the outside: exit code, stdout and stderr of the built binary.
 
 #![expect(clippy::disallowed_methods, reason = "tests start the program they test")]
 
@@ -25,23 +25,23 @@ fn view(arguments: &[&str]) -> Program {
 }
 
 #[test]
-fn a_stream_is_told_line_by_line() {
+fn a_stream_is_printed() {
     insta::assert_snapshot!(view(&["--width", "60"]).stdin(STREAM).run());
 }
 
 #[test]
-fn everything_is_told_to_who_asks_for_it() {
+fn a_stream_is_printed_in_full() {
     insta::assert_snapshot!(view(&["--width", "60", "--full"]).stdin(STREAM).run());
 }
 
 #[test]
-fn a_transcript_is_read_from_its_file() {
+fn a_transcript_is_printed() {
     let path = capture("2.1.260/transcript/tools-misc.jsonl");
     insta::assert_snapshot!(view(&["--width", "80", path.to_str().unwrap()]).run());
 }
 
 #[test]
-fn colours_come_only_where_they_are_wanted() {
+fn colours_follow_the_environment() {
     let plain = view(&[]).stdin(STREAM).run();
     assert!(!plain.stdout.contains('\u{1b}'), "{}", plain.stdout);
     let forced = view(&[]).env("CLICOLOR_FORCE", "1").stdin(STREAM).run();
@@ -51,7 +51,7 @@ fn colours_come_only_where_they_are_wanted() {
 }
 
 #[test]
-fn odd_input_is_shown_as_it_is() {
+fn odd_input_is_shown_unchanged() {
     for odd in [
         "",
         "\n\n\n",
@@ -75,7 +75,7 @@ fn odd_input_is_shown_as_it_is() {
 }
 
 #[test]
-fn what_cannot_be_read_is_said_with_a_hint() {
+fn an_unreadable_input_is_an_error_with_a_hint() {
     insta::assert_snapshot!(view(&["/no/such/file.jsonl"]).run());
     let folder = tempfile::tempdir().unwrap();
     let output = view(&[folder.path().to_str().unwrap()]).run();
@@ -84,14 +84,14 @@ fn what_cannot_be_read_is_said_with_a_hint() {
 }
 
 #[test]
-fn a_reader_that_has_seen_enough_is_no_error() {
+fn a_closed_stdout_is_not_an_error() {
     let long = STREAM.repeat(2000);
     let output = view(&[]).stdin(&long).close_stdout_early().run();
     assert_eq!((output.code, output.stderr.as_str()), (0, ""));
 }
 
 #[test]
-fn a_page_is_written_whole_and_holds_the_conversation() {
+fn an_exported_page_contains_the_conversation() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("talk.html");
     let output = view(&["--html", path.to_str().unwrap()]).stdin(STREAM).run();
@@ -118,9 +118,9 @@ fn a_page_is_written_whole_and_holds_the_conversation() {
     assert_eq!(output.code, 2, "{output}");
 }
 
-/// The words of an answer must be on the screen before the answer is complete.
+/// Text must be on the screen before the answer is complete.
 #[test]
-fn a_paragraph_is_shown_while_the_answer_goes_on() {
+fn a_paragraph_is_printed_before_the_answer_is_complete() {
     let mut child = Command::new(env!("CARGO_BIN_EXE_towpath"))
         .arg("view")
         .stdin(Stdio::piped())
@@ -146,18 +146,17 @@ fn a_paragraph_is_shown_while_the_answer_goes_on() {
     assert!(child.wait().unwrap().success());
 }
 
-/// Somebody writes the file while it is read.
 #[test]
 fn a_file_is_followed_as_it_grows() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.jsonl");
     let mut file = std::fs::File::create(&path).unwrap();
-    let said = |text: &str, id: &str| {
+    let message = |text: &str, id: &str| {
         format!(
             r#"{{"type":"assistant","message":{{"id":"{id}","content":[{{"type":"text","text":"{text}"}}]}}}}"#
         )
     };
-    writeln!(file, "{}", said("one", "m1")).unwrap();
+    writeln!(file, "{}", message("one", "m1")).unwrap();
     let mut child = Command::new(env!("CARGO_BIN_EXE_towpath"))
         .args(["view", "--follow"])
         .arg(&path)
@@ -166,7 +165,7 @@ fn a_file_is_followed_as_it_grows() {
         .unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     assert_eq!(lines.next().unwrap().unwrap(), "one");
-    writeln!(file, "{}", said("two", "m2")).unwrap();
+    writeln!(file, "{}", message("two", "m2")).unwrap();
     assert_eq!(lines.next().unwrap().unwrap(), "");
     assert_eq!(lines.next().unwrap().unwrap(), "two");
     child.kill().unwrap();

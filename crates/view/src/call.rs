@@ -1,70 +1,65 @@
-//! Calls of tools, from the first character of their input to their result.
+//! Tool calls, from the first character of their input to their result, and the requests to a person
+//! that some of them wait for.
 
 use serde::{Deserialize, Serialize};
+use wire::consent::{self, Disclosure, Rule};
 use wire::note::{Actor, Wants};
 
-use crate::subject::Verb;
-use crate::usage::Tokens;
+use crate::item::ItemId;
+use crate::tool::ToolAction;
+use crate::usage::TokenCounts;
 
-/// A call of a tool.
+/// A tool call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Call {
-    /// The tool, as the protocol spells it.
+    /// The tool's name, as the protocol spells it.
     pub tool: String,
-    /// What it does, in a word for a person.
-    pub verb: Verb,
-    /// What it does it to: a path, a command, a pattern; empty where the input does not say.
+    pub action: ToolAction,
+    /// What it works on: a path, a command, a pattern; empty if the input does not say.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub target: String,
-    /// What the tool is given, as JSON. While the item is open, what came of it so far.
+    /// The tool's input as JSON. While the item is open, the part received so far.
     pub input: String,
-    /// Where it stands.
     pub state: CallState,
-    /// When the agent asked for it, in milliseconds since 1970.
+    /// When the agent made the call, in milliseconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub began: Option<u64>,
+    pub started: Option<u64>,
     /// When its result came.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<u64>,
-    /// How far it is, while it runs.
+    /// Only while it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub progress: Option<Progress>,
-    /// What came of it.
+    pub progress: Option<CallProgress>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub outcome: Option<Outcome>,
-    /// Who was asked whether it may be made, and what came of that. A question to the user and the
-    /// approval of a plan are this too.
+    pub result: Option<CallResult>,
+    /// The permission request for it and its outcome. Questions to the user and approvals of plans
+    /// are permission requests too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub permission: Option<Permission>,
-    /// The sub-agent or background task it began.
+    pub permission: Option<CallPermission>,
+    /// The sub-agent or background task it started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<SubAgent>,
 }
 
-/// Where a call stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CallState {
     /// Its input is still being written.
     Writing,
-    /// Somebody has to allow or answer it.
+    /// It waits for a person's permission or answer.
     Waiting,
-    /// It runs.
     Running,
-    /// It went well.
     Done,
-    /// The tool says it failed.
     Failed,
-    /// It was not allowed to run.
+    /// It was not permitted to run.
     Denied,
     /// Its turn ended without a result.
     Unanswered,
 }
 
-/// How far a call is.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Progress {
-    /// For how long it has been running, in seconds.
+pub struct CallProgress {
+    /// How long it has been running.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds: Option<u64>,
     /// What it is doing.
@@ -72,104 +67,179 @@ pub struct Progress {
     pub text: String,
 }
 
-/// What came of a call.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Outcome {
-    /// What the model was told. May hold ANSI colours; cut at 256 KiB.
+pub struct CallResult {
+    /// The text given to the model. May contain ANSI colours; cut at 256 KiB.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub text: String,
     /// How many bytes were cut from the end of `text`.
     #[serde(default, skip_serializing_if = "is_zero")]
-    pub cut: u64,
-    /// Pictures in it, in their order. Their bytes are in the entry `seq`.
+    pub omitted_bytes: u64,
+    /// The images in it, in order. Their bytes are in the entry `seq`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub pictures: Vec<Picture>,
-    /// What the tool says of the change it made: the hunks of an edit (`structuredPatch`) as JSON.
+    pub images: Vec<ResultImage>,
+    /// The hunks of an edit (`structuredPatch`) as JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hunks: Option<String>,
     /// The entry it came with.
     pub seq: u64,
 }
 
-/// A picture or a document in a result or a prompt.
+/// An image or a document in a result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Picture {
-    /// `image/png`, ….
+pub struct ResultImage {
     pub media_type: String,
-    /// Its size in bytes, as far as its base64 tells.
+    /// Its size, estimated from the length of its base64.
     pub bytes: u64,
 }
 
-/// Who was asked, and what came of it.
+/// The permission request for a call, and its outcome.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Permission {
-    /// The agent's id of the request; nothing where nobody was asked.
+pub struct CallPermission {
+    /// The agent's id of the request; `None` if no person was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
-    /// What sort of answer it wants.
-    pub wants: Wants,
-    /// What came of it; nothing while it is open.
+    pub kind: Wants,
+    /// `None` while the request is open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<wire::note::Outcome>,
-    /// Who gave the answer.
+    /// Who answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<Actor>,
-    /// What was said with it: the reason of a refusal.
+    /// The reason given with a denial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// The answers to a question, by the question's text.
+    /// The answers to questions, by the question's text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub answers: Vec<(String, String)>,
 }
 
-/// A sub-agent, or a shell in the background. What it says and does are items whose `parent` is
-/// the call.
+/// A sub-agent, or a shell in the background. The items it produces have the call as their `parent`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SubAgent {
-    /// The CLI's id of it.
+    /// The CLI's id of the task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
-    /// Where it stands.
     pub state: SubAgentState,
-    /// What came of it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub summary: String,
-    /// Its own tokens, which are also in those of the turn.
-    pub tokens: Tokens,
-    /// How many tools it has used.
+    /// Also included in the turn's tokens.
+    pub tokens: TokenCounts,
+    /// How many tool calls it has made.
     pub calls: u32,
 }
 
-/// Where a sub-agent stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SubAgentState {
-    /// It works.
     #[default]
     Running,
-    /// It is done.
     Completed,
-    /// It failed.
     Failed,
-    /// Somebody stopped it.
     Stopped,
 }
 
+/// A request that waits for a person's answer.
+///
+/// Clients show it at its call and again above the composer, so it carries everything a card needs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Request {
+    /// The agent's id of it.
+    pub id: String,
+    /// The call it is about, if the conversation has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub item: Option<ItemId>,
+    #[serde(alias = "wants")]
+    pub kind: Wants,
+    pub tool: String,
+    pub action: ToolAction,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub target: String,
+    /// The tool's input as JSON.
+    pub input: String,
+    /// What the call is for, in the model's words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// Why the CLI asks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The path that made the CLI ask.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocked_path: Option<String>,
+    /// The CLI's suggestions of permission rules, as JSON.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suggestions: Option<String>,
+    /// When it was opened, in milliseconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<u64>,
+    /// When it will be denied if there is no answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires: Option<u64>,
+    /// The rules that *Always* offers, the narrowest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<Rule>,
+}
+
 impl Call {
-    /// How long it took, in milliseconds, where both ends are known.
+    /// A running call of which only the tool is known.
+    pub(crate) fn new(tool: String) -> Self {
+        Self {
+            action: ToolAction::of(&tool),
+            tool,
+            target: String::new(),
+            input: "{}".to_owned(),
+            state: CallState::Running,
+            started: None,
+            ended: None,
+            progress: None,
+            result: None,
+            permission: None,
+            agent: None,
+        }
+    }
+
+    /// How long it took, if both times are known.
     pub fn duration_ms(&self) -> Option<u64> {
-        Some(self.ended?.saturating_sub(self.began?))
+        Some(self.ended?.saturating_sub(self.started?))
     }
 }
 
 impl CallState {
-    /// Whether something is still to come.
+    /// Whether a result is still to come.
     pub fn is_open(self) -> bool {
         matches!(self, Self::Writing | Self::Waiting | Self::Running)
+    }
+
+    /// The state of a call once no result can come any more.
+    pub(crate) fn abandoned(self) -> Self {
+        if self.is_open() { Self::Unanswered } else { self }
+    }
+}
+
+impl CallPermission {
+    pub(crate) fn new(request: Option<String>, kind: Wants) -> Self {
+        Self { request, kind, outcome: None, by: None, message: None, answers: Vec::new() }
+    }
+}
+
+impl Request {
+    /// What a client must show in full before *Allow* can be pressed.
+    pub fn disclosures(&self) -> Vec<Disclosure> {
+        consent::disclosures(&self.tool, &self.input)
+    }
+
+    /// The call it is about, as far as the request describes it.
+    pub fn call(&self) -> Call {
+        Call {
+            target: self.target.clone(),
+            input: self.input.clone(),
+            state: CallState::Waiting,
+            ..Call::new(self.tool.clone())
+        }
     }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
-pub(crate) fn is_zero(number: &u64) -> bool {
+fn is_zero(number: &u64) -> bool {
     *number == 0
 }

@@ -1,68 +1,81 @@
-//! A call of a tool in one line: what every rendering shows of it before somebody opens it.
+//! The one-line summary of a tool call that all renderings show.
 
 use crate::call::{Call, CallState};
+use crate::conversation::TodoState;
 use crate::diff::Diff;
-use crate::phrase;
-use crate::subject::{Subject, Verb};
+use crate::item::{Item, ItemBody};
+use crate::tool::{ToolAction, ToolInput};
+use crate::wording;
 
-/// A call of a tool in one line.
+/// A tool call in one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Card {
-    /// A picture for the verb.
     pub icon: &'static str,
-    /// What is done.
-    pub verb: String,
+    /// What is done: the action, or the tool's or sub-agent's own name.
+    pub label: String,
     /// What it is done to.
     pub target: String,
-    /// A word or two more: `+3 −1`, `42 lines`, `in the background`.
-    pub aside: String,
-    /// How long it took.
-    pub took: Option<String>,
-    /// How it stands.
-    pub mark: &'static str,
+    /// `+3 −1`, `42 lines`, `in the background`; may be empty.
+    pub detail: String,
+    /// `None` if it took no noticeable time.
+    pub duration: Option<String>,
+    pub state_icon: &'static str,
 }
 
 impl Card {
-    /// The line for a call. Paths under `base` are shown from there on.
+    /// Paths inside the directory `base` are shown relative to it.
     pub fn of(call: &Call, base: Option<&str>) -> Self {
-        let subject = call.subject();
+        let input = call.tool_input();
         Self {
-            icon: icon(call.verb),
-            verb: verb(call, &subject),
-            target: target(call, &subject, base),
-            aside: aside(call, &subject),
-            // What took no time to speak of is not worth a number.
-            took: call.duration_ms().filter(|&it| it >= 500).map(phrase::duration),
-            mark: mark(call.state),
+            icon: icon(call.action),
+            label: label(call, &input),
+            target: target(call, &input, base),
+            detail: detail(call, &input),
+            duration: call.duration_ms().filter(|&it| it >= 500).map(wording::duration),
+            state_icon: state_icon(call.state),
         }
     }
 }
 
-/// A path as it is best shown: from the working directory on, where it lies in it.
-pub fn shortened<'a>(path: &'a str, base: Option<&str>) -> &'a str {
+/// A path relative to the directory `base`, if it is inside it.
+pub fn relative_path<'a>(path: &'a str, base: Option<&str>) -> &'a str {
     base.and_then(|base| path.strip_prefix(base.trim_end_matches('/'))?.strip_prefix('/'))
         .filter(|rest| !rest.is_empty())
         .unwrap_or(path)
 }
 
-fn icon(verb: Verb) -> &'static str {
-    match verb {
-        Verb::Read => "◎",
-        Verb::Write => "✚",
-        Verb::Edit => "✎",
-        Verb::Run => "$",
-        Verb::Search => "⌕",
-        Verb::Fetch | Verb::SearchWeb => "⊕",
-        Verb::Delegate => "❖",
-        Verb::Track => "☰",
-        Verb::Ask => "?",
-        Verb::Plan => "◫",
-        Verb::Skill => "✦",
-        Verb::Use => "◆",
+/// This many similar calls in a row are shown as one line.
+pub(crate) const CALL_GROUP: usize = 3;
+
+/// The call of an item that may be shown in one line with similar ones: it only read something, and
+/// succeeded.
+pub(crate) fn groupable(item: &Item) -> Option<&Call> {
+    let ItemBody::Call(call) = &item.body else { return None };
+    let reads = matches!(
+        call.action,
+        ToolAction::Read | ToolAction::Search | ToolAction::Fetch | ToolAction::SearchWeb
+    );
+    (reads && call.state == CallState::Done).then_some(call)
+}
+
+fn icon(action: ToolAction) -> &'static str {
+    match action {
+        ToolAction::Read => "◎",
+        ToolAction::Write => "✚",
+        ToolAction::Edit => "✎",
+        ToolAction::Run => "$",
+        ToolAction::Search => "⌕",
+        ToolAction::Fetch | ToolAction::SearchWeb => "⊕",
+        ToolAction::Delegate => "❖",
+        ToolAction::Track => "☰",
+        ToolAction::Ask => "?",
+        ToolAction::Plan => "◫",
+        ToolAction::Skill => "✦",
+        ToolAction::Use => "◆",
     }
 }
 
-fn mark(state: CallState) -> &'static str {
+fn state_icon(state: CallState) -> &'static str {
     match state {
         CallState::Writing | CallState::Running => "…",
         CallState::Waiting => "⏸",
@@ -73,17 +86,19 @@ fn mark(state: CallState) -> &'static str {
     }
 }
 
-/// The verb's word, or the tool's own name where no verb fits it.
-fn verb(call: &Call, subject: &Subject<'_>) -> String {
-    match (call.verb, subject) {
-        (Verb::Delegate, Subject::Agent { agent: Some(agent), .. }) => agent.clone(),
-        (_, Subject::Todos(_)) => "To do".to_owned(),
-        (Verb::Run, Subject::Other(_)) | (Verb::Use | Verb::Track, _) => tool_name(&call.tool),
-        (verb, _) => verb.word().to_owned(),
+/// The action's label, or a more specific name where there is one.
+fn label(call: &Call, input: &ToolInput<'_>) -> String {
+    match (call.action, input) {
+        (ToolAction::Delegate, ToolInput::Agent { agent: Some(agent), .. }) => agent.clone(),
+        (_, ToolInput::Todos(_)) => "To do".to_owned(),
+        (ToolAction::Run, ToolInput::Other(_)) | (ToolAction::Use | ToolAction::Track, _) => {
+            tool_name(&call.tool)
+        }
+        (action, _) => action.label().to_owned(),
     }
 }
 
-/// `mcp__server__tool` as `server: tool`; other names as they are.
+/// `mcp__server__tool` as `server: tool`; other names unchanged.
 fn tool_name(tool: &str) -> String {
     match tool.strip_prefix("mcp__").and_then(|rest| rest.split_once("__")) {
         Some((server, tool)) => format!("{server}: {tool}"),
@@ -91,48 +106,48 @@ fn tool_name(tool: &str) -> String {
     }
 }
 
-fn target(call: &Call, subject: &Subject<'_>, base: Option<&str>) -> String {
-    match subject {
-        Subject::Shell { command, .. } => {
+fn target(call: &Call, input: &ToolInput<'_>, base: Option<&str>) -> String {
+    match input {
+        ToolInput::Shell { command, .. } => {
             let mut lines = command.trim().lines();
             let first = lines.next().unwrap_or_default();
             if lines.next().is_some() { format!("{first} …") } else { first.to_owned() }
         }
-        Subject::Search { pattern, path: Some(path) } => {
-            format!("{pattern} in {}", shortened(path, base))
+        ToolInput::Search { pattern, path: Some(path) } => {
+            format!("{pattern} in {}", relative_path(path, base))
         }
-        Subject::Agent { description, .. } if !description.is_empty() => description.clone(),
-        Subject::Todos(todos) => {
-            let done = todos.iter().filter(|todo| todo.state == crate::TodoState::Done).count();
+        ToolInput::Agent { description, .. } if !description.is_empty() => description.clone(),
+        ToolInput::Todos(todos) => {
+            let done = todos.iter().filter(|todo| todo.state == TodoState::Done).count();
             format!("{done} of {} done", todos.len())
         }
-        Subject::Plan(_) => String::new(),
-        _ => shortened(&call.target, base).to_owned(),
+        ToolInput::Plan(_) => String::new(),
+        _ => relative_path(&call.target, base).to_owned(),
     }
 }
 
-fn aside(call: &Call, subject: &Subject<'_>) -> String {
-    match subject {
-        Subject::Read { lines: Some((from, limit)), .. } => match limit {
+fn detail(call: &Call, input: &ToolInput<'_>) -> String {
+    match input {
+        ToolInput::Read { lines: Some((from, limit)), .. } => match limit {
             Some(limit) => {
                 format!("lines {from}–{}", from.saturating_add(*limit).saturating_sub(1))
             }
             None => format!("from line {from}"),
         },
-        Subject::Write { content, .. } => match Diff::of(call).filter(|diff| diff.removed > 0) {
+        ToolInput::Write { content, .. } => match Diff::of(call).filter(|diff| diff.removed > 0) {
             Some(diff) => plus_minus(&diff),
-            None => phrase::several(content.lines().count(), "line", "lines"),
+            None => wording::plural(content.lines().count(), "line", "lines"),
         },
-        Subject::Edit { .. } => Diff::of(call).map(|diff| plus_minus(&diff)).unwrap_or_default(),
-        Subject::Shell { background: true, .. } => "in the background".to_owned(),
-        Subject::Agent { .. } => {
+        ToolInput::Edit { .. } => Diff::of(call).map(|diff| plus_minus(&diff)).unwrap_or_default(),
+        ToolInput::Shell { background: true, .. } => "in the background".to_owned(),
+        ToolInput::Agent { .. } => {
             let Some(agent) = &call.agent else { return String::new() };
             let mut parts = Vec::new();
             if agent.calls > 0 {
-                parts.push(phrase::several(agent.calls as usize, "tool", "tools"));
+                parts.push(wording::plural(agent.calls as usize, "tool", "tools"));
             }
             if agent.tokens.total() > 0 {
-                parts.push(format!("{} tokens", phrase::count(agent.tokens.total())));
+                parts.push(format!("{} tokens", wording::count(agent.tokens.total())));
             }
             parts.join(", ")
         }

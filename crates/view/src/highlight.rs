@@ -1,58 +1,52 @@
-//! Colours for code, as classes of tokens.
+//! Syntax highlighting: code as classified tokens.
 //!
-//! A grammar's scopes are many and deep; people tell apart a dozen kinds of tokens. So each stretch
-//! of code gets one [`Token`], which is a short class in HTML (no inline styles: a page's content
-//! security policy forbids them) and a colour in a terminal.
+//! The scopes of a grammar are many and deep, but a reader distinguishes only a dozen kinds. Each part
+//! of the code gets one [`SyntaxToken`], which is a short class in HTML (inline styles would violate the
+//! page's content security policy) and a colour in a terminal.
 //!
-//! Grammars are loaded once, when the first block of code is coloured. Code that is long, or has a
-//! line that is, stays plain: grammars are regular expressions that may backtrack, and nobody reads
-//! a minified file for its colours.
+//! Grammars are loaded when the first block of code is coloured. Long code, and code with a long line,
+//! stays plain: grammars are regular expressions that may backtrack.
 
 use std::sync::LazyLock;
 
 use syntect::parsing::{ParseState, Scope, ScopeStack, SyntaxReference, SyntaxSet};
 
-/// Code beyond this many bytes stays plain.
-pub const LONGEST_CODE: usize = 100 << 10;
+/// Longer code stays plain.
+pub const MAX_CODE_BYTES: usize = 100 << 10;
 
-/// Code with a line beyond this many bytes stays plain.
-pub const LONGEST_LINE: usize = 2 << 10;
+/// Code with a longer line stays plain.
+const MAX_LINE_BYTES: usize = 2 << 10;
 
-/// What a stretch of code is.
+/// The kind of a part of code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Token {
-    /// A remark.
+pub enum SyntaxToken {
     Comment,
-    /// A string or what stands in one.
-    Text,
+    StringLiteral,
     /// A number, `true`, a constant, an escape in a string.
     Constant,
-    /// A word of the language.
     Keyword,
     /// The name of a function or macro.
     Function,
     /// The name of a type, class or module.
     Type,
-    /// A tag of markup, a key of a mapping.
+    /// A markup tag, or a key of a mapping.
     Tag,
-    /// An attribute, a parameter, a variable with a mark.
+    /// An attribute, a parameter, or a variable with a sigil.
     Attribute,
-    /// A heading in markup.
     Heading,
-    /// A line that was added, in a patch.
+    /// An added line of a patch.
     Added,
-    /// A line that was removed, in a patch.
+    /// A removed line of a patch.
     Removed,
-    /// What the grammar calls wrong.
-    Wrong,
+    Invalid,
 }
 
-impl Token {
-    /// Its class in HTML.
+impl SyntaxToken {
+    /// Its HTML class.
     pub fn class(self) -> &'static str {
         match self {
             Self::Comment => "tc",
-            Self::Text => "ts",
+            Self::StringLiteral => "ts",
             Self::Constant => "tn",
             Self::Keyword => "tk",
             Self::Function => "tf",
@@ -62,69 +56,74 @@ impl Token {
             Self::Heading => "th",
             Self::Added => "ti",
             Self::Removed => "td",
-            Self::Wrong => "tx",
+            Self::Invalid => "tx",
         }
     }
 }
 
-/// Tells `each` the stretches of the code in order, with what they are; all of it as one plain
-/// stretch where the language is unknown or the code too long.
+/// Calls `each` for the parts of the code, in order. If the language is unknown or the code too long,
+/// all of it is one plain part.
 ///
-/// `language` is what stands behind a fence or the end of a file's name.
-pub fn highlight<'a>(code: &'a str, language: &str, mut each: impl FnMut(Option<Token>, &'a str)) {
-    let too_long = code.len() > LONGEST_CODE || code.lines().any(|line| line.len() > LONGEST_LINE);
+/// `language` is the info string of a fence, or a file extension.
+pub fn highlight<'a>(
+    code: &'a str,
+    language: &str,
+    mut each: impl FnMut(Option<SyntaxToken>, &'a str),
+) {
+    let too_long =
+        code.len() > MAX_CODE_BYTES || code.lines().any(|line| line.len() > MAX_LINE_BYTES);
     let Some(grammar) = (!too_long).then(|| grammar(language)).flatten() else {
         each(None, code);
         return;
     };
     let mut state = ParseState::new(grammar);
     let mut stack = ScopeStack::new();
-    let mut run = Run { code, start: 0, end: 0, token: None };
+    let mut run = TokenRun { code, start: 0, end: 0, token: None };
     let mut line_start = 0;
     for line in code.split_inclusive('\n') {
-        // A grammar that fails in the middle leaves the rest plain.
+        // If the grammar fails, the rest stays plain.
         let Ok(changes) = state.parse_line(line, &GRAMMARS) else { break };
         for (offset, change) in changes {
-            run.reach(line_start + offset, token(&stack), &mut each);
+            run.extend(line_start + offset, token(&stack), &mut each);
             if stack.apply(&change).is_err() {
                 stack = ScopeStack::new();
             }
         }
         line_start += line.len();
-        run.reach(line_start, token(&stack), &mut each);
+        run.extend(line_start, token(&stack), &mut each);
     }
-    run.reach(code.len(), None, &mut each);
-    run.tell(&mut each);
+    run.extend(code.len(), None, &mut each);
+    run.emit(&mut each);
 }
 
-/// The stretch that is being put together from neighbours of the same sort.
-struct Run<'a> {
+/// A run of adjacent parts of the same kind.
+struct TokenRun<'a> {
     code: &'a str,
     start: usize,
     end: usize,
-    token: Option<Token>,
+    token: Option<SyntaxToken>,
 }
 
-impl<'a> Run<'a> {
-    /// What lies between the run's end and `end` is a `token`.
-    fn reach(
+impl<'a> TokenRun<'a> {
+    /// Extends the run to `end`, with a part of kind `token`.
+    fn extend(
         &mut self,
         end: usize,
-        token: Option<Token>,
-        each: &mut impl FnMut(Option<Token>, &'a str),
+        token: Option<SyntaxToken>,
+        each: &mut impl FnMut(Option<SyntaxToken>, &'a str),
     ) {
         if end <= self.end {
             return;
         }
         if token != self.token {
-            self.tell(each);
+            self.emit(each);
             self.start = self.end;
             self.token = token;
         }
         self.end = end;
     }
 
-    fn tell(&self, each: &mut impl FnMut(Option<Token>, &'a str)) {
+    fn emit(&self, each: &mut impl FnMut(Option<SyntaxToken>, &'a str)) {
         if self.start < self.end {
             each(self.token, &self.code[self.start..self.end]);
         }
@@ -133,7 +132,7 @@ impl<'a> Run<'a> {
 
 static GRAMMARS: LazyLock<SyntaxSet> = LazyLock::new(two_face::syntax::extra_newlines);
 
-/// The grammar for what stands behind a fence: the first word, or the end of a file's name.
+/// The grammar for the first word of an info string, or a file extension.
 fn grammar(language: &str) -> Option<&'static SyntaxReference> {
     let word = language.split([' ', ',', '{', ':', '\t']).next().unwrap_or_default();
     let word = word.trim_start_matches('.').to_ascii_lowercase();
@@ -153,67 +152,67 @@ fn grammar(language: &str) -> Option<&'static SyntaxReference> {
     GRAMMARS.find_syntax_by_token(name)
 }
 
-/// What the innermost scope that has a rule says; among the rules of a scope the longest wins.
-fn token(stack: &ScopeStack) -> Option<Token> {
+/// The kind given by the innermost scope with a rule; among the rules of a scope, the longest wins.
+fn token(stack: &ScopeStack) -> Option<SyntaxToken> {
     stack.as_slice().iter().rev().find_map(|&scope| {
         let rules = RULES.iter().filter(|(prefix, _)| prefix.is_prefix_of(scope));
         rules.max_by_key(|(prefix, _)| prefix.len()).map(|&(_, token)| token)
     })?
 }
 
-static RULES: LazyLock<Vec<(Scope, Option<Token>)>> = LazyLock::new(|| {
+static RULES: LazyLock<Vec<(Scope, Option<SyntaxToken>)>> = LazyLock::new(|| {
     let rules = [
         // Code inside a string is code.
         ("source", None),
         ("text", None),
         ("meta.interpolation", None),
         ("meta.template.expression", None),
-        ("comment", Some(Token::Comment)),
-        ("string", Some(Token::Text)),
-        ("constant", Some(Token::Constant)),
-        ("support.constant", Some(Token::Constant)),
-        ("keyword", Some(Token::Keyword)),
+        ("comment", Some(SyntaxToken::Comment)),
+        ("string", Some(SyntaxToken::StringLiteral)),
+        ("constant", Some(SyntaxToken::Constant)),
+        ("support.constant", Some(SyntaxToken::Constant)),
+        ("keyword", Some(SyntaxToken::Keyword)),
         ("keyword.operator", None),
-        ("keyword.operator.word", Some(Token::Keyword)),
-        ("keyword.operator.logical.python", Some(Token::Keyword)),
-        ("storage", Some(Token::Keyword)),
-        ("storage.type.numeric", Some(Token::Constant)),
-        ("variable.language", Some(Token::Keyword)),
-        ("variable.parameter", Some(Token::Attribute)),
-        ("variable.other.readwrite", Some(Token::Attribute)),
+        ("keyword.operator.word", Some(SyntaxToken::Keyword)),
+        ("keyword.operator.logical.python", Some(SyntaxToken::Keyword)),
+        ("storage", Some(SyntaxToken::Keyword)),
+        ("storage.type.numeric", Some(SyntaxToken::Constant)),
+        ("variable.language", Some(SyntaxToken::Keyword)),
+        ("variable.parameter", Some(SyntaxToken::Attribute)),
+        ("variable.other.readwrite", Some(SyntaxToken::Attribute)),
         ("variable.other.readwrite.js", None),
-        ("variable.function", Some(Token::Function)),
-        ("support.function", Some(Token::Function)),
-        ("entity.name.function", Some(Token::Function)),
-        ("entity.name.type", Some(Token::Type)),
-        ("entity.name.class", Some(Token::Type)),
-        ("entity.name.struct", Some(Token::Type)),
-        ("entity.name.enum", Some(Token::Type)),
-        ("entity.name.trait", Some(Token::Type)),
-        ("entity.name.impl", Some(Token::Type)),
-        ("entity.name.namespace", Some(Token::Type)),
-        ("entity.other.inherited-class", Some(Token::Type)),
-        ("support.type", Some(Token::Type)),
-        ("support.class", Some(Token::Type)),
-        ("entity.name.tag", Some(Token::Tag)),
-        ("meta.mapping.key", Some(Token::Tag)),
-        ("entity.other.attribute-name", Some(Token::Attribute)),
-        ("entity.name.section", Some(Token::Heading)),
-        ("markup.heading", Some(Token::Heading)),
-        ("markup.inserted", Some(Token::Added)),
-        ("markup.deleted", Some(Token::Removed)),
-        ("meta.diff.range", Some(Token::Comment)),
-        ("meta.diff.header", Some(Token::Heading)),
-        ("invalid", Some(Token::Wrong)),
+        ("variable.function", Some(SyntaxToken::Function)),
+        ("support.function", Some(SyntaxToken::Function)),
+        ("entity.name.function", Some(SyntaxToken::Function)),
+        ("entity.name.type", Some(SyntaxToken::Type)),
+        ("entity.name.class", Some(SyntaxToken::Type)),
+        ("entity.name.struct", Some(SyntaxToken::Type)),
+        ("entity.name.enum", Some(SyntaxToken::Type)),
+        ("entity.name.trait", Some(SyntaxToken::Type)),
+        ("entity.name.impl", Some(SyntaxToken::Type)),
+        ("entity.name.namespace", Some(SyntaxToken::Type)),
+        ("entity.other.inherited-class", Some(SyntaxToken::Type)),
+        ("support.type", Some(SyntaxToken::Type)),
+        ("support.class", Some(SyntaxToken::Type)),
+        ("entity.name.tag", Some(SyntaxToken::Tag)),
+        ("meta.mapping.key", Some(SyntaxToken::Tag)),
+        ("entity.other.attribute-name", Some(SyntaxToken::Attribute)),
+        ("entity.name.section", Some(SyntaxToken::Heading)),
+        ("markup.heading", Some(SyntaxToken::Heading)),
+        ("markup.inserted", Some(SyntaxToken::Added)),
+        ("markup.deleted", Some(SyntaxToken::Removed)),
+        ("meta.diff.range", Some(SyntaxToken::Comment)),
+        ("meta.diff.header", Some(SyntaxToken::Heading)),
+        ("invalid", Some(SyntaxToken::Invalid)),
     ];
     rules.into_iter().filter_map(|(name, token)| Some((Scope::new(name).ok()?, token))).collect()
 });
 
 #[cfg(test)]
 mod tests {
-    use super::{LONGEST_CODE, Token, highlight};
+    use super::{MAX_CODE_BYTES, SyntaxToken, highlight};
 
-    fn tokens<'a>(code: &'a str, language: &str) -> Vec<(Option<Token>, &'a str)> {
+    fn tokens<'a>(code: &'a str, language: &str) -> Vec<(Option<SyntaxToken>, &'a str)> {
         let mut found = Vec::new();
         highlight(code, language, |token, text| found.push((token, text)));
         let whole: String = found.iter().map(|(_, text)| *text).collect();
@@ -222,15 +221,15 @@ mod tests {
     }
 
     #[test]
-    fn words_strings_and_remarks_are_told_apart() {
+    fn keywords_strings_and_comments_are_distinguished() {
         let found = tokens("fn main() { print(\"hi\"); } // done\n", "rust,ignore");
-        assert!(found.contains(&(Some(Token::Function), "main")), "{found:?}");
-        assert!(found.contains(&(Some(Token::Text), "\"hi\"")), "{found:?}");
-        assert!(found.iter().any(|(token, _)| *token == Some(Token::Keyword)), "{found:?}");
+        assert!(found.contains(&(Some(SyntaxToken::Function), "main")), "{found:?}");
+        assert!(found.contains(&(Some(SyntaxToken::StringLiteral), "\"hi\"")), "{found:?}");
+        assert!(found.iter().any(|(token, _)| *token == Some(SyntaxToken::Keyword)), "{found:?}");
         assert!(
             found
                 .iter()
-                .any(|(token, text)| *token == Some(Token::Comment) && text.contains("done"))
+                .any(|(token, text)| *token == Some(SyntaxToken::Comment) && text.contains("done"))
         );
     }
 
@@ -265,11 +264,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unknown_or_long_stays_plain() {
+    fn unknown_languages_and_long_code_stay_plain() {
         assert_eq!(tokens("graph TD", "mermaid"), [(None, "graph TD")]);
         assert_eq!(tokens("fn", ""), [(None, "fn")]);
         assert_eq!(tokens("x", "\"><script>"), [(None, "x")]);
-        let long = "fn a() {}\n".repeat(LONGEST_CODE / 10 + 1);
+        let long = "fn a() {}\n".repeat(MAX_CODE_BYTES / 10 + 1);
         assert_eq!(tokens(&long, "rust"), [(None, long.as_str())]);
         let wide = "a".repeat(3000);
         assert_eq!(tokens(&wide, "rust"), [(None, wide.as_str())]);

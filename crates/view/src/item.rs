@@ -1,137 +1,173 @@
-//! Items: the smallest things a person sees as one.
+//! Items: the units of a conversation, such as a prompt, a paragraph of an answer or a tool call.
 //!
-//! An item's id comes from what the protocol itself calls the thing, never from its text, so it is
-//! the same after a restart, after the deltas were dropped, and in a page folded years later.
+//! An item's id is made of the protocol's own ids, never of its text. It is therefore the same after
+//! a restart, after the deltas were dropped, and when old entries are folded again.
 
 use serde::{Deserialize, Serialize};
+use wire::note::{Actor, Cause, Delivery, PromptState};
 
 use crate::call::Call;
-use crate::prompt::Prompt;
 
-/// Something a person sees as one thing: a prompt, a paragraph of answer, a call of a tool.
+/// One unit of a conversation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Item {
-    /// What it is called for as long as the session exists.
+    /// Stable for as long as the session exists.
     pub id: ItemId,
     /// The turn it belongs to; 0 for what came before the first.
     pub turn: u64,
-    /// The call whose sub-agent said or did it; nothing for the main agent.
+    /// The call whose sub-agent produced it; `None` for the main agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<ItemId>,
-    /// Where it stands. Items are shown in the order of their places.
-    pub place: Place,
+    /// Items are displayed in the order of their positions.
+    pub position: Position,
     /// When it last changed.
     pub rev: Revision,
-    /// The entry it was first told by. Together with `rev`, the lines to show when somebody asks
-    /// for the raw JSON of it.
+    /// The entry that created it. The entries from `first` to `rev` are its raw JSON.
     pub first: u64,
-    /// When it came, in milliseconds since 1970, where that is known.
+    /// In milliseconds since 1970, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<u64>,
-    /// It is still being written: what it says so far may yet change, and it stands at the end.
+    /// It is still being written: its text may change, and it stays behind all finished items.
     #[serde(default, skip_serializing_if = "is_false")]
     pub open: bool,
-    /// Its long parts were let go to save memory; an older page has them.
+    /// Its long texts were dropped to save memory; an older page has them.
     #[serde(default, skip_serializing_if = "is_false")]
-    pub shed: bool,
-    /// What it says.
-    pub body: Body,
+    pub trimmed: bool,
+    pub body: ItemBody,
 }
 
-/// What an item is called. Opaque; made of the protocol's own ids.
+/// An opaque id, made of the protocol's own ids.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ItemId(String);
 
-/// Where an item stands among all others: the number of the entry it came with, then its rank there.
+/// The position of an item: the number of its entry, then its rank within that entry.
 ///
-/// Written as an array of two numbers, both exact in JavaScript.
+/// Serialized as an array of two numbers, both exact in JavaScript.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Place(pub u64, pub u32);
+pub struct Position(pub u64, pub u32);
 
-/// A state of the document: the one after the entry of that number. 0 is before all entries, so
-/// entries are numbered from 1 on.
+/// The state of the document after the entry with this number. Entries are numbered from 1, so 0 is
+/// the empty document.
 ///
-/// Revisions are the journal's own numbers, so they mean the same after a restart.
+/// Revisions are the journal's sequence numbers, so they stay valid after a restart.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[serde(transparent)]
 pub struct Revision(pub u64);
 
-/// What an item says.
+/// What an item holds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Body {
-    /// Somebody's words to the agent.
-    Prompt(Prompt),
-    /// The agent's words, in Markdown.
+pub enum ItemBody {
+    Prompt(PromptItem),
+    /// The agent's answer, in Markdown.
     Text {
-        /// The words.
         text: String,
     },
-    /// The agent's thoughts, in Markdown; often withheld, then the text is empty.
+    /// The agent's thinking, in Markdown. Often withheld; then the text is empty.
     Thinking {
-        /// The thoughts.
         text: String,
-        /// How much was thought, estimated, where the agent says so.
+        /// The agent's estimate of its length.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tokens: Option<u64>,
     },
-    /// A tool is used. Also how sub-agents, questions and plans come about.
+    /// A tool call. Sub-agents, questions and plans are tool calls too.
     Call(Box<Call>),
-    /// A hook of the user's ran.
+    /// One of the user's hooks ran.
     Hook(HookRun),
-    /// The history before was summarised.
-    Compaction(Compaction),
-    /// The API failed and was asked again.
-    Retry(Retry),
-    /// The agent could not go on; the words it has for it.
+    /// The history so far was summarised.
+    Compaction(CompactionItem),
+    /// An API request failed and is repeated.
+    Retry(RetryItem),
+    /// The agent could not continue.
     Failure {
-        /// What sort of error, as the protocol spells it: `rate_limit`, `server_error`, ….
+        /// The kind of error, as the protocol spells it: `rate_limit`, `server_error`, ….
         #[serde(default, skip_serializing_if = "Option::is_none")]
         name: Option<String>,
-        /// What it says to a person.
         text: String,
     },
-    /// Somebody stopped the agent here.
+    /// The user interrupted the agent here.
     Interruption,
-    /// Something the agent's program or Towpath wants a person to know.
-    Notice(Notice),
-    /// The agent process came or went.
-    Agent(AgentNews),
-    /// The conversation was begun anew: nothing before it is remembered.
+    /// A message of the CLI or of Towpath to the user.
+    Notice(NoticeItem),
+    /// The agent process started or stopped.
+    Agent(AgentProcessEvent),
+    /// The conversation was cleared: the agent remembers nothing before this.
     Reset,
-    /// A picture or a document in the conversation.
+    /// An image or a document.
     Media {
         /// `image`, `document`, or what else the protocol calls it.
         name: String,
     },
-    /// Something that has no other form here, shown as it is.
-    Raw(Raw),
+    /// A line that has no other form here.
+    Raw(RawItem),
+}
+
+/// A message to the agent that is part of the conversation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PromptItem {
+    pub text: String,
+    /// How many images came with it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub images: usize,
+    /// Always accepted or done in a session that Towpath did not drive.
+    pub state: PromptState,
+    pub author: PromptAuthor,
+    /// Who sent it, and with which client.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<Actor>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PromptAuthor {
+    /// A person, or a program on their behalf.
+    User,
+    /// The CLI, which adds the texts of skills, hooks and notifications as user messages.
+    Cli,
+    /// The main agent, to its sub-agent.
+    Agent,
+}
+
+/// A prompt that waits to be sent to the agent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct QueuedPrompt {
+    /// Chosen by the sender.
+    pub id: String,
+    pub text: String,
+    /// How many images go with it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub images: usize,
+    pub delivery: Delivery,
+    /// Queued, or already written to the agent.
+    pub state: PromptState,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<Actor>,
+    /// When it was queued, in milliseconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<u64>,
 }
 
 /// A run of a hook.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct HookRun {
-    /// The hook.
     pub name: String,
-    /// What it hooks into: `PreToolUse`, `SessionStart`, ….
+    /// The event it is attached to: `PreToolUse`, `SessionStart`, ….
     pub event: String,
-    /// What it printed.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub output: String,
-    /// What it exited with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i64>,
-    /// `success`, `error`, `cancelled`; nothing while it runs.
+    /// `success`, `error`, `cancelled`; `None` while it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<String>,
 }
 
-/// The history before was summarised.
+/// A summary that replaced the history before it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Compaction {
+pub struct CompactionItem {
     /// `manual` or `auto`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trigger: Option<String>,
@@ -141,91 +177,76 @@ pub struct Compaction {
     /// Tokens of context after.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<u64>,
-    /// What the agent goes on with.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub summary: String,
 }
 
-/// The API failed and was asked again. Attempts in a row are one item, which tells of the last.
+/// A failed API request that is repeated. Consecutive attempts are one item, which shows the last.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Retry {
-    /// Which attempt failed, from 1 on.
+pub struct RetryItem {
+    /// The attempt that failed, counted from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempt: Option<u64>,
-    /// How many there will be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub of: Option<u64>,
-    /// Milliseconds until the next.
+    pub max_attempts: Option<u64>,
+    /// Milliseconds until the next attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay_ms: Option<u64>,
-    /// The HTTP status, where there was one.
+    /// The HTTP status, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u64>,
-    /// What went wrong.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub error: String,
 }
 
-/// Something a person should know.
+/// A message to the user.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Notice {
-    /// How much it matters.
-    pub level: Level,
-    /// What it says. May be Markdown, and may hold ANSI colours.
+pub struct NoticeItem {
+    pub level: NoticeLevel,
+    /// May be Markdown, and may contain ANSI colours.
     pub text: String,
 }
 
-/// How much a notice matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Level {
-    /// Good to know.
+pub enum NoticeLevel {
     Info,
-    /// Something is not as it should be.
     Warning,
-    /// Something went wrong.
     Error,
 }
 
-/// The agent process came or went.
+/// A start or stop of the agent process.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "news", rename_all = "snake_case")]
-pub enum AgentNews {
-    /// It was started.
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum AgentProcessEvent {
     Started {
-        /// Whether it took up the conversation of another process.
+        /// Whether it resumed the conversation of an earlier process.
         resumed: bool,
     },
-    /// It is gone.
-    Gone {
-        /// Why.
-        cause: wire::note::Cause,
+    Stopped {
+        cause: Cause,
     },
 }
 
 /// A line that has no other form here.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Raw {
-    /// What it says it is: `type/subtype`; empty for what is no event.
+pub struct RawItem {
+    /// Its `type/subtype`; empty if it is not an event.
     pub name: String,
-    /// Why it is shown raw.
     pub reason: RawReason,
-    /// The line, or the block of it; cut at 16 KiB, the whole is in the entry `first` of the item.
+    /// The line, or the block of it. Cut at 16 KiB; the whole line is the entry `first` of the item.
     pub text: String,
 }
 
-/// Why something is shown raw.
+/// Why a line is shown raw.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "why", rename_all = "snake_case")]
+#[serde(tag = "kind", rename_all = "snake_case")]
 pub enum RawReason {
-    /// Nobody here has met its kind.
+    /// Its kind is not known.
     Unknown,
-    /// Its kind is known, its shape is not.
-    Mismatch {
-        /// Where and how it differs.
-        reason: String,
-    },
-    /// It is no event at all.
+    /// Its kind is known, but its shape is unexpected.
+    Mismatch { detail: String },
+    /// It is not an event.
     Noise,
 }
 
@@ -234,12 +255,10 @@ impl ItemId {
         Self(format!("m:{message}.{ordinal}"))
     }
 
-    /// The call with that id.
     pub fn call(tool_use: &str) -> Self {
         Self(format!("c:{tool_use}"))
     }
 
-    /// The prompt with that id.
     pub fn prompt(uuid: &str) -> Self {
         Self(format!("p:{uuid}"))
     }
@@ -248,11 +267,10 @@ impl ItemId {
         Self(format!("h:{run}"))
     }
 
-    pub(crate) fn line(place: Place) -> Self {
-        Self(format!("l:{}.{}", place.0, place.1))
+    pub(crate) fn line(position: Position) -> Self {
+        Self(format!("l:{}.{}", position.0, position.1))
     }
 
-    /// It as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -264,13 +282,37 @@ impl std::fmt::Display for ItemId {
     }
 }
 
-impl Place {
-    /// The largest whole number that JavaScript holds exactly: where items stand that are still
-    /// being written, which is behind all others.
+impl Position {
+    /// The entry number of open items, which puts them behind all others: the largest integer that
+    /// is exact in JavaScript.
     pub const OPEN: u64 = (1 << 53) - 1;
+}
+
+impl ItemBody {
+    /// The text that grows while the item is open.
+    pub(crate) fn streamed_text(&self) -> Option<&str> {
+        match self {
+            Self::Text { text } | Self::Thinking { text, .. } => Some(text),
+            Self::Call(call) => Some(&call.input),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn streamed_text_mut(&mut self) -> Option<&mut String> {
+        match self {
+            Self::Text { text } | Self::Thinking { text, .. } => Some(text),
+            Self::Call(call) => Some(&mut call.input),
+            _ => None,
+        }
+    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
 pub(crate) fn is_false(flag: &bool) -> bool {
     !*flag
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }

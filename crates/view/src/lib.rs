@@ -1,30 +1,30 @@
-//! What a person sees: the lines of a session folded into a conversation, and its renderings.
+//! Folds the lines of a session into a conversation, and renders it for people.
 //!
-//! A [`Fold`] is shown the entries of a session one by one, in order, and keeps a document of
-//! [turns](Turn) and [items](Item). It can be asked at any time for the newest part of it (a
-//! [`Conversation`]), for what changed since a [`Revision`] (an [`Update`]), or for older parts (a
-//! [`Page`]). Every follower shows what the fold says and merges nothing itself, which is why the
-//! browser, Telegram, the terminal and the export cannot disagree.
+//! A [`Fold`] takes the entries of a session one by one, in order, and maintains a document of
+//! [turns](Turn) and [items](Item). At any time it gives the newest part of the document (a
+//! [`Conversation`]), the changes since a [`Revision`] (an [`Update`]), or older parts
+//! ([`OlderItems`]). Clients display what the fold says and merge nothing themselves, so the browser,
+//! Telegram, the terminal and the HTML export always agree.
 //!
 //! ```
-//! use towpath_view::{Body, Fold, Patch};
+//! use towpath_view::{Fold, ItemBody, Patch};
 //!
 //! let mut fold = Fold::new();
 //! fold.push_line(1, br#"{"type":"system","subtype":"init","session_id":"s1"}"#);
 //! let seen = fold.conversation(200);
 //!
 //! fold.push_line(2, br#"{"type":"assistant","message":{"id":"m1","content":[{"type":"text","text":"Hi"}]}}"#);
-//! let update = fold.patches(seen.revision).expect("it was not long ago");
+//! let update = fold.patches(seen.revision).expect("the revision is recent");
 //! assert!(update.patches.iter().any(|patch| matches!(patch,
-//!     Patch::Item { item } if matches!(&item.body, Body::Text { text } if text == "Hi"))));
+//!     Patch::Item { item } if matches!(&item.body, ItemBody::Text { text } if text == "Hi"))));
 //! ```
 //!
-//! Pure: no I/O, no clock, no globals. Times come with the entries.
+//! The crate is pure: no I/O, no clock, no globals. Times come with the entries.
 //!
-//! What the document is made of does not depend on how the session was recorded. A live journal
-//! with notes and deltas, the same journal after its deltas were dropped, the bare output of
-//! `claude -p`, a file under `~/.claude/projects` and the streams of old versions and other
-//! dialects give documents of one shape, with the same ids for the same things.
+//! The document does not depend on how the session was recorded. A live journal with notes and
+//! deltas, the same journal after its deltas were dropped, the output of `claude -p`, a file under
+//! `~/.claude/projects` and the streams of old versions and other dialects all give documents of the
+//! same shape, with the same ids for the same things.
 
 pub mod ansi;
 mod call;
@@ -37,37 +37,27 @@ pub mod html;
 mod item;
 pub mod markdown;
 mod patch;
-pub mod phrase;
-mod prompt;
-mod reindent;
-mod remark;
-mod request;
 mod status;
-mod subject;
 pub mod telegram;
 pub mod terminal;
-mod timestamp;
-mod todo;
-mod told;
-mod turn;
+mod tool;
+mod tool_text;
 mod usage;
-mod verb;
+pub mod wording;
 
-pub use call::{Call, CallState, Outcome, Permission, Picture, Progress, SubAgent, SubAgentState};
-pub use card::{Card, shortened};
-pub use conversation::{Conversation, Head};
-pub use fold::{DEFAULT_BUDGET, Entry, Fold, Heard, Older, Page, Source, Unreadable};
-pub use item::{
-    AgentNews, Body, Compaction, HookRun, Item, ItemId, Level, Notice, Place, Raw, RawReason,
-    Retry, Revision,
+pub use call::{
+    Call, CallPermission, CallProgress, CallResult, CallState, Request, ResultImage, SubAgent,
+    SubAgentState,
 };
-pub use patch::{Gap, Patch, Update};
-pub use prompt::{Prompt, Speaker, WaitingPrompt};
-pub use remark::Remark;
-pub use request::Request;
-pub use status::{Gone, Phase, Status};
-pub use subject::{Change, Choice, Question, Subject};
-pub use todo::{Todo, TodoState};
-pub use turn::{FileTouched, Turn, TurnEnd};
-pub use usage::{PlanLimit, Tokens, Usage};
-pub use verb::Verb;
+pub use card::{Card, relative_path};
+pub use conversation::{Conversation, ConversationHead, FileEdits, Todo, TodoState, Turn, TurnEnd};
+pub use fold::{DEFAULT_BUDGET, Fold, HistoryPage, OlderItems, RestoreError, Visibility};
+pub use item::{
+    AgentProcessEvent, CompactionItem, HookRun, Item, ItemBody, ItemId, NoticeItem, NoticeLevel,
+    Position, PromptAuthor, PromptItem, QueuedPrompt, RawItem, RawReason, RetryItem, Revision,
+};
+pub use patch::{Patch, RevisionGap, Update};
+pub use status::{SessionPhase, SessionStatus};
+pub use tool::{Question, QuestionOption, Replacement, ToolAction, ToolInput};
+pub use usage::{PlanLimit, SessionUsage, TokenCounts};
+pub use wording::SystemMessage;

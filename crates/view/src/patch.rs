@@ -1,112 +1,89 @@
-//! What changed, in a form that does no harm when it comes twice or late.
+//! Changes of a document, in a form that can be applied twice or late without harm.
 
 use serde::{Deserialize, Serialize};
 
-use crate::conversation::{Conversation, Head};
-use crate::item::{Body, Item, ItemId, Revision};
-use crate::prompt::WaitingPrompt;
-use crate::request::Request;
-use crate::status::Status;
-use crate::todo::Todo;
-use crate::turn::Turn;
-use crate::usage::Usage;
+use crate::call::Request;
+use crate::conversation::{Conversation, ConversationHead, Todo, Turn};
+use crate::item::{Item, ItemId, QueuedPrompt, Revision};
+use crate::status::SessionStatus;
+use crate::usage::SessionUsage;
 
-/// All that changed between two revisions. It brings a document of any revision from `from` up to
-/// `to`; one that is already there ignores it, one that is older has a [`Gap`].
+/// All changes between two revisions.
+///
+/// It brings a document of any revision from `from` on to `to`. A document that is already there
+/// ignores it; for an older one it is a [`RevisionGap`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Update {
     /// The oldest document it fits.
     pub from: Revision,
-    /// What the document is afterwards.
     pub to: Revision,
-    /// The changes. Their order does not matter.
+    /// Their order does not matter.
     pub patches: Vec<Patch>,
 }
 
-/// A change. Everything but [`Patch::Append`] carries the whole new value of what it changes.
+/// A change. Everything but [`Patch::Append`] carries the whole new value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "patch", rename_all = "snake_case")]
 pub enum Patch {
-    /// An item is new or not what it was. One with the same or a later `rev` is left alone.
+    /// A new or changed item. It is ignored if the document has the same or a later `rev` of it.
     Item {
-        /// The item, whole.
         item: Box<Item>,
     },
-    /// The text of an item grew: that of a text or of thoughts, or the input of a call.
+    /// The streamed text of an item grew: that of a text or of thinking, or the input of a call.
     Append {
-        /// Which item.
         id: ItemId,
-        /// The item's revision afterwards; one that has it or a later one is left alone.
+        /// The item's revision afterwards; ignored if the document has the same or a later one.
         rev: Revision,
-        /// Where the text goes, counted in UTF-16 code units as JavaScript's `length` does.
-        /// Whatever stands behind that place is cut off first.
+        /// Where the text goes, counted in UTF-16 code units as JavaScript's `length` does. The text
+        /// behind that offset is cut off first.
         offset: u64,
-        /// The text.
         text: String,
     },
-    /// An item is no more: what was being written was given up.
-    Gone {
-        /// Which.
+    /// An item was removed, because the model's half-written message was discarded.
+    Removed {
         id: ItemId,
     },
-    /// A turn began or changed.
     Turn {
-        /// The turn, whole.
         turn: Box<Turn>,
     },
-    /// The session is something else.
     Head {
-        /// What it is.
-        head: Box<Head>,
+        head: Box<ConversationHead>,
     },
-    /// The session does something else.
     Status {
-        /// What it does.
-        status: Status,
+        status: SessionStatus,
     },
-    /// The waiting prompts changed.
     Queue {
-        /// All of them.
-        queue: Vec<WaitingPrompt>,
+        queue: Vec<QueuedPrompt>,
     },
-    /// The requests that wait for a person changed.
     Requests {
-        /// All of them.
         requests: Vec<Request>,
     },
-    /// The agent's list of what is to be done changed.
     Todos {
-        /// All of it.
         todos: Vec<Todo>,
     },
-    /// More was used.
     Usage {
-        /// All that was used so far.
-        usage: Usage,
+        usage: SessionUsage,
     },
 }
 
-/// A document is too old for an update: what lies between is missing. Take a whole one.
+/// The document is too old for an update. The client needs a whole new document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the document is of revision `{}`, the update needs `{}`", have.0, need.0)]
-pub struct Gap {
-    /// What the document is.
+#[error("the document is at revision `{}`, but the update starts at `{}`", have.0, need.0)]
+pub struct RevisionGap {
     pub have: Revision,
-    /// What the update needs.
     pub need: Revision,
 }
 
 impl Conversation {
-    /// Brings the document forward. An update that comes twice or late changes nothing.
+    /// Applies an update. One that comes twice or late changes nothing.
     ///
-    /// This is what a browser does with an update, written down once: the web UI's own version is
-    /// tested against it.
-    pub fn apply(&mut self, update: &Update) -> Result<(), Gap> {
+    /// This is the reference for what the web UI does with an update, which is tested against it.
+    pub fn apply(&mut self, update: &Update) -> Result<(), RevisionGap> {
         if update.to <= self.revision {
             return Ok(());
         }
         if update.from > self.revision {
-            return Err(Gap { have: self.revision, need: update.from });
+            return Err(RevisionGap { have: self.revision, need: update.from });
         }
         for patch in &update.patches {
             self.apply_patch(patch);
@@ -123,13 +100,13 @@ impl Conversation {
                     && item.rev < *rev
                 {
                     item.rev = *rev;
-                    if let Some(grown) = item.body.growing() {
-                        grown.truncate(byte_of(grown, *offset));
-                        grown.push_str(text);
+                    if let Some(streamed) = item.body.streamed_text_mut() {
+                        streamed.truncate(byte_offset(streamed, *offset));
+                        streamed.push_str(text);
                     }
                 }
             }
-            Patch::Gone { id } => self.items.retain(|item| item.id != *id),
+            Patch::Removed { id } => self.items.retain(|item| item.id != *id),
             Patch::Turn { turn } => {
                 match self.turns.iter_mut().rfind(|known| known.number == turn.number) {
                     Some(known) if known.rev < turn.rev => known.clone_from(turn),
@@ -149,48 +126,30 @@ impl Conversation {
         }
     }
 
-    /// Takes in an item; its place may have changed.
+    /// Inserts or replaces an item; its position may have changed.
     fn put(&mut self, item: &Item) {
         if let Some(at) = self.items.iter().rposition(|known| known.id == item.id) {
             if self.items[at].rev >= item.rev {
                 return;
             }
-            if self.items[at].place == item.place {
+            if self.items[at].position == item.position {
                 self.items[at] = item.clone();
                 return;
             }
             self.items.remove(at);
-        } else if self.more && self.items.first().is_some_and(|first| item.place < first.place) {
-            // It belongs to a part that this document does not show.
+        } else if self.more
+            && self.items.first().is_some_and(|first| item.position < first.position)
+        {
+            // It belongs to a part that this document does not have.
             return;
         }
-        let at = self.items.partition_point(|known| known.place < item.place);
+        let at = self.items.partition_point(|known| known.position < item.position);
         self.items.insert(at, item.clone());
     }
 }
 
-impl Body {
-    /// The text that grows while the item is open.
-    pub(crate) fn grown(&self) -> Option<&str> {
-        match self {
-            Self::Text { text } | Self::Thinking { text, .. } => Some(text),
-            Self::Call(call) => Some(&call.input),
-            _ => None,
-        }
-    }
-
-    /// The same, to let it grow.
-    pub(crate) fn growing(&mut self) -> Option<&mut String> {
-        match self {
-            Self::Text { text } | Self::Thinking { text, .. } => Some(text),
-            Self::Call(call) => Some(&mut call.input),
-            _ => None,
-        }
-    }
-}
-
-/// The byte at which the character of that UTF-16 offset begins.
-fn byte_of(text: &str, offset: u64) -> usize {
+/// The byte offset of a UTF-16 offset.
+fn byte_offset(text: &str, offset: u64) -> usize {
     let mut units = 0;
     for (at, char) in text.char_indices() {
         if units >= offset {

@@ -1,63 +1,61 @@
-//! Tokens and money.
+//! Tokens and cost.
 
 use serde::{Deserialize, Serialize};
 
-/// What the session has used so far.
+/// What a session has used so far.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Usage {
-    /// All tokens, each message counted once, sub-agents included.
-    pub tokens: Tokens,
-    /// Dollars, where the agent says so; unknown otherwise, never guessed.
+pub struct SessionUsage {
+    /// Each message counted once, sub-agents included.
+    pub tokens: TokenCounts,
+    /// In dollars, if the agent reports it; never estimated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
     /// Tokens in the main agent's context as of its last message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<u64>,
-    /// Tokens that fit into its context, where the agent says so.
+    /// The size of the context window, if the agent reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<u64>,
-    /// How much of the plan is used, where the agent says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<PlanLimit>,
 }
 
-/// Numbers of tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Tokens {
-    /// Read at full price.
+pub struct TokenCounts {
+    /// Uncached input.
     pub input: u64,
-    /// Written.
     pub output: u64,
-    /// Taken from the prompt cache.
+    /// Read from the prompt cache.
     pub cache_read: u64,
-    /// Put into the prompt cache.
+    /// Written to the prompt cache.
     pub cache_write: u64,
 }
 
-/// How much of the plan is used.
+/// How much of a subscription's rate limit is used.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PlanLimit {
     /// `allowed`, `allowed_warning`, `rejected`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
-    /// Which window: `five_hour`, `seven_day`, ….
+    /// `five_hour`, `seven_day`, ….
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<String>,
-    /// When it begins anew, in seconds since 1970.
+    /// In seconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resets_at: Option<f64>,
-    /// The part that is used, from 0 to 1.
+    /// The used part, from 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub used: Option<f64>,
 }
 
-impl Tokens {
-    /// All of them.
+impl TokenCounts {
     pub fn total(self) -> u64 {
-        self.input
-            .saturating_add(self.output)
-            .saturating_add(self.cache_read)
-            .saturating_add(self.cache_write)
+        self.total_input().saturating_add(self.output)
+    }
+
+    /// Everything the model read: uncached input and both sides of the prompt cache.
+    pub fn total_input(self) -> u64 {
+        self.input.saturating_add(self.cache_read).saturating_add(self.cache_write)
     }
 
     pub(crate) fn add(&mut self, other: Self) {
@@ -75,7 +73,7 @@ impl Tokens {
     }
 }
 
-impl From<wire::event::Usage> for Tokens {
+impl From<wire::event::Usage> for TokenCounts {
     fn from(usage: wire::event::Usage) -> Self {
         Self {
             input: usage.input_tokens.unwrap_or(0),

@@ -1,7 +1,7 @@
 //! A conversation as one HTML file.
 //!
-//! The top of the page has numbers that are known only at the end, so the turns go to a file of
-//! their own first. Only a turn, or a part of a long one, is in memory at a time.
+//! The numbers at the top of the page are known only at the end, so the turns go to a temporary file
+//! first. Only one turn, or a part of a long one, is in memory at a time.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -9,82 +9,82 @@ use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io::{self, BufWriter, Seek as _, Write};
 use std::path::Path;
 
-use view::html::{self, Look, Nonce, Timeline, Totals};
-use view::{Body, CallState, Item, Speaker};
+use view::html::{self, CspNonce, HtmlOptions, PageTotals, Timeline};
+use view::{CallState, Item, ItemBody, PromptAuthor};
 
-use super::document::Document;
+use super::document::ViewDocument;
 
-/// About so many bytes of items are held before they are written.
-const HELD: usize = 1 << 20;
+/// About how many bytes of items are buffered before they are written.
+const BUFFER_BYTES: usize = 1 << 20;
 
-/// Prompts in the list at the top of the page; nobody scrolls through more.
-const LISTED: usize = 1000;
+/// The table of contents lists at most this many prompts.
+const MAX_PROMPTS: usize = 1000;
 
-/// A page while it is made.
-pub(super) struct Export {
+/// A page that is being made.
+pub(super) struct HtmlExport {
     full: bool,
     turns: BufWriter<File>,
-    held: Vec<Item>,
-    held_bytes: usize,
-    /// The turn whose section is open.
+    buffer: Vec<Item>,
+    buffered_bytes: usize,
+    /// The turn of the open section.
     section: Option<u64>,
-    totals: Totals,
+    totals: PageTotals,
     files: HashSet<String>,
     timeline: Timeline,
 }
 
-impl Export {
+impl HtmlExport {
     pub(super) fn new(full: bool) -> io::Result<Self> {
         Ok(Self {
             full,
             turns: BufWriter::new(tempfile::tempfile()?),
-            held: Vec::new(),
-            held_bytes: 0,
+            buffer: Vec::new(),
+            buffered_bytes: 0,
             section: None,
-            totals: Totals::default(),
+            totals: PageTotals::default(),
             files: HashSet::new(),
             timeline: Timeline::default(),
         })
     }
 
-    /// Takes what has settled.
-    pub(super) fn add(&mut self, document: &mut Document) -> io::Result<()> {
-        for (at, tokens) in document.contexts() {
+    /// Writes the items that are finished.
+    pub(super) fn update(&mut self, document: &mut ViewDocument) -> io::Result<()> {
+        for (at, tokens) in document.take_context_sizes() {
             self.timeline.context(at, tokens);
         }
         loop {
-            while let Some(raw) = document.next_raw() {
-                self.write_held(document)?;
+            while let Some(line) = document.next_hidden() {
+                self.write_buffer(document)?;
                 let mut out = String::new();
-                html::raw_line(&raw.kind, &raw.text, &mut out);
+                html::raw_line(&line.kind, &line.text, &mut out);
                 self.turns.write_all(out.as_bytes())?;
             }
             self.end_turns(document)?;
-            let Some(item) = document.next_settled() else { return Ok(()) };
+            let Some(item) = document.next_finished() else { return Ok(()) };
             self.item(item, document)?;
         }
     }
 
-    /// Takes what is left.
-    pub(super) fn finish(&mut self, document: &mut Document) -> io::Result<()> {
-        self.add(document)?;
-        while let Some(item) = document.next() {
+    /// Writes the remaining items.
+    pub(super) fn finish(&mut self, document: &mut ViewDocument) -> io::Result<()> {
+        self.update(document)?;
+        while let Some(item) = document.next_item() {
             self.item(item, document)?;
-            self.add(document)?;
+            self.update(document)?;
         }
         self.end_turns(document)?;
         self.close_section(document)?;
         self.totals.files = self.files.len();
-        self.totals.usage = document.now.usage.clone();
+        self.totals.usage = document.conversation.usage.clone();
         Ok(())
     }
 
-    fn end_turns(&mut self, document: &mut Document) -> io::Result<()> {
-        while let Some(turn) = document.next_ended() {
+    fn end_turns(&mut self, document: &mut ViewDocument) -> io::Result<()> {
+        while let Some(turn) = document.next_ended_turn() {
             self.open_section(turn.number, turn.first, document)?;
-            self.write_held(document)?;
+            self.write_buffer(document)?;
             let mut out = String::new();
-            html::turn_end(&turn, look(self.full, document), &mut out);
+            html::turn_end(&turn, options(self.full, document), &mut out);
             self.turns.write_all(out.as_bytes())?;
             let duration = turn.end.as_ref().and_then(|end| end.duration_ms);
             self.totals.worked_ms += duration.unwrap_or(0);
@@ -93,7 +93,7 @@ impl Export {
         Ok(())
     }
 
-    fn item(&mut self, item: Item, document: &Document) -> io::Result<()> {
+    fn item(&mut self, item: Item, document: &ViewDocument) -> io::Result<()> {
         self.open_section(item.turn, item.first, document)?;
         if let Some(at) = item.at {
             let (first, last) = self.totals.span.unwrap_or((at, at));
@@ -101,44 +101,44 @@ impl Export {
         }
         let mut bytes = 500;
         match &item.body {
-            Body::Call(call) => {
+            ItemBody::Call(call) => {
                 self.totals.calls += 1;
                 let failed = matches!(call.state, CallState::Failed | CallState::Denied);
-                self.timeline.call(item.first, call.verb, failed);
+                self.timeline.call(item.first, call.action, failed);
                 bytes += call.input.len();
-                bytes += call.outcome.as_ref().map_or(0, |outcome| outcome.text.len());
+                bytes += call.result.as_ref().map_or(0, |result| result.text.len());
             }
-            Body::Text { text } | Body::Thinking { text, .. } => bytes += text.len(),
-            Body::Prompt(prompt) => {
+            ItemBody::Text { text } | ItemBody::Thinking { text, .. } => bytes += text.len(),
+            ItemBody::Prompt(prompt) => {
                 bytes += prompt.text.len();
-                if prompt.speaker == Speaker::Person && item.parent.is_none() {
+                if prompt.author == PromptAuthor::User && item.parent.is_none() {
                     self.totals.first_prompt.get_or_insert_with(|| prompt.text.clone());
                     let line = prompt.text.lines().find(|line| !line.trim().is_empty());
-                    let words: String = line.unwrap_or_default().chars().take(100).collect();
-                    if self.totals.prompts.len() < LISTED {
-                        self.totals.prompts.push((item.turn, words));
+                    let title: String = line.unwrap_or_default().chars().take(100).collect();
+                    if self.totals.prompts.len() < MAX_PROMPTS {
+                        self.totals.prompts.push((item.turn, title));
                     }
                 }
             }
             _ => {}
         }
-        self.held.push(item);
-        self.held_bytes += bytes;
-        if self.held_bytes > HELD {
-            self.write_held(document)?;
+        self.buffer.push(item);
+        self.buffered_bytes += bytes;
+        if self.buffered_bytes > BUFFER_BYTES {
+            self.write_buffer(document)?;
         }
         Ok(())
     }
 
-    fn write_held(&mut self, document: &Document) -> io::Result<()> {
-        let held = std::mem::take(&mut self.held);
-        self.held_bytes = 0;
+    fn write_buffer(&mut self, document: &ViewDocument) -> io::Result<()> {
+        let items = std::mem::take(&mut self.buffer);
+        self.buffered_bytes = 0;
         let mut out = String::new();
-        html::items(&held, look(self.full, document), &mut out);
+        html::items(&items, options(self.full, document), &mut out);
         self.turns.write_all(out.as_bytes())
     }
 
-    fn open_section(&mut self, turn: u64, first: u64, document: &Document) -> io::Result<()> {
+    fn open_section(&mut self, turn: u64, first: u64, document: &ViewDocument) -> io::Result<()> {
         if self.section == Some(turn) {
             return Ok(());
         }
@@ -151,8 +151,8 @@ impl Export {
         writeln!(self.turns, "<section class=\"turn\" id=\"t{turn}\">")
     }
 
-    fn close_section(&mut self, document: &Document) -> io::Result<()> {
-        self.write_held(document)?;
+    fn close_section(&mut self, document: &ViewDocument) -> io::Result<()> {
+        self.write_buffer(document)?;
         match self.section.take() {
             Some(_) => writeln!(self.turns, "</section>"),
             None => Ok(()),
@@ -160,22 +160,22 @@ impl Export {
     }
 
     /// Writes the page.
-    pub(super) fn write(self, document: &Document, out: &mut impl Write) -> io::Result<()> {
-        let head = &document.now.head;
+    pub(super) fn write(self, document: &ViewDocument, out: &mut impl Write) -> io::Result<()> {
+        let head = &document.conversation.head;
         let mut turns = self.turns.into_inner().map_err(io::IntoInnerError::into_error)?;
         turns.rewind()?;
         let nonce = nonce();
-        out.write_all(html::head(head, &self.totals, &self.timeline, nonce).as_bytes())?;
+        out.write_all(html::page_head(head, &self.totals, &self.timeline, nonce).as_bytes())?;
         io::copy(&mut turns, out)?;
-        out.write_all(html::foot(head, nonce).as_bytes())
+        out.write_all(html::page_foot(head, nonce).as_bytes())
     }
 
-    /// Writes the page to a file, which is there whole or not at all.
-    pub(super) fn save(self, document: &Document, path: &Path) -> io::Result<()> {
+    /// Writes the page to a file atomically.
+    pub(super) fn save(self, document: &ViewDocument, path: &Path) -> io::Result<()> {
         let folder =
             path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
         let mut builder = tempfile::Builder::new();
-        // A page is as private as any other file of the user's, no more.
+        // The umask applies, as for any other file of the user.
         #[cfg(unix)]
         builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
         let mut file = builder.prefix(".towpath-").tempfile_in(folder)?;
@@ -185,13 +185,12 @@ impl Export {
     }
 }
 
-/// A number nobody could have known: the standard library seeds its maps from the system's own
-/// source of such numbers.
-fn nonce() -> Nonce {
+/// A random nonce: the standard library seeds its hash maps from the system's random source.
+fn nonce() -> CspNonce {
     let draw = || u128::from(RandomState::new().build_hasher().finish());
-    Nonce(draw() << 64 | draw())
+    CspNonce(draw() << 64 | draw())
 }
 
-fn look(full: bool, document: &Document) -> Look<'_> {
-    Look { base: document.now.head.cwd.as_deref(), full }
+fn options(full: bool, document: &ViewDocument) -> HtmlOptions<'_> {
+    HtmlOptions { base: document.conversation.head.cwd.as_deref(), full }
 }

@@ -1,38 +1,78 @@
-//! `towpath view`: a stream or transcript as a person reads it.
+//! `towpath view`: displays a stream or transcript.
 //!
-//! Input goes through line by line: each line is folded, what is settled is written out and
-//! forgotten. Memory holds what is still open, never the whole conversation.
+//! Input is processed line by line: each line is folded, and finished items are written out and
+//! dropped. Memory holds what is still open, never the whole conversation.
 
-mod arguments;
-mod below;
 pub(crate) mod document;
 mod export;
-mod pager;
-pub(crate) mod screen;
-mod source;
-pub(crate) mod teller;
+mod input;
+pub(crate) mod printer;
 
 use std::io::{self, IsTerminal as _, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 
-pub(crate) use arguments::ViewOptions;
-pub(crate) use below::Below;
+use clap::Args;
+
+pub(crate) use printer::BottomArea;
 
 use crate::complaint::complain;
 use crate::verdict::Verdict;
-use document::Document;
-use export::Export;
-use pager::{Pager, Shown};
-use screen::Screen;
-use source::Source;
-use teller::Teller;
+use document::ViewDocument;
+use export::HtmlExport;
+use input::ViewInput;
+use printer::{ConversationPrinter, TerminalScreen};
+
+/// Display a stream or transcript as a readable conversation
+///
+/// Reads the output of `claude --output-format stream-json`, session files under
+/// `~/.claude/projects`, and recordings of older versions. A stream is shown as it arrives; a file
+/// opens in a pager. Lines that are not recognized are shown unchanged.
+#[derive(Args)]
+#[command(after_help = "\
+Exit codes: 0 success; 2 the input could not be read or the output could not be written.
+
+Examples:
+  claude -p 'hi' --output-format stream-json --verbose --include-partial-messages | towpath view
+  towpath view ~/.claude/projects/*/6f4c….jsonl
+  towpath view --follow run.jsonl              # while another program writes it
+  towpath view --html talk.html run.jsonl      # export one HTML file that opens offline
+  towpath view --full run.jsonl | less -R      # with thinking, raw events and complete output")]
+pub(crate) struct ViewArgs {
+    /// File to read; `-` or no file for stdin
+    pub(crate) file: Option<PathBuf>,
+    /// Write one HTML file instead; `-` for stdout
+    #[arg(long, value_name = "OUT", conflicts_with = "follow")]
+    pub(crate) html: Option<PathBuf>,
+    /// Keep reading as the file grows, until interrupted
+    #[arg(long, short)]
+    pub(crate) follow: bool,
+    /// Show everything: thinking, raw events, complete output
+    #[arg(long)]
+    pub(crate) full: bool,
+    /// Print to the terminal without a pager
+    #[arg(long)]
+    pub(crate) no_pager: bool,
+    /// Pager command
+    #[arg(
+        long,
+        env = "PAGER",
+        value_name = "COMMAND",
+        default_value = "less",
+        hide_env_values = true
+    )]
+    pub(crate) pager: String,
+    /// Width in columns [default: the terminal's width, at most 100]
+    #[arg(long, value_name = "COLUMNS", value_parser = clap::value_parser!(u16).range(20..))]
+    pub(crate) width: Option<u16>,
+}
 
 /// Runs the command.
-pub(crate) fn run(options: &ViewOptions) -> Verdict {
-    match view(options) {
+pub(crate) fn run(args: &ViewArgs) -> Verdict {
+    match view(args) {
         Ok(()) => Verdict::Done,
-        // Whoever reads our output has seen enough.
-        Err(Error::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => Verdict::Done,
+        // The program that reads our output has closed it, as `head` does.
+        Err(ViewError::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => Verdict::Done,
         Err(error) => {
             complain(&error, error.hint());
             Verdict::CouldNotTry
@@ -41,95 +81,132 @@ pub(crate) fn run(options: &ViewOptions) -> Verdict {
 }
 
 #[derive(Debug, thiserror::Error)]
-enum Error {
+enum ViewError {
     #[error("could not read `{name}`")]
     Read { name: String, source: io::Error },
-    #[error("could not write the page `{name}`")]
-    Page { name: String, source: io::Error },
-    #[error("could not write")]
+    #[error("could not write the HTML file `{name}`")]
+    Export { name: String, source: io::Error },
+    #[error("could not write to stdout")]
     Write(#[source] io::Error),
 }
 
-impl Error {
+impl ViewError {
     fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Read { source, .. } if source.kind() == io::ErrorKind::NotFound => {
-                Some("session files are under `~/.claude/projects`, one folder for each project")
+                Some("session files are under `~/.claude/projects`, one folder per project")
             }
             Self::Read { source, .. } if source.kind() == io::ErrorKind::IsADirectory => {
-                Some("name one of the files in it")
+                Some("this is a directory; name one of the files in it")
             }
             _ => None,
         }
     }
 }
 
-fn view(options: &ViewOptions) -> Result<(), Error> {
-    let mut source = Source::open(options.file.as_deref(), options.follow)?;
-    if let Some(out) = &options.html {
-        return export(options, &mut source, out);
+fn view(args: &ViewArgs) -> Result<(), ViewError> {
+    let mut input = ViewInput::open(args.file.as_deref(), args.follow)?;
+    if let Some(out) = &args.html {
+        return export(args, &mut input, out);
     }
-    let screen = Screen::of_stdout(options.width);
-    if source.is_live() {
-        return live(options, &mut source, screen);
+    let screen = TerminalScreen::of_stdout(args.width);
+    if input.is_live() {
+        let mut printer = ConversationPrinter::new(stdout(), screen, args.full);
+        if io::stdout().is_terminal() {
+            printer.enable_live_area();
+        }
+        return print(args, &mut input, printer);
     }
     if io::stdout().is_terminal()
-        && !options.no_pager
-        && let Some(mut pager) = Pager::start(&options.pager)
+        && !args.no_pager
+        && let Some(mut pager) = Pager::start(&args.pager)
     {
-        let told = tell(options, &mut source, Teller::new(pager.input(), screen, options.full));
-        if pager.wait() == Shown::Yes {
-            return told;
+        let printer = ConversationPrinter::new(pager.input(), screen, args.full);
+        let printed = print(args, &mut input, printer);
+        if pager.wait() == PagerOutcome::Ran {
+            return printed;
         }
-        source = Source::open(options.file.as_deref(), options.follow)?;
+        input = ViewInput::open(args.file.as_deref(), args.follow)?;
     }
-    tell(options, &mut source, Teller::new(stdout(), screen, options.full))
+    print(args, &mut input, ConversationPrinter::new(stdout(), screen, args.full))
 }
 
-/// Stdout, written to in pieces as large as what is shown at a time: a screen that is drawn line by
-/// line flickers.
+/// Stdout, with a buffer large enough for a whole redraw: a screen that is drawn line by line
+/// flickers.
 fn stdout() -> io::BufWriter<io::StdoutLock<'static>> {
     io::BufWriter::with_capacity(1 << 16, io::stdout().lock())
 }
 
-/// Shows a recording from its beginning to its end.
-fn tell<W: io::Write>(
-    options: &ViewOptions,
-    source: &mut Source,
-    mut teller: Teller<W>,
-) -> Result<(), Error> {
-    let mut document = Document::new(options.full);
-    while source.next(|line, at| document.take(line, at))?.is_some() {
-        teller.tell(&mut document).map_err(Error::Write)?;
+/// Prints the whole input.
+fn print<W: io::Write>(
+    args: &ViewArgs,
+    input: &mut ViewInput,
+    mut printer: ConversationPrinter<W>,
+) -> Result<(), ViewError> {
+    let mut document = ViewDocument::new(args.full);
+    while input.next(|line, at| document.push_line(line, at))?.is_some() {
+        printer.update(&mut document).map_err(ViewError::Write)?;
     }
-    teller.finish(&mut document).map_err(Error::Write)
+    printer.finish(&mut document).map_err(ViewError::Write)
 }
 
-/// Shows a stream as it comes, with a last line that says what is going on.
-fn live(options: &ViewOptions, source: &mut Source, screen: Screen) -> Result<(), Error> {
-    let mut document = Document::new(options.full);
-    let mut teller = Teller::new(stdout(), screen, options.full);
-    if io::stdout().is_terminal() {
-        teller.draw_what_is_open();
+fn export(args: &ViewArgs, input: &mut ViewInput, out: &Path) -> Result<(), ViewError> {
+    let failed = |source| ViewError::Export { name: out.display().to_string(), source };
+    let mut document = ViewDocument::new(args.full);
+    let mut export = HtmlExport::new(args.full).map_err(failed)?;
+    while input.next(|line, at| document.push_line(line, at))?.is_some() {
+        export.update(&mut document).map_err(failed)?;
     }
-    while source.next(|line, at| document.take(line, at))?.is_some() {
-        teller.tell(&mut document).map_err(Error::Write)?;
-    }
-    teller.finish(&mut document).map_err(Error::Write)
-}
-
-fn export(options: &ViewOptions, source: &mut Source, out: &Path) -> Result<(), Error> {
-    let page = |source| Error::Page { name: out.display().to_string(), source };
-    let mut document = Document::new(options.full);
-    let mut export = Export::new(options.full).map_err(page)?;
-    while source.next(|line, at| document.take(line, at))?.is_some() {
-        export.add(&mut document).map_err(page)?;
-    }
-    export.finish(&mut document).map_err(page)?;
+    export.finish(&mut document).map_err(failed)?;
     if out == Path::new("-") {
         let mut stdout = io::stdout().lock();
-        export.write(&document, &mut stdout).and_then(|()| stdout.flush()).map_err(Error::Write)
+        export.write(&document, &mut stdout).and_then(|()| stdout.flush()).map_err(ViewError::Write)
     } else {
-        export.save(&document, out).map_err(page)
+        export.save(&document, out).map_err(failed)
+    }
+}
+
+/// A running pager.
+struct Pager {
+    child: Child,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum PagerOutcome {
+    Ran,
+    /// There is no such program, or it cannot be executed.
+    NotFound,
+}
+
+impl Pager {
+    /// Starts the pager through a shell, since the command may have arguments. `None` if there is none
+    /// or it cannot be started; the text then goes to the terminal.
+    #[expect(clippy::disallowed_methods, reason = "the pager is the user's own program")]
+    fn start(command: &str) -> Option<Self> {
+        let command = command.trim();
+        if command.is_empty() || command == "cat" {
+            return None;
+        }
+        let mut shell = Command::new("sh");
+        shell.arg("-c").arg(command).stdin(Stdio::piped());
+        // Pass colours through (R), exit if the text fits the screen (F), and leave it there (X).
+        if std::env::vars_os().all(|(name, _)| name != "LESS") {
+            shell.env("LESS", "FRX");
+        }
+        shell.spawn().ok().map(|child| Self { child })
+    }
+
+    fn input(&mut self) -> Box<dyn io::Write> {
+        match self.child.stdin.take() {
+            Some(input) => Box::new(io::BufWriter::new(input)),
+            None => Box::new(io::sink()),
+        }
+    }
+
+    /// Waits until the user leaves the pager. Its input must have been dropped.
+    fn wait(mut self) -> PagerOutcome {
+        let code = self.child.wait().ok().and_then(|status| status.code());
+        // The shell's exit codes for a program that is missing or cannot be executed.
+        if matches!(code, Some(126 | 127)) { PagerOutcome::NotFound } else { PagerOutcome::Ran }
     }
 }

@@ -1,106 +1,109 @@
 //! The fold: entries in, a document out.
 //!
-//! Each file of this folder is what the fold makes of one sort of thing: [`speech`] of messages
-//! and [`drafts`] of their deltas; [`calls`], [`results`] and [`tasks`] of tools; [`asking`] of
-//! requests; [`people`] and [`queue`] of prompts; [`turns`] and [`endings`] of where work begins and
-//! ends; [`notes`] of what Towpath says; [`remarks`] of the rest. All state is in [`Fold`], and all of
-//! it can be saved.
+//! Each file of this folder handles one subject: [`messages`] the model's messages, whole and as
+//! deltas; [`calls`] tool calls, their results and background tasks; [`requests`] permission requests;
+//! [`prompts`] what the user sends; [`turns`] where work begins and ends; [`notes`] Towpath's own
+//! notes; [`system_events`] everything else. All state is in [`Fold`], and all of it can be saved.
 //!
 //! Two rules make the document the same whether or not the deltas were kept. An item that is still
-//! being written stands behind all others and gets its place, time and final words from the line
-//! that completes it. And a prompt that the agent repeats after it began to answer stands in front
-//! of the answer, as it does where there are no deltas.
+//! being written stays behind all others; it gets its final position, time and text from the line
+//! that completes it. And a prompt that the agent repeats after it began to answer goes in front of
+//! the answer, as it does where there are no deltas.
 
-mod asking;
-mod attached;
 mod calls;
-mod commands;
-mod drafts;
-mod endings;
-mod entry;
-mod money;
+mod history;
+mod item_store;
+mod messages;
 mod notes;
-mod older;
-mod people;
-mod phase;
-mod queue;
-mod remarks;
-mod results;
-mod shelf;
-mod speech;
-mod tasks;
+mod prompts;
+mod requests;
+mod status;
+mod system_events;
 mod turns;
-mod weight;
+mod usage;
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use wire::event::{Body as Said, Event};
+use wire::event::{Body as EventBody, Event};
 use wire::note::{Note, TurnEnding};
 use wire::{Dialect, Line, Reading, RecordedLine};
 
-use crate::conversation::{Conversation, Head};
-use crate::item::{Body, Item, ItemId, Place, Raw, RawReason, Revision};
+use crate::call::Request;
+use crate::conversation::{Conversation, ConversationHead, Todo};
+use crate::item::{Item, ItemBody, ItemId, Position, QueuedPrompt, RawItem, RawReason, Revision};
 use crate::patch::{Patch, Update};
-use crate::prompt::WaitingPrompt;
-use crate::request::Request;
-use crate::status::Status;
-use crate::timestamp;
-use crate::todo::Todo;
-use crate::usage::Usage;
+use crate::status::SessionStatus;
+use crate::usage::SessionUsage;
 
-pub use entry::{Entry, Heard, Source};
-pub use older::{Older, Page};
-use shelf::Shelf;
+pub use history::{HistoryPage, OlderItems};
+use item_store::ItemStore;
 
-/// How many bytes of document a fold keeps unless told otherwise.
+/// How many bytes of document a fold keeps by default.
 pub const DEFAULT_BUDGET: usize = 32 << 20;
 
-/// What is shown raw is cut here; the rest is in the journal.
+/// Raw items are cut here; the journal has the rest.
 const RAW_BYTES: usize = 16 << 10;
 
-/// The rank of the first ordinary item of an entry; lower ones are for prompts that stand in front
-/// of their turn.
+/// The rank of the first ordinary item of an entry. Lower ranks are for prompts that go in front of
+/// their turn.
 const RANK: u32 = 1024;
 
-/// A session, folded so far.
+/// The state of a session folded so far.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Fold {
-    now: Now,
-    head: Kept<Head>,
-    status: Kept<Status>,
-    queue: Kept<Vec<WaitingPrompt>>,
-    requests: Kept<Vec<Request>>,
-    todos: Kept<Vec<Todo>>,
-    usage: Kept<Usage>,
-    shelf: Shelf,
-    turns: turns::Turns,
-    speech: speech::Speech,
-    calls: calls::Calls,
-    people: people::People,
-    money: money::Money,
-    signs: phase::Signs,
-    housekeeping: u64,
+    entry: EntryContext,
+    head: Versioned<ConversationHead>,
+    status: Versioned<SessionStatus>,
+    queue: Versioned<Vec<QueuedPrompt>>,
+    requests: Versioned<Vec<Request>>,
+    todos: Versioned<Vec<Todo>>,
+    usage: Versioned<SessionUsage>,
+    items: ItemStore,
+    turns: turns::TurnTracker,
+    messages: messages::MessageTracker,
+    calls: calls::CallTracker,
+    prompts: prompts::PromptTracker,
+    cost: usage::CostTracker,
+    signals: status::ActivitySignals,
+    hidden: u64,
 }
+
+/// Whether an entry shows in the document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Visibility {
+    /// It changed an item, a turn, the status, the queue, the usage or the head.
+    Visible,
+    /// It is of no interest to a person; it is counted, and still in the journal.
+    Hidden,
+}
+
+/// A saved fold could not be read: it is damaged, or of another version. The journal must be folded
+/// again.
+#[derive(Debug, thiserror::Error)]
+#[error("could not read the saved conversation")]
+pub struct RestoreError(#[from] serde_json::Error);
 
 /// The entry being folded.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-struct Now {
+struct EntryContext {
     seq: u64,
     at: Option<u64>,
     /// The rank of the next item of this entry.
     rank: u32,
-    /// The same for items that are still being written, over all entries.
+    /// The rank of the next open item, counted over all entries.
     open_rank: u32,
+    /// Whether it is a line of a session file.
     transcript: bool,
 }
 
-/// A part of the document that is only ever replaced, with the revision of that.
+/// A part of the document that is always sent whole, with the revision of its last change.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-struct Kept<T> {
+struct Versioned<T> {
     rev: Revision,
     value: T,
 }
 
-impl<T> Kept<T> {
+impl<T> Versioned<T> {
     fn change<R>(&mut self, rev: Revision, change: impl FnOnce(&mut T) -> R) -> R {
         self.rev = rev;
         change(&mut self.value)
@@ -117,75 +120,14 @@ impl Default for Fold {
     }
 }
 
-/// A saved fold could not be read back: it is damaged, or of another version. Fold the record anew.
-#[derive(Debug, thiserror::Error)]
-#[error("the saved fold could not be read")]
-pub struct Unreadable(#[from] serde_json::Error);
-
 impl Fold {
-    /// A fold that has seen nothing.
     pub fn new() -> Self {
         Self::with_budget(DEFAULT_BUDGET)
     }
 
     /// A fold that keeps about `bytes` of document.
     pub fn with_budget(bytes: usize) -> Self {
-        Self::on(Shelf::new(bytes))
-    }
-
-    fn on(shelf: Shelf) -> Self {
-        Self {
-            now: Now::default(),
-            head: Kept::default(),
-            status: Kept::default(),
-            queue: Kept::default(),
-            requests: Kept::default(),
-            todos: Kept::default(),
-            usage: Kept::default(),
-            shelf,
-            turns: turns::Turns::default(),
-            speech: speech::Speech::default(),
-            calls: calls::Calls::default(),
-            people: people::People::default(),
-            money: money::Money::default(),
-            signs: phase::Signs::default(),
-            housekeeping: 0,
-        }
-    }
-
-    /// Takes the next entry.
-    pub fn push(&mut self, entry: Entry<'_>) -> Heard {
-        if entry.seq != self.now.seq {
-            self.now.rank = RANK;
-        }
-        self.now.seq = entry.seq;
-        self.now.at = entry.at;
-        let heard = match entry.source {
-            Source::Agent(line) => self.line(line),
-            Source::Note(note) => self.note(note),
-        };
-        if heard == Heard::Housekeeping {
-            self.housekeeping += 1;
-        }
-        self.settle_status();
-        self.lighten();
-        heard
-    }
-
-    /// Takes the next line of a session's journal, and returns the note it holds, if it is one.
-    ///
-    /// This is the only way from a journal to a conversation: only lines that Towpath wrote are
-    /// read as notes. A note that this version does not know is shown raw.
-    pub fn push_recorded(&mut self, line: RecordedLine<'_>) -> Option<Note> {
-        let (seq, at) = (line.seq, Some(line.at));
-        if let Some(note) = line.note() {
-            self.push(Entry { seq, at, source: Source::Note(&note) });
-            return Some(note);
-        }
-        for line in wire::read(line.bytes) {
-            self.push(Entry { seq, at, source: Source::Agent(&line) });
-        }
-        None
+        Self::with_items(ItemStore::new(bytes))
     }
 
     /// A fold that begins after entry `seq`, at which `turn` was the last turn that had ended. It
@@ -193,28 +135,96 @@ impl Fold {
     pub fn starting_after(seq: u64, turn: u64, bytes: usize) -> Self {
         let mut fold = Self::with_budget(bytes);
         if seq > 0 {
-            // Tells the fold that this record has notes about turns.
-            let note = Note::TurnOver { turn, ending: TurnEnding::Completed };
-            fold.push(Entry { seq, at: None, source: Source::Note(&note) });
+            // A note tells the fold that this record has notes about turns.
+            fold.push_note(seq, None, &Note::TurnOver { turn, ending: TurnEnding::Completed });
         }
         fold
     }
 
-    /// Takes a line of a bare stream or file, which may hold several objects.
-    pub fn push_line(&mut self, seq: u64, line: &[u8]) {
-        for line in wire::read(line) {
-            self.push(Entry { seq, at: None, source: Source::Agent(&line) });
+    fn with_items(items: ItemStore) -> Self {
+        Self {
+            entry: EntryContext::default(),
+            head: Versioned::default(),
+            status: Versioned::default(),
+            queue: Versioned::default(),
+            requests: Versioned::default(),
+            todos: Versioned::default(),
+            usage: Versioned::default(),
+            items,
+            turns: turns::TurnTracker::default(),
+            messages: messages::MessageTracker::default(),
+            calls: calls::CallTracker::default(),
+            prompts: prompts::PromptTracker::default(),
+            cost: usage::CostTracker::default(),
+            signals: status::ActivitySignals::default(),
+            hidden: 0,
         }
     }
 
-    /// The state the document is in.
-    pub fn revision(&self) -> Revision {
-        Revision(self.now.seq)
+    /// Folds the next line of a session's journal, and returns the note it holds, if it is one.
+    ///
+    /// This is the only way from a journal to a conversation: only lines that Towpath wrote are
+    /// read as notes. A note that this version does not know is shown raw.
+    pub fn push_recorded(&mut self, line: RecordedLine<'_>) -> Option<Note> {
+        let (seq, at) = (line.seq, Some(line.at));
+        if let Some(note) = line.note() {
+            self.push_note(seq, at, &note);
+            return Some(note);
+        }
+        for line in wire::read(line.bytes) {
+            self.push_event(seq, at, &line);
+        }
+        None
     }
 
-    /// How many entries told a person nothing.
-    pub fn housekeeping(&self) -> u64 {
-        self.housekeeping
+    /// Folds the next line of a stream or file without notes. A line may hold several objects.
+    pub fn push_line(&mut self, seq: u64, line: &[u8]) {
+        for line in wire::read(line) {
+            self.push_event(seq, None, &line);
+        }
+    }
+
+    /// Folds an object of the agent's output.
+    ///
+    /// Entries are numbered from 1, in growing order; numbers may be missing, and all objects of a
+    /// line share one. If `at` is `None`, the object's own timestamp is used if it has one.
+    pub fn push_event(&mut self, seq: u64, at: Option<u64>, line: &Line<'_>) -> Visibility {
+        self.push(seq, at, |fold| fold.line(line))
+    }
+
+    /// Folds a note of Towpath's.
+    pub fn push_note(&mut self, seq: u64, at: Option<u64>, note: &Note) -> Visibility {
+        self.push(seq, at, |fold| fold.note(note))
+    }
+
+    fn push(
+        &mut self,
+        seq: u64,
+        at: Option<u64>,
+        fold: impl FnOnce(&mut Self) -> Visibility,
+    ) -> Visibility {
+        if seq != self.entry.seq {
+            self.entry.rank = RANK;
+        }
+        self.entry.seq = seq;
+        self.entry.at = at;
+        let visibility = fold(self);
+        if visibility == Visibility::Hidden {
+            self.hidden += 1;
+        }
+        self.update_status();
+        let (now, turns) = (self.rev(), &mut self.turns);
+        self.items.trim(now, |item| turns.mark_evicted(item.turn));
+        visibility
+    }
+
+    pub fn revision(&self) -> Revision {
+        self.rev()
+    }
+
+    /// How many entries were [hidden](Visibility::Hidden).
+    pub fn hidden_entries(&self) -> u64 {
+        self.hidden
     }
 
     /// The document with its newest `items` items.
@@ -222,19 +232,19 @@ impl Fold {
         self.conversation_within(items, usize::MAX)
     }
 
-    /// The document with as many of its newest items as have no more than about `bytes` in all, but
-    /// not more than `items`, and at least one.
+    /// The document with its newest items: at most `items`, with about `bytes` of text in all, and at
+    /// least one.
     pub fn conversation_within(&self, items: usize, bytes: usize) -> Conversation {
-        let mut room = bytes;
-        let newest = self.shelf.iter().rev().take(items).enumerate().map_while(|(n, item)| {
-            let left = room.checked_sub(weight::texts(item));
-            room = left.unwrap_or(0);
+        let mut remaining = bytes;
+        let newest = self.items.iter().rev().take(items).enumerate().map_while(|(n, item)| {
+            let left = remaining.checked_sub(item_store::text_bytes(item));
+            remaining = left.unwrap_or(0);
             (n == 0 || left.is_some()).then_some(item)
         });
-        let mut shown: Vec<Item> = newest.cloned().collect();
-        shown.reverse();
-        let more = self.shelf.is_cut() || self.shelf.iter().nth(shown.len()).is_some();
-        let first = shown.iter().map(|item| item.turn).min();
+        let mut items: Vec<Item> = newest.cloned().collect();
+        items.reverse();
+        let more = self.items.is_incomplete() || self.items.iter().nth(items.len()).is_some();
+        let first = items.iter().map(|item| item.turn).min();
         Conversation {
             revision: self.revision(),
             head: self.head.value.clone(),
@@ -244,22 +254,22 @@ impl Fold {
             todos: self.todos.value.clone(),
             usage: self.usage.value.clone(),
             turns: self.turns.from(first.filter(|_| more).unwrap_or(0)),
-            items: shown,
+            items,
             more,
         }
     }
 
-    /// The item of that id, where the fold still has it.
+    /// An item, if the fold still has it.
     pub fn item(&self, id: &ItemId) -> Option<&Item> {
-        self.shelf.get(id)
+        self.items.get(id)
     }
 
-    /// All that changed after `since`; nothing where that is too long ago to tell, and a
-    /// [`conversation`](Self::conversation) is to be taken instead.
+    /// All changes after `since`, or `None` if that is too long ago; then the client needs a new
+    /// [`conversation`](Self::conversation).
     ///
-    /// To be asked between entries, not between the parts of one line.
+    /// Call it between entries, not between the objects of one line.
     pub fn patches(&self, since: Revision) -> Option<Update> {
-        let mut patches = self.shelf.patches(since)?;
+        let mut patches = self.items.patches(since)?;
         let turns = self.turns.since(since);
         patches.extend(turns.map(|turn| Patch::Turn { turn: Box::new(turn.clone()) }));
         let rest = [
@@ -276,63 +286,63 @@ impl Fold {
         Some(Update { from: since, to: self.revision(), patches })
     }
 
-    /// The fold as bytes, to go on from without the entries so far: JSON of this version's own,
-    /// about as large as what the fold keeps.
+    /// The fold as bytes, so that it can be restored without folding its entries again: JSON in this
+    /// version's own format, about as large as the document.
     pub fn save(&self) -> Vec<u8> {
-        // Nothing in it can fail to be written. If it did, reading it back would say so.
+        // Nothing in it can fail to serialize. If it did, `restore` would fail.
         serde_json::to_vec(self).unwrap_or_default()
     }
 
-    /// The fold that was saved.
-    pub fn restore(saved: &[u8]) -> Result<Self, Unreadable> {
+    pub fn restore(saved: &[u8]) -> Result<Self, RestoreError> {
         Ok(serde_json::from_slice(saved)?)
     }
 
     fn rev(&self) -> Revision {
-        Revision(self.now.seq)
+        Revision(self.entry.seq)
     }
 
-    fn line(&mut self, line: &Line<'_>) -> Heard {
-        self.now.transcript = line.dialect == Dialect::Transcript;
-        self.signs.stalled = None;
+    fn line(&mut self, line: &Line<'_>) -> Visibility {
+        self.entry.transcript = line.dialect == Dialect::Transcript;
+        self.signals.stalled = None;
         match &line.reading {
             Reading::Event(event) => self.event(event, line.bytes),
             Reading::Unknown(unknown) => {
                 self.raw(unknown.kind.to_string(), RawReason::Unknown, line.bytes)
             }
             Reading::Mismatch(mismatch) => {
-                let reason = RawReason::Mismatch { reason: mismatch.reason.clone() };
+                let reason = RawReason::Mismatch { detail: mismatch.reason.clone() };
                 self.raw(mismatch.kind.to_string(), reason, line.bytes)
             }
-            Reading::Noise(wire::Noise::Blank) => Heard::Housekeeping,
+            Reading::Noise(wire::Noise::Blank) => Visibility::Hidden,
             Reading::Noise(_) => self.raw(String::new(), RawReason::Noise, line.bytes),
         }
     }
 
-    fn event(&mut self, event: &Event<'_>, bytes: &[u8]) -> Heard {
-        if self.now.at.is_none() {
+    fn event(&mut self, event: &Event<'_>, bytes: &[u8]) -> Visibility {
+        if self.entry.at.is_none() {
             let timestamp = event.envelope.timestamp;
-            self.now.at = timestamp.and_then(|it| timestamp::milliseconds(&it.decode()));
+            self.entry.at = timestamp.and_then(|it| milliseconds(&it.decode()));
         }
-        self.identify(event);
+        self.learn_session_id(event);
         match &event.body {
-            Said::Init(init) => self.init(init),
-            Said::Assistant(assistant) => self.assistant(event, assistant, bytes),
-            Said::User(user) => self.user(event, user),
-            Said::Stream(stream) => self.stream(event, stream),
-            Said::TurnEnded(ended) => self.ended(ended),
-            Said::System(system) => self.system(system),
-            Said::ControlRequest(request) => self.control_request(request, bytes),
-            Said::ControlResponse(response) => self.control_response(response),
-            Said::ControlCancel(cancel) => self.control_cancel(cancel),
-            Said::Signal(signal) => self.signal(event, signal),
-            Said::Record(_) if event.kind.name == "attachment" => self.attached(event, bytes),
-            Said::Record(record) => self.record(record),
+            EventBody::Init(init) => self.init(init),
+            EventBody::Assistant(assistant) => self.assistant(event, assistant, bytes),
+            EventBody::User(user) => self.user(event, user),
+            EventBody::Stream(stream) => self.stream(event, stream),
+            EventBody::TurnEnded(ended) => self.turn_result(ended),
+            EventBody::System(system) => self.system(system),
+            EventBody::ControlRequest(request) => self.control_request(request, bytes),
+            EventBody::ControlResponse(response) => self.control_response(response),
+            EventBody::ControlCancel(cancel) => self.control_cancel(cancel),
+            EventBody::Signal(signal) => self.signal(event, signal),
+            EventBody::Record(_) if event.kind.name == "attachment" => {
+                self.attachment(event, bytes)
+            }
+            EventBody::Record(record) => self.record(record),
         }
     }
 
-    /// Takes note of the session's id where the line carries one.
-    fn identify(&mut self, event: &Event<'_>) {
+    fn learn_session_id(&mut self, event: &Event<'_>) {
         let Some(id) = event.envelope.session_id.filter(|id| !id.is_empty()) else { return };
         if self.head.value.session.as_deref().is_none_or(|known| id != *known) {
             let rev = self.rev();
@@ -340,63 +350,85 @@ impl Fold {
         }
     }
 
-    fn raw(&mut self, name: String, reason: RawReason, bytes: &[u8]) -> Heard {
+    fn raw(&mut self, name: String, reason: RawReason, bytes: &[u8]) -> Visibility {
         let text =
-            cut_to(&String::from_utf8_lossy(&bytes[..bytes.len().min(RAW_BYTES + 4)]), RAW_BYTES);
-        self.put_line(Body::Raw(Raw { name, reason, text }))
+            prefix(&String::from_utf8_lossy(&bytes[..bytes.len().min(RAW_BYTES + 4)]), RAW_BYTES);
+        self.add_line_item(ItemBody::Raw(RawItem { name, reason, text }))
     }
 
-    /// The place of the next item of this entry.
-    fn next_place(&mut self) -> Place {
-        let place = Place(self.now.seq, self.now.rank);
-        self.now.rank += 1;
-        place
+    /// The position of the next item of this entry.
+    fn next_position(&mut self) -> Position {
+        let position = Position(self.entry.seq, self.entry.rank);
+        self.entry.rank += 1;
+        position
     }
 
-    /// Shows something that has no id of its own.
-    fn put_line(&mut self, body: Body) -> Heard {
-        let turn = self.home();
-        let place = self.next_place();
-        self.put_at(ItemId::line(place), turn, None, place, body);
-        Heard::Shown
+    /// Adds an item that has no id of its own in the protocol.
+    fn add_line_item(&mut self, body: ItemBody) -> Visibility {
+        let turn = self.current_turn();
+        let position = self.next_position();
+        self.add_item(ItemId::line(position), turn, None, position, body);
+        Visibility::Visible
     }
 
-    fn put_at(&mut self, id: ItemId, turn: u64, parent: Option<ItemId>, place: Place, body: Body) {
+    fn add_item(
+        &mut self,
+        id: ItemId,
+        turn: u64,
+        parent: Option<ItemId>,
+        position: Position,
+        body: ItemBody,
+    ) {
         let item = Item {
             id,
             turn,
             parent,
-            place,
+            position,
             rev: self.rev(),
-            first: self.now.seq,
-            at: self.now.at,
-            open: place.0 == Place::OPEN,
-            shed: false,
+            first: self.entry.seq,
+            at: self.entry.at,
+            open: position.0 == Position::OPEN,
+            trimmed: false,
             body,
         };
-        self.turns.touch(turn, self.now.seq, self.now.at);
-        self.shelf.put(item);
+        self.turns.touch(turn, self.entry.seq, self.entry.at);
+        self.items.put(item);
     }
 
     /// Changes an item, if the fold still has it.
     fn change<T>(&mut self, id: &ItemId, change: impl FnOnce(&mut Item) -> T) -> Option<T> {
-        let (rev, seq, at) = (self.rev(), self.now.seq, self.now.at);
+        let (rev, seq, at) = (self.rev(), self.entry.seq, self.entry.at);
         let mut turn = 0;
-        let told = self.shelf.change(id, rev, |item| {
+        let changed = self.items.change(id, rev, |item| {
             turn = item.turn;
             change(item)
         })?;
         self.turns.touch(turn, seq, at);
-        Some(told)
-    }
-
-    fn lighten(&mut self) {
-        let (now, turns) = (self.rev(), &mut self.turns);
-        self.shelf.lighten(now, |item| turns.let_go(item.turn));
+        Some(changed)
     }
 }
 
-/// The first `bytes` of a text, less what would split a character.
-fn cut_to(text: &str, bytes: usize) -> String {
+/// Milliseconds since 1970 of an RFC 3339 time, as the CLI writes it.
+fn milliseconds(time: &str) -> Option<u64> {
+    u64::try_from(time.parse::<Timestamp>().ok()?.as_millisecond()).ok()
+}
+
+/// At most the first `bytes` of a text, without splitting a character.
+fn prefix(text: &str, bytes: usize) -> String {
     text[..text.floor_char_boundary(bytes)].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::milliseconds;
+
+    #[test]
+    fn a_timestamp_is_counted_from_1970() {
+        assert_eq!(milliseconds("1970-01-01T00:00:00.000Z"), Some(0));
+        assert_eq!(milliseconds("2000-02-29T12:00:00.5Z"), Some(951_825_600_500));
+        assert_eq!(milliseconds("2026-11-15T09:34:49.873Z"), Some(1_794_735_289_873));
+        for text in ["", "today", "2026-13-01T00:00:00Z", "2026-11-15", "2026-11-15T09:34"] {
+            assert_eq!(milliseconds(text), None, "{text}");
+        }
+    }
 }

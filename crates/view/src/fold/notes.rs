@@ -1,30 +1,32 @@
-//! What Towpath itself says of the session.
+//! Towpath's own notes about the session.
 
 use wire::note::{Cause, Note, Rewind, Setting, TurnEnding};
 
-use super::asking::Answer;
-use super::phase::Process;
-use super::{Fold, Heard};
-use crate::item::{AgentNews, Body, ItemId, Level, Notice};
-use crate::turn::TurnEnd;
+use super::requests::RequestAnswer;
+use super::status::ProcessState;
+use super::{Fold, Visibility};
+use crate::conversation::TurnEnd;
+use crate::item::{AgentProcessEvent, ItemBody, ItemId, NoticeItem, NoticeLevel};
 
 impl Fold {
-    pub(super) fn note(&mut self, note: &Note) -> Heard {
-        self.turns.noted = true;
+    pub(super) fn note(&mut self, note: &Note) -> Visibility {
+        self.turns.has_notes = true;
         match note {
             Note::PromptQueued { prompt, text, images, delivery, by } => {
-                self.queued(prompt.to_string(), text, *images, *delivery, by);
+                self.prompt_queued(prompt.to_string(), text, *images, *delivery, by);
             }
-            Note::PromptEdited { prompt, text } => self.edited(&prompt.to_string(), text),
+            Note::PromptEdited { prompt, text } => self.prompt_edited(&prompt.to_string(), text),
             Note::PromptMoved { prompt, before } => {
                 let before = before.map(|it| it.to_string());
-                self.moved(&prompt.to_string(), before.as_deref());
+                self.prompt_moved(&prompt.to_string(), before.as_deref());
             }
-            Note::PromptBecame { prompt, state } => self.became(&prompt.to_string(), *state),
+            Note::PromptBecame { prompt, state } => {
+                self.prompt_state_noted(&prompt.to_string(), *state);
+            }
             Note::TurnBegan { turn, prompts } => {
-                self.begin_turn_called(*turn);
+                self.begin_numbered_turn(*turn);
                 for prompt in prompts {
-                    self.opens_turn(&prompt.to_string());
+                    self.prompt_opens_turn(&prompt.to_string());
                 }
             }
             Note::TurnOver { turn, ending } => self.turn_over(*turn, ending),
@@ -40,7 +42,7 @@ impl Fold {
             Note::RequestResolved { request, outcome, by, message, answers } => {
                 return self.resolve(
                     request,
-                    Answer {
+                    RequestAnswer {
                         outcome: Some(*outcome),
                         by: by.clone(),
                         message: message.clone(),
@@ -49,51 +51,51 @@ impl Fold {
                 );
             }
             Note::InterruptAsked { .. } => {
-                self.signs.interrupting = self.turns.is_open();
-                self.interrupted();
+                self.signals.interrupting = self.turns.is_open();
+                self.turn_interrupted();
             }
             Note::AgentStarted { resumed } => return self.agent_started(*resumed),
             Note::AgentReady { version } => {
-                self.signs.ready();
+                self.signals.process_ready();
                 if version.is_some() {
                     let rev = self.rev();
                     self.head.change(rev, |head| head.version.clone_from(version));
                 }
             }
-            Note::AgentGone { cause } => return self.agent_gone(cause),
+            Note::AgentGone { cause } => return self.agent_stopped(cause),
             Note::SettingChanged { setting, by } => self.setting_changed(setting, &by.name),
             Note::Rewound { prompt, what, by } => {
                 if *what != Rewind::Files {
-                    self.forget_from(&ItemId::prompt(&prompt.to_string()));
+                    self.mark_rewound(&ItemId::prompt(&prompt.to_string()));
                 }
                 let what = match what {
                     Rewind::Files => "the files",
                     Rewind::Conversation => "the conversation",
                     Rewind::Both => "the files and the conversation",
                 };
-                self.tell(Level::Info, format!("{} put back {what}", by.name));
+                self.add_notice(NoticeLevel::Info, format!("{} rewound {what}", by.name));
             }
             Note::Named { title } => {
                 let rev = self.rev();
                 self.head.change(rev, |head| head.title = Some(title.clone()));
             }
-            Note::Stalled { seconds } => self.signs.stalled = Some(*seconds),
-            Note::Trouble { text } => self.tell(Level::Error, text.clone()),
+            Note::Stalled { seconds } => self.signals.stalled = Some(*seconds),
+            Note::Trouble { text } => self.add_notice(NoticeLevel::Error, text.clone()),
         }
-        Heard::Shown
+        Visibility::Visible
     }
 
-    fn tell(&mut self, level: Level, text: String) {
-        self.put_line(Body::Notice(Notice { level, text }));
+    fn add_notice(&mut self, level: NoticeLevel, text: String) {
+        self.add_line_item(ItemBody::Notice(NoticeItem { level, text }));
     }
 
     fn turn_over(&mut self, number: u64, ending: &TurnEnding) {
         let Some(turn) = self.turns.record(number).map(|record| &record.turn) else { return };
-        let at = self.now.at;
+        let at = self.entry.at;
         let known = turn.end.clone();
-        let measured = at.zip(turn.began).map(|(at, began)| at.saturating_sub(began));
+        let measured = at.zip(turn.started).map(|(at, started)| at.saturating_sub(started));
         let end = TurnEnd {
-            how: Some(ending.clone()),
+            ending: Some(ending.clone()),
             reason: known.as_ref().and_then(|end| end.reason.clone()),
             at,
             duration_ms: known.and_then(|end| end.duration_ms).or(measured),
@@ -105,23 +107,24 @@ impl Fold {
         }
     }
 
-    fn agent_started(&mut self, resumed: bool) -> Heard {
-        self.signs.process = Process::Starting;
-        self.money.resumed = true;
+    fn agent_started(&mut self, resumed: bool) -> Visibility {
+        self.signals.process = ProcessState::Starting;
+        self.cost.resumed = true;
         if resumed {
-            self.put_line(Body::Agent(AgentNews::Started { resumed }));
+            self.add_line_item(ItemBody::Agent(AgentProcessEvent::Started { resumed }));
         }
-        Heard::Shown
+        Visibility::Visible
     }
 
-    fn agent_gone(&mut self, cause: &Cause) -> Heard {
-        self.signs.process = Process::Gone(cause.clone());
-        self.finish_speech();
-        // That a session was put to rest or closed is its status, and nothing that went wrong.
+    fn agent_stopped(&mut self, cause: &Cause) -> Visibility {
+        self.signals.process = ProcessState::Stopped(cause.clone());
+        self.finish_messages();
+        // A parked or closed session shows that in its status; it needs no item.
         if !matches!(cause, Cause::Parked | Cause::Closed) {
-            self.put_line(Body::Agent(AgentNews::Gone { cause: cause.clone() }));
+            let event = AgentProcessEvent::Stopped { cause: cause.clone() };
+            self.add_line_item(ItemBody::Agent(event));
         }
-        Heard::Shown
+        Visibility::Visible
     }
 
     fn setting_changed(&mut self, setting: &Setting, by: &str) {
@@ -140,9 +143,9 @@ impl Fold {
                 head.effort = Some(effort.clone());
                 format!("{by} set the effort to {effort}")
             }
-            Setting::Watch(Some(_)) => format!("{by} has changed files acted on from here on"),
-            Setting::Watch(None) => format!("{by} has changed files left alone from here on"),
+            Setting::Watch(Some(_)) => format!("{by} turned on actions on file changes"),
+            Setting::Watch(None) => format!("{by} turned off actions on file changes"),
         });
-        self.tell(Level::Info, text);
+        self.add_notice(NoticeLevel::Info, text);
     }
 }

@@ -1,39 +1,52 @@
-//! A call of a tool as HTML: a card of one line that opens.
+//! A tool call as HTML: a card with a one-line summary that expands.
 //!
-//! What went well is closed, what changed a file shows the change, what failed is open.
+//! Successful calls are collapsed; failed ones, and short diffs, are expanded.
 
 use std::fmt::Write as _;
 
-use super::escape::escape;
-use super::item::{Look, open};
-use super::lists::{question, todos};
-use super::timeline::class;
-use super::{code_block, coloured, diff, prose, terminal_text};
+use super::item::{HtmlOptions, open_item};
+use super::markdown::markdown;
+use super::page::action_class;
+use super::text::{code_block, coloured, diff, escape, terminal_text};
 use crate::call::{Call, CallState};
 use crate::card::Card;
+use crate::conversation::{Todo, TodoState};
 use crate::diff::Diff;
 use crate::item::Item;
-use crate::phrase;
-use crate::reindent::reindented;
-use crate::subject::{Subject, Verb};
-use crate::told::for_a_person;
+use crate::tool::{Question, ToolAction, ToolInput};
+use crate::tool_text::{indented_json, readable_result, without_line_numbers};
+use crate::wording;
 
-/// Lines of output that are shown where not everything is.
-const LINES: usize = 120;
+/// Output is cut to this many lines unless everything is shown.
+const OUTPUT_LINES: usize = 120;
 
-/// Changes of up to this many lines are shown open.
+/// Diffs of up to this many lines are expanded.
 const SHORT_DIFF: usize = 60;
 
-/// Adds a card.
-pub(super) fn call(item: &Item, call: &Call, look: Look<'_>, children: &str, out: &mut String) {
-    let card = Card::of(call, look.base);
+/// Appends a card; `children` is the HTML of the items of its sub-agent.
+pub(super) fn call(
+    item: &Item,
+    call: &Call,
+    options: HtmlOptions<'_>,
+    children: &str,
+    out: &mut String,
+) {
+    let card = Card::of(call, options.base);
     let change = Diff::of(call);
-    open(item, &format!("call {} {}", class(call.verb), state_class(call.state)), out);
-    out.push_str(if is_open(call, change.as_ref(), look) { "<details open>" } else { "<details>" });
+    open_item(
+        item,
+        &format!("call {} {}", action_class(call.action), state_class(call.state)),
+        out,
+    );
+    out.push_str(if is_open(call, change.as_ref(), options) {
+        "<details open>"
+    } else {
+        "<details>"
+    });
     out.push_str("<summary><span class=\"icon\">");
     out.push_str(card.icon);
     out.push_str("</span><span class=\"verb\">");
-    escape(&card.verb, out);
+    escape(&card.label, out);
     out.push_str("</span><span class=\"target\">");
     escape(&card.target, out);
     out.push_str("</span>");
@@ -46,30 +59,34 @@ pub(super) fn call(item: &Item, call: &Call, look: Look<'_>, children: &str, out
             let _ = write!(out, " <del>−{}</del>", diff.removed);
         }
         out.push_str("</span>");
-    } else if !card.aside.is_empty() {
+    } else if !card.detail.is_empty() {
         out.push_str("<span class=\"took\">");
-        escape(&card.aside, out);
+        escape(&card.detail, out);
         out.push_str("</span>");
     }
-    if let Some(took) = &card.took {
-        let _ = write!(out, "<span class=\"took\">{took}</span>");
+    if let Some(duration) = &card.duration {
+        let _ = write!(out, "<span class=\"took\">{duration}</span>");
     }
-    let _ = write!(out, "<span class=\"mark\">{}</span></summary><div class=\"body\">", card.mark);
+    let _ = write!(
+        out,
+        "<span class=\"mark\">{}</span></summary><div class=\"body\">",
+        card.state_icon
+    );
     permission(call, out);
-    body(call, change.as_ref(), look, out);
+    body(call, change.as_ref(), options, out);
     if !children.is_empty() {
         out.push_str("<div class=\"children\">");
         out.push_str(children);
         out.push_str("</div>");
     }
-    result(call, look, out);
+    result(call, options, out);
     out.push_str("</div></details></div>\n");
 }
 
-fn is_open(call: &Call, change: Option<&Diff>, look: Look<'_>) -> bool {
-    look.full
+fn is_open(call: &Call, change: Option<&Diff>, options: HtmlOptions<'_>) -> bool {
+    options.full
         || matches!(call.state, CallState::Failed | CallState::Denied | CallState::Waiting)
-        || matches!(call.verb, Verb::Ask | Verb::Plan)
+        || matches!(call.action, ToolAction::Ask | ToolAction::Plan)
         || call.tool == "TodoWrite"
         || change.is_some_and(|diff| diff.len() <= SHORT_DIFF)
 }
@@ -85,46 +102,38 @@ fn state_class(state: CallState) -> &'static str {
     }
 }
 
-/// Who was asked and what they said, where that was not simply yes.
+/// The outcome of the permission request.
 fn permission(call: &Call, out: &mut String) {
     let Some(permission) = &call.permission else { return };
-    let words = match permission.outcome {
-        None => "Waits for an answer",
-        Some(wire::note::Outcome::Allowed) => "Allowed",
-        Some(wire::note::Outcome::AllowedAndRemembered) => "Allowed from here on",
-        Some(wire::note::Outcome::Denied) => "Refused",
-        Some(wire::note::Outcome::Expired) => "Refused for want of an answer",
-        Some(wire::note::Outcome::Withdrawn) => "Withdrawn",
-    };
     out.push_str("<p class=\"remark\">");
-    out.push_str(words);
+    out.push_str(wording::permission_outcome(permission.outcome));
     if let Some(by) = &permission.by {
         out.push_str(" by ");
         escape(&by.name, out);
     }
-    let told = call.outcome.as_ref().map_or("", |outcome| outcome.text.as_str());
-    if let Some(message) = permission.message.as_ref().filter(|it| !told.contains(it.as_str())) {
+    let result = call.result.as_ref().map_or("", |result| result.text.as_str());
+    if let Some(message) = permission.message.as_ref().filter(|it| !result.contains(it.as_str())) {
         out.push_str(": ");
         escape(message, out);
     }
     out.push_str("</p>");
 }
 
-/// What the tool was given.
-fn body(call: &Call, change: Option<&Diff>, look: Look<'_>, out: &mut String) {
+/// The tool's input.
+fn body(call: &Call, change: Option<&Diff>, options: HtmlOptions<'_>, out: &mut String) {
     if let Some(change) = change {
         diff(change, out);
         return;
     }
-    match call.subject() {
-        Subject::Read { .. } | Subject::Search { .. } | Subject::Web { .. } => {}
-        Subject::Write { path, content } => code(&content, &path, look, out),
-        Subject::Edit { changes, .. } => {
-            for change in changes {
-                diff(&Diff::between(&change.before, &change.after), out);
+    match call.tool_input() {
+        ToolInput::Read { .. } | ToolInput::Search { .. } | ToolInput::Web { .. } => {}
+        ToolInput::Write { path, content } => code(&content, &path, options, out),
+        ToolInput::Edit { replacements, .. } => {
+            for replacement in replacements {
+                diff(&Diff::between(&replacement.before, &replacement.after), out);
             }
         }
-        Subject::Shell { command, description, .. } => {
+        ToolInput::Shell { command, description, .. } => {
             if let Some(description) = description {
                 out.push_str("<p class=\"remark\">");
                 escape(&description, out);
@@ -134,38 +143,38 @@ fn body(call: &Call, change: Option<&Diff>, look: Look<'_>, out: &mut String) {
             coloured(&command, "bash", out);
             out.push_str("</code></pre>");
         }
-        Subject::Agent { prompt, .. } => {
+        ToolInput::Agent { prompt, .. } => {
             out.push_str("<details class=\"part\"><summary>Task</summary><div class=\"words\">");
-            out.push_str(&prose(&prompt));
+            out.push_str(&markdown(&prompt));
             out.push_str("</div></details>");
         }
-        Subject::Todos(list) => todos(&list, out),
-        Subject::Questions(questions) => {
+        ToolInput::Todos(list) => todos(&list, out),
+        ToolInput::Questions(questions) => {
             let answers =
                 call.permission.as_ref().map(|it| it.answers.as_slice()).unwrap_or_default();
             for one in &questions {
                 question(one, answers, out);
             }
         }
-        Subject::Plan(plan) => {
+        ToolInput::Plan(plan) => {
             out.push_str("<div class=\"words\">");
-            out.push_str(&prose(&plan));
+            out.push_str(&markdown(&plan));
             out.push_str("</div>");
         }
-        Subject::Other(input) => {
+        ToolInput::Other(input) => {
             if let Some((path, source)) = notebook_cell(call) {
-                code(&source, &path, look, out);
+                code(&source, &path, options, out);
             } else if !matches!(input.trim(), "" | "{}") {
-                code(&reindented(input), ".json", look, out);
+                code(&indented_json(input), ".json", options, out);
             }
         }
     }
 }
 
-/// The cell that `NotebookEdit` writes. What stood there before it does not say.
+/// The language and text of the cell that `NotebookEdit` writes. Its input does not have the old text.
 fn notebook_cell(call: &Call) -> Option<(String, String)> {
     #[derive(serde::Deserialize)]
-    struct Cell {
+    struct NotebookCell {
         new_source: String,
         #[serde(default)]
         cell_type: Option<String>,
@@ -173,71 +182,71 @@ fn notebook_cell(call: &Call) -> Option<(String, String)> {
     if call.tool != "NotebookEdit" {
         return None;
     }
-    let written: Cell = serde_json::from_str(&call.input).ok()?;
+    let written: NotebookCell = serde_json::from_str(&call.input).ok()?;
     let language = if written.cell_type.as_deref() == Some("markdown") { "a.md" } else { "a.py" };
     Some((language.to_owned(), written.new_source))
 }
 
-/// What came of it.
-fn result(call: &Call, look: Look<'_>, out: &mut String) {
-    let Some(outcome) = &call.outcome else { return };
+fn result(call: &Call, options: HtmlOptions<'_>, out: &mut String) {
+    let Some(result) = &call.result else { return };
     let quiet = call.state == CallState::Done
-        && match call.verb {
-            Verb::Edit | Verb::Write | Verb::Track | Verb::Plan => true,
-            // The answers stand beside the questions, where they are known.
-            Verb::Ask => call.permission.as_ref().is_some_and(|it| !it.answers.is_empty()),
+        && match call.action {
+            ToolAction::Edit | ToolAction::Write | ToolAction::Track | ToolAction::Plan => true,
+            // The answers are shown with the questions, if they are known.
+            ToolAction::Ask => call.permission.as_ref().is_some_and(|it| !it.answers.is_empty()),
             _ => false,
         };
-    let words = if look.full { &outcome.text } else { for_a_person(&outcome.text) };
-    if !words.trim().is_empty() && (look.full || !quiet) {
-        text(call, words, look, out);
+    let text = if options.full { &result.text } else { readable_result(&result.text) };
+    if !text.trim().is_empty() && (options.full || !quiet) {
+        result_text(call, text, options, out);
     }
-    if outcome.cut > 0 {
-        let _ = write!(out, "<p class=\"remark\">{} more not kept</p>", phrase::size(outcome.cut));
+    if result.omitted_bytes > 0 {
+        let size = wording::size(result.omitted_bytes);
+        let _ = write!(out, "<p class=\"remark\">Truncated: {size} more</p>");
     }
-    for picture in &outcome.pictures {
+    for image in &result.images {
         out.push_str("<span class=\"chip\">🖼 ");
-        escape(&picture.media_type, out);
-        let _ = write!(out, ", {}</span>", phrase::size(picture.bytes));
+        escape(&image.media_type, out);
+        let _ = write!(out, ", {}</span>", wording::size(image.bytes));
     }
 }
 
-fn text(call: &Call, words: &str, look: Look<'_>, out: &mut String) {
+fn result_text(call: &Call, text: &str, options: HtmlOptions<'_>, out: &mut String) {
     if call.state == CallState::Done {
-        match call.subject() {
-            Subject::Agent { .. } | Subject::Web { .. } => {
+        match call.tool_input() {
+            ToolInput::Agent { .. } | ToolInput::Web { .. } => {
                 out.push_str("<div class=\"words\">");
-                out.push_str(&prose(words));
+                out.push_str(&markdown(text));
                 out.push_str("</div>");
                 return;
             }
-            Subject::Read { path, .. } => {
-                code(&without_numbers(words), &path, look, out);
+            ToolInput::Read { path, .. } => {
+                code(&without_line_numbers(text), &path, options, out);
                 return;
             }
             _ => {}
         }
     }
-    let (shown, hidden) = beginning(words, look);
+    let (shown, hidden) = beginning(text, options);
     out.push_str("<pre class=\"output\">");
     terminal_text(shown, out);
     out.push_str("</pre>");
     more(hidden, out);
 }
 
-fn code(text: &str, path: &str, look: Look<'_>, out: &mut String) {
-    let (shown, hidden) = beginning(text, look);
+fn code(text: &str, path: &str, options: HtmlOptions<'_>, out: &mut String) {
+    let (shown, hidden) = beginning(text, options);
     let language = path.rsplit(['.', '/']).next().unwrap_or_default();
     code_block(shown, language, true, out);
     more(hidden, out);
 }
 
-/// The first lines of a text, and how many there are behind them.
-fn beginning<'a>(text: &'a str, look: Look<'_>) -> (&'a str, usize) {
-    if look.full {
+/// The first lines of a text, and how many are left out.
+fn beginning<'a>(text: &'a str, options: HtmlOptions<'_>) -> (&'a str, usize) {
+    if options.full {
         return (text, 0);
     }
-    match text.match_indices('\n').nth(LINES - 1) {
+    match text.match_indices('\n').nth(OUTPUT_LINES - 1) {
         Some((end, _)) => (&text[..end], text[end + 1..].lines().count()),
         None => (text, 0),
     }
@@ -245,24 +254,50 @@ fn beginning<'a>(text: &'a str, look: Look<'_>) -> (&'a str, usize) {
 
 fn more(hidden: usize, out: &mut String) {
     if hidden > 0 {
-        let lines = phrase::several(hidden, "more line", "more lines");
+        let lines = wording::plural(hidden, "more line", "more lines");
         let _ = write!(out, "<p class=\"hidden-lines\">{lines}</p>");
     }
 }
 
-/// The text of a file without the line numbers that `Read` puts in front: `     1→` up to 2.1, a tab
-/// behind the number later.
-pub(crate) fn without_numbers(text: &str) -> String {
-    let stripped = |line: &str| -> Option<usize> {
-        let rest = line.trim_start_matches(' ');
-        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
-        let mark =
-            rest[digits..].chars().next().filter(|&c| digits > 0 && (c == '→' || c == '\t'))?;
-        Some(line.len() - rest.len() + digits + mark.len_utf8())
-    };
-    if text.lines().next().and_then(stripped).is_none() {
-        return text.to_owned();
+/// Appends a to-do list.
+fn todos(todos: &[Todo], out: &mut String) {
+    out.push_str("<ul class=\"todos\">");
+    for todo in todos {
+        let (class, sign) = match todo.state {
+            TodoState::Pending => ("pending", "☐"),
+            TodoState::Doing => ("doing", "◐"),
+            TodoState::Done => ("done", "☑"),
+        };
+        let _ = write!(out, "<li class={class}><span>{sign}</span> ");
+        escape(&todo.text, out);
+        out.push_str("</li>");
     }
-    let lines = text.split_inclusive('\n');
-    lines.map(|line| stripped(line).map_or(line, |start| &line[start..])).collect()
+    out.push_str("</ul>");
+}
+
+/// Appends a question, with its answer marked.
+fn question(question: &Question, answers: &[(String, String)], out: &mut String) {
+    out.push_str("<div class=\"question\"><p><strong>");
+    escape(&question.text, out);
+    out.push_str("</strong></p><ul>");
+    let answer = answers.iter().find(|(text, _)| *text == question.text).map(|(_, answer)| answer);
+    let mut found = false;
+    for option in &question.options {
+        let chosen = answer.is_some_and(|answer| answer.split(", ").any(|one| one == option.label));
+        found |= chosen;
+        out.push_str(if chosen { "<li class=\"chosen\">" } else { "<li>" });
+        escape(&option.label, out);
+        if !option.description.is_empty() {
+            out.push_str(" <small>");
+            escape(&option.description, out);
+            out.push_str("</small>");
+        }
+        out.push_str("</li>");
+    }
+    if let Some(answer) = answer.filter(|_| !found) {
+        out.push_str("<li class=\"chosen\">");
+        escape(answer, out);
+        out.push_str("</li>");
+    }
+    out.push_str("</ul></div>");
 }

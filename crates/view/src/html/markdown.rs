@@ -1,19 +1,20 @@
 //! Markdown as HTML.
 //!
-//! The tags are ours and the text is escaped: nothing an agent writes becomes a tag, an attribute's
-//! name, a style or a script. Raw HTML is shown as it is written. Links lead to the web or a mailbox
-//! and tell nobody where they were followed from; pictures are links, since loading one would tell
-//! its owner who reads what, and when.
+//! The tags are ours and the text is escaped: nothing an agent writes becomes a tag, an attribute
+//! name, a style or a script. Raw HTML is shown as text. Links lead to the web or a mailbox and send
+//! no referrer. Images become links, because loading one would tell its server who reads what, and
+//! when.
 
 use pulldown_cmark::{Alignment, CodeBlockKind, CowStr, Event, Tag, TagEnd};
 
-use super::code::code_block;
-use super::escape::escape;
-use crate::markdown::{Address, Block, Stretch, stretches};
+use super::text::{code_block, escape};
+use crate::markdown::{
+    MarkdownBlock, MarkdownStream, SafeUrl, TextSegment, is_line_break, segments,
+};
 
-/// Adds a block.
-pub fn render(block: &Block<'_>, out: &mut String) {
-    let mut writer = Writer {
+/// Appends a block.
+pub fn render_block(block: &MarkdownBlock<'_>, out: &mut String) {
+    let mut writer = HtmlWriter {
         out,
         closed: block.is_closed(),
         code: None,
@@ -23,24 +24,24 @@ pub fn render(block: &Block<'_>, out: &mut String) {
         in_head: false,
     };
     for event in block.events() {
-        writer.take(event);
+        writer.event(event);
     }
 }
 
-struct Writer<'a, 'o> {
+struct HtmlWriter<'a, 'o> {
     out: &'o mut String,
     closed: bool,
-    /// The block of code we are in: its language and what came of it.
+    /// The current code block: its language and its text so far.
     code: Option<(CowStr<'a>, String)>,
-    /// For each link we are in, whether it could be followed.
+    /// For each enclosing link, whether it has a tag.
     links: Vec<bool>,
     alignments: Vec<Alignment>,
     column: usize,
     in_head: bool,
 }
 
-impl<'a> Writer<'a, '_> {
-    fn take(&mut self, event: Event<'a>) {
+impl<'a> HtmlWriter<'a, '_> {
+    fn event(&mut self, event: Event<'a>) {
         match event {
             Event::Start(tag) => self.start(tag),
             Event::End(tag) => self.end(tag),
@@ -75,12 +76,12 @@ impl<'a> Writer<'a, '_> {
             escape(text, self.out);
             return;
         }
-        for stretch in stretches(text) {
-            match stretch {
-                Stretch::Plain(text) => escape(text, self.out),
-                Stretch::Link(address) => {
-                    open_link(address, self.out);
-                    escape(address.as_str(), self.out);
+        for segment in segments(text) {
+            match segment {
+                TextSegment::Plain(text) => escape(text, self.out),
+                TextSegment::Link(url) => {
+                    open_link(url, self.out);
+                    escape(url.as_str(), self.out);
                     self.tag("</a>");
                 }
             }
@@ -128,7 +129,7 @@ impl<'a> Writer<'a, '_> {
                 self.link(&dest_url);
                 self.tag("🖼 ");
             }
-            // Not in the dialect.
+            // Not enabled in the dialect.
             Tag::FootnoteDefinition(_)
             | Tag::DefinitionList
             | Tag::DefinitionListTitle
@@ -185,12 +186,12 @@ impl<'a> Writer<'a, '_> {
         }
     }
 
-    /// Opens a link; one that leads nowhere safe, or stands in another, is only its text.
-    fn link(&mut self, address: &str) {
-        let address = Address::safe(address).filter(|_| !self.links.contains(&true));
-        self.links.push(address.is_some());
-        if let Some(address) = address {
-            open_link(address, self.out);
+    /// Opens a link. A link that is unsafe, or inside another link, is shown as text only.
+    fn link(&mut self, url: &str) {
+        let url = SafeUrl::parse(url).filter(|_| !self.links.contains(&true));
+        self.links.push(url.is_some());
+        if let Some(url) = url {
+            open_link(url, self.out);
         }
     }
 
@@ -207,9 +208,9 @@ impl<'a> Writer<'a, '_> {
     }
 }
 
-fn open_link(address: Address<'_>, out: &mut String) {
+fn open_link(url: SafeUrl<'_>, out: &mut String) {
     out.push_str("<a href=\"");
-    escape(address.as_str(), out);
+    escape(url.as_str(), out);
     out.push_str("\" rel=\"noopener noreferrer nofollow\" target=\"_blank\">");
 }
 
@@ -217,9 +218,99 @@ fn digit(level: u8) -> char {
     char::from(b'0' + level.min(6))
 }
 
-/// `<br>` is what models write to break a line in a table's cell; it is the one tag that is safe to
-/// take at its word.
-pub(crate) fn is_line_break(html: &str) -> bool {
-    let inner = html.trim_start_matches('<').trim_end_matches('>').trim_end_matches('/').trim();
-    inner.eq_ignore_ascii_case("br")
+/// An open part up to this length is rendered again on every call.
+const SHORT_OPEN: usize = 8 << 10;
+
+/// Markdown that grows, as HTML: a final part and an open part.
+///
+/// The final part only grows at its end. The open part is rendered on demand, so that text may arrive
+/// in any number of small chunks.
+#[derive(Clone, Debug, Default)]
+pub struct StreamingHtml {
+    stream: MarkdownStream,
+    closed: String,
+    open: String,
+    /// How much of the open text `open` includes.
+    shown: usize,
+    /// How much of it was rendered as Markdown; the rest was appended as plain text.
+    rendered: usize,
+}
+
+impl StreamingHtml {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    pub fn push(&mut self, text: &str) {
+        let before = self.closed.len();
+        let closed = &mut self.closed;
+        self.stream.push(text, |block| render_block(&block, closed));
+        if self.closed.len() > before {
+            self.clear_open();
+        }
+    }
+
+    /// Call it when no more text comes.
+    pub fn finish(&mut self) {
+        let closed = &mut self.closed;
+        self.stream.finish(|block| render_block(&block, closed));
+        self.clear_open();
+    }
+
+    /// The final part.
+    pub fn closed(&self) -> &str {
+        &self.closed
+    }
+
+    /// The part that may still change, rendered as if the text ended here.
+    ///
+    /// A long open block is rendered again only when it has grown by an eighth, so that the total cost
+    /// is linear in its length. Until then, new text is appended as plain text.
+    pub fn open(&mut self) -> &str {
+        let block = self.stream.open();
+        let source = block.source();
+        if source.len() == self.shown {
+            return &self.open;
+        }
+        if source.len() <= SHORT_OPEN || source.len() - self.rendered > source.len() / 8 {
+            self.open.clear();
+            render_block(&block, &mut self.open);
+            self.rendered = source.len();
+        } else {
+            append(&source[self.shown..], &mut self.open);
+        }
+        self.shown = source.len();
+        &self.open
+    }
+
+    fn clear_open(&mut self) {
+        self.open.clear();
+        self.shown = 0;
+        self.rendered = 0;
+    }
+}
+
+/// Appends plain text to the innermost element at the end.
+fn append(text: &str, html: &mut String) {
+    let mut end = html.len();
+    loop {
+        let kept = html[..end].trim_end();
+        // Escaped text contains no `<`, so the last one begins a tag.
+        match kept.rfind("</") {
+            Some(tag) if kept.ends_with('>') && !kept[tag..kept.len() - 1].contains('>') => {
+                end = tag;
+            }
+            _ => break,
+        }
+    }
+    let tags = html.split_off(end);
+    escape(text, html);
+    html.push_str(&tags);
+}
+
+/// A whole Markdown text as HTML.
+pub fn markdown(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + text.len() / 4);
+    crate::markdown::blocks(text, |block| render_block(&block, &mut out));
+    out
 }

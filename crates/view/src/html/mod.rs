@@ -1,35 +1,19 @@
-//! What a person sees, as HTML.
+//! Conversations as HTML.
 //!
-//! Made of our own tags and classes, and of escaped text: no inline style and no script, so that a
-//! page may forbid both. [`STYLE`] and [`colour_rules`] are the rules for the classes.
+//! The output consists of our own tags and classes and of escaped text. It has no inline styles and
+//! no scripts, so a page's content security policy can forbid both. [`STYLE`] and [`colour_rules`]
+//! are the style sheets for the classes.
 
-mod ansi;
 mod call;
-mod code;
-mod diff;
-mod escape;
 mod item;
-mod lists;
 mod markdown;
 mod page;
-mod prose;
-mod timeline;
-mod turn;
+mod text;
 
-pub use ansi::{colour_rules, terminal_text};
-pub use code::{code_block, coloured};
-pub use diff::diff;
-pub use escape::{escape, escaped};
-pub use item::{Look, item, raw_line};
-pub use markdown::render as render_block;
-pub use page::{Nonce, Totals, foot, head};
-pub use prose::{Prose, prose};
-pub use timeline::Timeline;
-pub use turn::{items, turn_end};
+pub use item::{HtmlOptions, item, items, raw_line, turn_end};
+pub use markdown::{StreamingHtml, markdown, render_block};
+pub use page::{CspNonce, PageTotals, Timeline, page_foot, page_head};
+pub use text::{code_block, colour_rules, coloured, diff, escape, escaped, terminal_text};
 
-pub(crate) use call::without_numbers;
-pub(crate) use markdown::is_line_break;
-pub(crate) use turn::foldable;
-
-/// The rules for everything in a conversation, in light and dark.
+/// The style sheet of a conversation, for light and dark mode.
 pub const STYLE: &str = include_str!("style.css");

@@ -1,4 +1,4 @@
-// The export's own behaviour: search, folding, keys, theme, printing. Nothing here is needed to read.
+// The exported page: search, expanding, keys, theme, printing. The page is readable without it.
 (() => {
   const $ = (selector, within = document) => [...within.querySelectorAll(selector)];
   const input = document.querySelector("#search");
@@ -13,7 +13,7 @@
     if (words.length < 2) { output.textContent = ""; return; }
     for (const item of $(".item"))
       if (!item.querySelector(".item") && item.textContent.toLowerCase().includes(words)) hits.push(item);
-    output.textContent = hits.length + (hits.length === 1 ? " place" : " places");
+    output.textContent = hits.length + (hits.length === 1 ? " match" : " matches");
     go(1);
   }
   function go(step) {

@@ -1,54 +1,57 @@
-//! The frame of a conversation that is one file: opens offline, is searched, folded and printed.
+//! A conversation as one HTML file that can be opened offline, searched, collapsed and printed.
 //!
-//! Only here are there a script and a style inside the page: a file on somebody's disk has nowhere
-//! else to keep them. The page's own policy lets these two work, by a number that whoever wrote the
-//! conversation could not know, and forbids every other script and style, loading anything and
-//! sending anything anywhere.
+//! Only this page contains a script and a style sheet, because a single file has nowhere else to keep
+//! them. Its content security policy allows these two by a random nonce that the conversation's
+//! author could not know. It forbids every other script and style, and all loading and sending.
 
 use std::fmt::Write as _;
 
-use super::escape::{escape, escaped};
-use super::{STYLE, Timeline, colour_rules};
-use crate::conversation::Head;
-use crate::phrase;
-use crate::usage::Usage;
+use super::STYLE;
+use super::text::{colour_rules, escape, escaped};
+use crate::conversation::ConversationHead;
+use crate::tool::ToolAction;
+use crate::usage::SessionUsage;
+use crate::wording;
 
-const FRAME: &str = include_str!("page.css");
+const PAGE_STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// The number by which a page knows its own script and style. To be drawn anew for each page.
+/// The nonce of a page's own script and style. It must be random for each page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Nonce(pub u128);
+pub struct CspNonce(pub u128);
 
-impl std::fmt::Display for Nonce {
+impl std::fmt::Display for CspNonce {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{:032x}", self.0)
     }
 }
 
-/// The numbers at the top of the page.
+/// The numbers at the top of a page.
 #[derive(Clone, Debug, Default)]
-pub struct Totals {
-    /// The first words a person said, which is what the page is called where it has no title.
+pub struct PageTotals {
+    /// The title, if the session has none.
     pub first_prompt: Option<String>,
-    /// The first words of each turn's prompt, with the turn's number, in their order.
+    /// The number of each turn and the first line of its prompt, in order.
     pub prompts: Vec<(u64, String)>,
-    /// How many turns there were.
     pub turns: usize,
-    /// How many tools were used, sub-agents' included.
+    /// Tool calls, those of sub-agents included.
     pub calls: usize,
-    /// How many files were changed.
+    /// Changed files.
     pub files: usize,
-    /// When the first and the last thing happened, in milliseconds since 1970.
+    /// The times of the first and last item, in milliseconds since 1970.
     pub span: Option<(u64, u64)>,
-    /// How long the turns took together, in milliseconds.
+    /// The duration of all turns together.
     pub worked_ms: u64,
-    /// What was used.
-    pub usage: Usage,
+    pub usage: SessionUsage,
 }
 
-/// Everything of the page up to the first turn.
-pub fn head(head: &Head, totals: &Totals, timeline: &Timeline, nonce: Nonce) -> String {
+/// The page up to the first turn.
+pub fn page_head(
+    head: &ConversationHead,
+    totals: &PageTotals,
+    timeline: &Timeline,
+    nonce: CspNonce,
+) -> String {
     let title = escaped(&title(head, totals));
     let rules = colour_rules();
     let mut out = format!(
@@ -57,20 +60,20 @@ pub fn head(head: &Head, totals: &Totals, timeline: &Timeline, nonce: Nonce) -> 
          http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src \
          'nonce-{nonce}'; script-src 'nonce-{nonce}'; base-uri 'none'; form-action 'none'\">\n<meta \
          name=\"referrer\" content=\"no-referrer\">\n<meta name=\"generator\" \
-         content=\"towpath\">\n<title>{title}</title>\n<style nonce=\"{nonce}\">\n{STYLE}{rules}\n{FRAME}</style>\n\
+         content=\"towpath\">\n<title>{title}</title>\n<style nonce=\"{nonce}\">\n{STYLE}{rules}\n{PAGE_STYLE}</style>\n\
          </head>\n<body>\n<div class=\"top\"><div><span class=\"name\">{title}</span><output \
          id=\"found\"></output><input id=\"search\" type=\"search\" placeholder=\"Search  /\" \
-         aria-label=\"Search\"><button id=\"fold\" title=\"Open or close everything (e)\">Open \
+         aria-label=\"Search\"><button id=\"fold\" title=\"Expand or collapse everything (e)\">Expand \
          all</button><button id=\"theme\" title=\"Light or dark (t)\">◐</button></div></div>\n\
          <header>\n<h1>{title}</h1>\n"
     );
-    let mut place = Vec::new();
-    place.extend(head.model.as_deref().map(escaped));
-    place
+    let mut details = Vec::new();
+    details.extend(head.model.as_deref().map(escaped));
+    details
         .extend(head.version.as_deref().map(|version| format!("Claude Code {}", escaped(version))));
-    place.extend(head.cwd.as_deref().map(|cwd| format!("<code>{}</code>", escaped(cwd))));
-    place.extend(totals.span.map(|(first, _)| format!("{} UTC", phrase::moment(first))));
-    let _ = writeln!(out, "<p class=\"where\">{}</p>", place.join(" · "));
+    details.extend(head.cwd.as_deref().map(|cwd| format!("<code>{}</code>", escaped(cwd))));
+    details.extend(totals.span.map(|(first, _)| format!("{} UTC", wording::date_time(first))));
+    let _ = writeln!(out, "<p class=\"where\">{}</p>", details.join(" · "));
     numbers(totals, &mut out);
     out.push_str(&timeline.svg());
     contents(&totals.prompts, &mut out);
@@ -78,7 +81,7 @@ pub fn head(head: &Head, totals: &Totals, timeline: &Timeline, nonce: Nonce) -> 
     out
 }
 
-/// A list of the prompts to go to, where there are enough to get lost among.
+/// A table of contents of the prompts, if there are at least three.
 fn contents(prompts: &[(u64, String)], out: &mut String) {
     if prompts.len() < 3 {
         return;
@@ -91,7 +94,7 @@ fn contents(prompts: &[(u64, String)], out: &mut String) {
     out.push_str("</ol></details>\n");
 }
 
-fn numbers(totals: &Totals, out: &mut String) {
+fn numbers(totals: &PageTotals, out: &mut String) {
     out.push_str("<ul class=\"numbers\">");
     let mut number = |value: &str, name: &str| {
         let _ = write!(out, "<li><b>{}</b>{name}</li>", escaped(value));
@@ -105,30 +108,27 @@ fn numbers(totals: &Totals, out: &mut String) {
         things(totals.files, "file changed", "files changed");
     }
     if totals.worked_ms > 0 {
-        number(&phrase::duration(totals.worked_ms), "at work");
+        number(&wording::duration(totals.worked_ms), "working time");
     }
     let tokens = totals.usage.tokens;
     if tokens.total() > 0 {
-        let read =
-            tokens.input.saturating_add(tokens.cache_read).saturating_add(tokens.cache_write);
-        number(&phrase::count(read), "tokens in");
-        number(&phrase::count(tokens.output), "tokens out");
+        number(&wording::count(tokens.total_input()), "tokens in");
+        number(&wording::count(tokens.output), "tokens out");
     }
     match totals.usage.cost {
-        Some(cost) => number(&phrase::dollars(cost), "cost"),
-        None => number("–", "cost not told"),
+        Some(cost) => number(&wording::dollars(cost), "cost"),
+        None => number("–", "cost unknown"),
     }
     out.push_str("</ul>\n");
 }
 
-fn title(head: &Head, totals: &Totals) -> String {
+fn title(head: &ConversationHead, totals: &PageTotals) -> String {
     let words = head.title.as_deref().or(totals.first_prompt.as_deref()).unwrap_or_default();
     let Some(line) = words.lines().map(str::trim).find(|line| !line.is_empty()) else {
-        // `claude -p` does not repeat its prompt, so there may be nothing else to call it by.
+        // `claude -p` does not repeat its prompt, so there may be no other title.
         let folder =
             head.cwd.as_deref().and_then(|cwd| cwd.rsplit('/').find(|name| !name.is_empty()));
-        return folder
-            .map_or("A conversation".to_owned(), |name| format!("A conversation in {name}"));
+        return folder.map_or("Conversation".to_owned(), |name| format!("Conversation in {name}"));
     };
     match line.char_indices().nth(110) {
         Some((end, _)) => format!("{}…", &line[..end]),
@@ -136,8 +136,8 @@ fn title(head: &Head, totals: &Totals) -> String {
     }
 }
 
-/// Everything of the page behind the last turn.
-pub fn foot(head: &Head, nonce: Nonce) -> String {
+/// The page after the last turn.
+pub fn page_foot(head: &ConversationHead, nonce: CspNonce) -> String {
     let mut out = String::from("</main>\n<footer>");
     if let Some(session) = &head.session {
         out.push_str("Session ");
@@ -146,10 +146,143 @@ pub fn foot(head: &Head, nonce: Nonce) -> String {
     }
     out.push_str(
         "<span class=\"keys\"><kbd>/</kbd> search · <kbd>n</kbd> next · <kbd>j</kbd> <kbd>k</kbd> \
-         turns · <kbd>e</kbd> open all · <kbd>t</kbd> light or dark</span></footer>\n",
+         turns · <kbd>e</kbd> expand all · <kbd>t</kbd> light or dark</span></footer>\n",
     );
     let _ = writeln!(out, "<script nonce=\"{nonce}\">");
     out.push_str(SCRIPT);
     out.push_str("</script>\n</body>\n</html>\n");
     out
+}
+
+/// Above this many points of a series, every second one is dropped.
+const MAX_POINTS: usize = 4000;
+
+const WIDTH: f64 = 820.0;
+const AREA: f64 = 64.0;
+const LANE: f64 = 12.0;
+
+/// A chart of a conversation: the size of the context, and which tools were called when.
+///
+/// The horizontal axis is the order of entries, not time: a night between two prompts would leave no
+/// room for either.
+#[derive(Clone, Debug, Default)]
+pub struct Timeline {
+    last: u64,
+    turns: Vec<u64>,
+    calls: Vec<TimelineCall>,
+    context: Vec<(u64, u64)>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct TimelineCall {
+    at: u64,
+    action: ToolAction,
+    failed: bool,
+}
+
+impl Timeline {
+    /// Adds a turn that began with the entry `at`.
+    pub fn turn(&mut self, at: u64) {
+        self.last = self.last.max(at);
+        push(&mut self.turns, at);
+    }
+
+    /// Adds a tool call made with the entry `at`.
+    pub fn call(&mut self, at: u64, action: ToolAction, failed: bool) {
+        self.last = self.last.max(at);
+        push(&mut self.calls, TimelineCall { at, action, failed });
+    }
+
+    /// Adds the size of the context as of the entry `at`.
+    pub fn context(&mut self, at: u64, tokens: u64) {
+        self.last = self.last.max(at);
+        push(&mut self.context, (at, tokens));
+    }
+
+    /// The chart; empty if there is nothing to see.
+    pub fn svg(&self) -> String {
+        if self.calls.is_empty() && self.context.len() < 2 {
+            return String::new();
+        }
+        let x = |at: u64| ratio(at, self.last.max(1)) * WIDTH;
+        let height = AREA + LANE + 4.0;
+        let mut out = format!(
+            "<svg class=\"timeline\" viewBox=\"0 0 {WIDTH} {height}\" preserveAspectRatio=\"none\" role=\"img\" \
+             aria-label=\"Context size and tool calls over the conversation\">"
+        );
+        for &turn in &self.turns {
+            let _ = write!(out, "<path class=\"turn\" d=\"M{:.1} 0V{height}\"/>", x(turn));
+        }
+        let most = self.context.iter().map(|&(_, tokens)| tokens).max().unwrap_or(0);
+        if most > 0 {
+            let mut path = format!("M0 {AREA}");
+            for &(at, tokens) in &self.context {
+                let _ = write!(path, "H{:.1}", x(at));
+                let level = AREA - ratio(tokens, most) * (AREA - 14.0);
+                let _ = write!(path, "V{level:.1}");
+            }
+            let _ = write!(path, "H{WIDTH}V{AREA}Z");
+            let _ = write!(out, "<path class=\"area\" d=\"{path}\"/>");
+        }
+        for call in &self.calls {
+            let class = if call.failed { "failed" } else { action_class(call.action) };
+            let x = (x(call.at) - 1.5).clamp(0.0, WIDTH - 3.0);
+            let y = AREA + 4.0;
+            let _ = write!(
+                out,
+                "<rect class={class} x=\"{x:.1}\" y=\"{y}\" width=\"3\" height=\"{LANE}\" rx=\"1\"/>"
+            );
+        }
+        out.push_str("</svg>\n<ul class=\"legend\">");
+        if most > 0 {
+            let most = wording::count(most);
+            let _ = write!(out, "<li><span class=area></span>context, up to {most} tokens</li>");
+        }
+        for (name, words) in [
+            ("look", "read, search"),
+            ("edit", "edit, write"),
+            ("run", "run"),
+            ("web", "web"),
+            ("agent", "sub-agent"),
+            ("ask", "ask, plan"),
+        ] {
+            if self.calls.iter().any(|call| !call.failed && action_class(call.action) == name) {
+                let _ = write!(out, "<li><span class={name}></span>{words}</li>");
+            }
+        }
+        if self.calls.iter().any(|call| call.failed) {
+            out.push_str("<li><span class=failed></span>failed</li>");
+        }
+        out.push_str("</ul>\n");
+        out
+    }
+}
+
+fn push<T>(points: &mut Vec<T>, point: T) {
+    points.push(point);
+    if points.len() > MAX_POINTS {
+        let mut keep = false;
+        points.retain(|_| {
+            keep = !keep;
+            keep
+        });
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a position in a chart")]
+fn ratio(part: u64, whole: u64) -> f64 {
+    part as f64 / whole as f64
+}
+
+/// The CSS class of a tool call.
+pub(super) fn action_class(action: ToolAction) -> &'static str {
+    match action {
+        ToolAction::Read | ToolAction::Search => "look",
+        ToolAction::Write | ToolAction::Edit => "edit",
+        ToolAction::Run => "run",
+        ToolAction::Fetch | ToolAction::SearchWeb => "web",
+        ToolAction::Delegate => "agent",
+        ToolAction::Track | ToolAction::Skill | ToolAction::Use => "other",
+        ToolAction::Ask | ToolAction::Plan => "ask",
+    }
 }

@@ -1,48 +1,48 @@
-//! An item of a conversation for Telegram.
+//! The items of a conversation for Telegram.
 
-use super::markdown::{prose, quoted};
-use super::text::{Mark, Text};
+use super::markdown::{collapsed_quote, markdown};
+use super::text::{FormattedText, TextFormat};
 use crate::ansi;
 use crate::call::{Call, CallState};
-use crate::card::{Card, shortened};
+use crate::card::{CALL_GROUP, Card, groupable, relative_path};
+use crate::conversation::{TodoState, Turn};
 use crate::diff::Diff;
-use crate::html::foldable;
-use crate::item::{Body, Item, Level};
-use crate::phrase;
-use crate::prompt::Speaker;
-use crate::remark::Remark;
-use crate::subject::{Subject, Verb};
-use crate::todo::TodoState;
-use crate::told::for_a_person;
-use crate::turn::Turn;
+use crate::item::{Item, ItemBody, NoticeLevel, PromptAuthor};
+use crate::tool::{ToolAction, ToolInput};
+use crate::tool_text::readable_result;
+use crate::wording::{self, SystemMessage};
 
-/// Lines of output and of changes that are shown: a chat is read on a phone.
-const OUTPUT: usize = 12;
-const CHANGE: usize = 30;
+/// Output and diffs are cut to this many lines: a chat is read on a phone.
+const OUTPUT_LINES: usize = 12;
+const DIFF_LINES: usize = 30;
 
-/// Characters of output that are shown.
-const LONGEST: usize = 1500;
+/// Output is cut to this many characters.
+const OUTPUT_CHARS: usize = 1500;
 
-/// What is shown of a conversation.
+/// What is rendered.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Look<'a> {
-    /// The working directory: paths in it are shown from there on.
+pub struct TelegramOptions<'a> {
+    /// The working directory; paths inside it are shown relative to it.
     pub base: Option<&'a str>,
-    /// Whether what tools printed and changed is shown, not only that they did.
+    /// Show the output and changes of tools, not only the calls.
     pub full: bool,
 }
 
-/// Items in their order, runs of like calls folded into one line.
-pub fn items(all: &[&Item], look: Look<'_>) -> Text {
-    let mut text = Text::default();
+/// Items in order, with similar calls grouped.
+pub fn items(all: &[&Item], options: TelegramOptions<'_>) -> FormattedText {
+    let mut text = FormattedText::default();
     let mut at = 0;
     while at < all.len() {
-        let run = all[at..]
+        let length = all[at..]
             .iter()
-            .take_while(|item| foldable(item).is_some_and(|call| same_verb(all[at], call)))
+            .take_while(|item| groupable(item).is_some_and(|call| same_action(all[at], call)))
             .count();
-        let new = if run >= 3 { folded(&all[at..at + run], look) } else { item(all[at], look) };
-        at += if run >= 3 { run } else { 1 };
+        let new = if length >= CALL_GROUP {
+            group(&all[at..at + length], options)
+        } else {
+            item(all[at], options)
+        };
+        at += if length >= CALL_GROUP { length } else { 1 };
         if new.is_empty() {
             continue;
         }
@@ -52,85 +52,87 @@ pub fn items(all: &[&Item], look: Look<'_>) -> Text {
     text
 }
 
-fn same_verb(first: &Item, call: &Call) -> bool {
-    foldable(first).is_some_and(|first| first.verb == call.verb)
+fn same_action(first: &Item, call: &Call) -> bool {
+    groupable(first).is_some_and(|first| first.action == call.action)
 }
 
-fn folded(run: &[&Item], look: Look<'_>) -> Text {
-    let calls: Vec<_> = run.iter().filter_map(|item| foldable(item)).collect();
+fn group(group: &[&Item], options: TelegramOptions<'_>) -> FormattedText {
+    let calls: Vec<_> = group.iter().filter_map(|item| groupable(item)).collect();
     let names: Vec<_> = calls
         .iter()
         .take(8)
-        .map(|call| shortened(&call.target, look.base).rsplit('/').next().unwrap_or_default())
+        .map(|call| {
+            relative_path(&call.target, options.base).rsplit('/').next().unwrap_or_default()
+        })
         .collect();
-    let mut text = Text::default();
-    let verb = calls.first().map_or("", |call| call.verb.word());
-    text.push_marked(Mark::Bold, &format!("{verb} × {}", calls.len()));
+    let mut text = FormattedText::default();
+    let action = calls.first().map_or("", |call| call.action.label());
+    text.push_formatted(TextFormat::Bold, &format!("{action} × {}", calls.len()));
     text.push(&format!(" {}", names.join(", ")));
     text
 }
 
-/// An item; empty for what is not shown in a chat.
-pub fn item(item: &Item, look: Look<'_>) -> Text {
+/// An item; empty for what a chat does not show.
+pub fn item(item: &Item, options: TelegramOptions<'_>) -> FormattedText {
     match &item.body {
-        Body::Prompt(prompt) => match prompt.speaker {
-            Speaker::Person => {
-                let mut text = Text::default();
-                text.push_marked(Mark::Bold, "❯ ");
+        ItemBody::Prompt(prompt) => match prompt.author {
+            PromptAuthor::User => {
+                let mut text = FormattedText::default();
+                text.push_formatted(TextFormat::Bold, "❯ ");
                 text.push(prompt.text.trim_end());
                 text
             }
-            Speaker::Program | Speaker::Agent => Text::default(),
+            PromptAuthor::Cli | PromptAuthor::Agent => FormattedText::default(),
         },
-        Body::Text { text } => prose(text),
-        Body::Thinking { text, .. } if text.trim().is_empty() => Text::default(),
-        Body::Thinking { text, .. } => quoted(text),
-        Body::Call(it) => call(it, look),
-        body => match Remark::of(body).filter(|_| !Remark::is_housekeeping(body)) {
-            Some(remark) => self::remark(&remark),
-            None => Text::default(),
+        ItemBody::Text { text } => markdown(text),
+        ItemBody::Thinking { text, .. } if text.trim().is_empty() => FormattedText::default(),
+        ItemBody::Thinking { text, .. } => collapsed_quote(text),
+        ItemBody::Call(it) => call(it, options),
+        body => match SystemMessage::of(body).filter(|_| !SystemMessage::is_housekeeping(body)) {
+            Some(message) => system_message(&message),
+            None => FormattedText::default(),
         },
     }
 }
 
-fn remark(remark: &Remark) -> Text {
-    let mut text = Text::default();
-    text.push(match remark.level {
-        Level::Info => "",
-        Level::Warning => "⚠️ ",
-        Level::Error => "✘ ",
+fn system_message(message: &SystemMessage) -> FormattedText {
+    let mut text = FormattedText::default();
+    text.push(match message.level {
+        NoticeLevel::Info => "",
+        NoticeLevel::Warning => "⚠️ ",
+        NoticeLevel::Error => "✘ ",
     });
-    text.push_marked(Mark::Italic, &cut(&ansi::plain(&remark.text), usize::MAX));
+    text.push_formatted(TextFormat::Italic, &cut(&ansi::plain(&message.text), usize::MAX));
     text
 }
 
-fn call(call: &Call, look: Look<'_>) -> Text {
-    let card = Card::of(call, look.base);
-    let mut text = Text::default();
-    text.push(card.mark);
+fn call(call: &Call, options: TelegramOptions<'_>) -> FormattedText {
+    let card = Card::of(call, options.base);
+    let mut text = FormattedText::default();
+    text.push(card.state_icon);
     text.push(" ");
-    text.push_marked(Mark::Bold, &card.verb);
+    text.push_formatted(TextFormat::Bold, &card.label);
     if !card.target.is_empty() {
         text.push(" ");
-        text.push_marked(Mark::Code, &card.target);
+        text.push_formatted(TextFormat::Code, &card.target);
     }
     for part in
-        [Some(card.aside).filter(|aside| !aside.is_empty()), card.took].into_iter().flatten()
+        [Some(card.detail).filter(|aside| !aside.is_empty()), card.duration].into_iter().flatten()
     {
         text.push(&format!(" · {part}"));
     }
-    body(call, look, &mut text);
-    result(call, look, &mut text);
+    body(call, options, &mut text);
+    result(call, options, &mut text);
     text
 }
 
-fn body(call: &Call, look: Look<'_>, text: &mut Text) {
-    match call.subject() {
-        Subject::Plan(plan) => {
+fn body(call: &Call, options: TelegramOptions<'_>, text: &mut FormattedText) {
+    match call.tool_input() {
+        ToolInput::Plan(plan) => {
             text.blank_line();
-            text.append(&prose(&plan));
+            text.append(&markdown(&plan));
         }
-        Subject::Todos(todos) => {
+        ToolInput::Todos(todos) => {
             for todo in todos {
                 let sign = match todo.state {
                     TodoState::Pending => "☐",
@@ -141,21 +143,21 @@ fn body(call: &Call, look: Look<'_>, text: &mut Text) {
                 text.push(&format!("{sign} {}", todo.text));
             }
         }
-        Subject::Questions(questions) => {
+        ToolInput::Questions(questions) => {
             for question in questions {
                 text.blank_line();
-                text.push_marked(Mark::Bold, &question.text);
-                for choice in question.choices {
+                text.push_formatted(TextFormat::Bold, &question.text);
+                for option in question.options {
                     text.new_line();
-                    text.push(&format!("• {}", choice.label));
-                    if !choice.description.is_empty() {
+                    text.push(&format!("• {}", option.label));
+                    if !option.description.is_empty() {
                         text.push(" – ");
-                        text.push_marked(Mark::Italic, &choice.description);
+                        text.push_formatted(TextFormat::Italic, &option.description);
                     }
                 }
             }
         }
-        _ if look.full => {
+        _ if options.full => {
             if let Some(diff) = Diff::of(call) {
                 change(&diff, text);
             }
@@ -164,64 +166,65 @@ fn body(call: &Call, look: Look<'_>, text: &mut Text) {
     }
 }
 
-fn change(diff: &Diff, text: &mut Text) {
+fn change(diff: &Diff, text: &mut FormattedText) {
     let mut lines = Vec::new();
-    for line in diff.hunks.iter().flat_map(|hunk| &hunk.lines).take(CHANGE) {
+    for line in diff.hunks.iter().flat_map(|hunk| &hunk.lines).take(DIFF_LINES) {
         lines.push(format!("{}{}", line.change.sign(), line.text()));
     }
     text.new_line();
-    text.push_marked(Mark::Block(Some("diff".to_owned())), &lines.join("\n"));
-    more(diff.len().saturating_sub(CHANGE), text);
+    text.push_formatted(TextFormat::Block(Some("diff".to_owned())), &lines.join("\n"));
+    more(diff.len().saturating_sub(DIFF_LINES), text);
 }
 
-fn result(call: &Call, look: Look<'_>, text: &mut Text) {
-    let Some(outcome) = &call.outcome else { return };
+fn result(call: &Call, options: TelegramOptions<'_>, text: &mut FormattedText) {
+    let Some(result) = &call.result else { return };
     let failed = matches!(call.state, CallState::Failed | CallState::Denied);
-    let told = failed || (look.full && matches!(call.verb, Verb::Run | Verb::Use));
-    let words = for_a_person(&outcome.text);
-    if !told || words.trim().is_empty() {
+    let shown =
+        failed || (options.full && matches!(call.action, ToolAction::Run | ToolAction::Use));
+    let output = readable_result(&result.text);
+    if !shown || output.trim().is_empty() {
         return;
     }
-    let plain = ansi::plain(words.trim_end());
+    let plain = ansi::plain(output.trim_end());
     text.new_line();
-    text.push_marked(Mark::Block(None), &cut(&plain, OUTPUT));
-    more(plain.lines().count().saturating_sub(OUTPUT), text);
+    text.push_formatted(TextFormat::Block(None), &cut(&plain, OUTPUT_LINES));
+    more(plain.lines().count().saturating_sub(OUTPUT_LINES), text);
 }
 
-fn more(hidden: usize, text: &mut Text) {
+fn more(hidden: usize, text: &mut FormattedText) {
     if hidden > 0 {
         text.new_line();
-        text.push_marked(
-            Mark::Italic,
-            &format!("… {}", phrase::several(hidden, "more line", "more lines")),
+        text.push_formatted(
+            TextFormat::Italic,
+            &format!("… {}", wording::plural(hidden, "more line", "more lines")),
         );
     }
 }
 
-/// The first lines of a text, and not too much of them.
+/// The first lines of a text, within the limit of characters.
 fn cut(text: &str, lines: usize) -> String {
     let kept: Vec<_> = text.lines().take(lines).collect();
     let kept = kept.join("\n");
-    match kept.char_indices().nth(LONGEST) {
+    match kept.char_indices().nth(OUTPUT_CHARS) {
         Some((end, _)) => format!("{}…", &kept[..end]),
         None => kept,
     }
 }
 
-/// The line that ends a turn: how long it took, what it used, what it changed.
-pub fn turn_end(turn: &Turn) -> Text {
-    let mut text = Text::default();
+/// The last line of a turn: its duration, usage and changed files.
+pub fn turn_end(turn: &Turn) -> FormattedText {
+    let mut text = FormattedText::default();
     let Some(end) = &turn.end else { return text };
-    let failure = phrase::ending(end);
+    let failure = wording::turn_ending(end);
     text.push(if failure.is_some() { "✘ " } else { "✔ " });
     if let Some(failure) = failure {
-        text.push_marked(Mark::Bold, &failure);
+        text.push_formatted(TextFormat::Bold, &failure);
         text.push(" ");
     }
-    let mut parts = phrase::account(turn, end);
+    let mut parts = wording::turn_totals(turn, end);
     if !turn.files.is_empty() {
-        parts.push(phrase::several(turn.files.len(), "file changed", "files changed"));
+        parts.push(wording::plural(turn.files.len(), "file changed", "files changed"));
     }
-    text.push_marked(Mark::Italic, &parts.join(" · "));
+    text.push_formatted(TextFormat::Italic, &parts.join(" · "));
     text
 }

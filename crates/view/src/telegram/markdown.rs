@@ -1,58 +1,57 @@
-//! Markdown as words and marks.
+//! Markdown as formatted text.
 
 use pulldown_cmark::{CodeBlockKind, Event, Tag, TagEnd};
 
-use super::text::{Mark, Text};
-use crate::ansi::Style;
-use crate::html::is_line_break;
-use crate::markdown::{Address, Block, blocks};
-use crate::terminal::{Line, Table};
+use super::text::{FormattedText, TextFormat};
+use crate::ansi::TextStyle;
+use crate::markdown::{MarkdownBlock, SafeUrl, blocks, is_line_break};
+use crate::terminal::{StyledLine, TextTable};
 
-/// Columns of a table on a phone, before its letters wrap.
-const TABLE: usize = 60;
+/// The width of a table in columns; a phone wraps wider ones.
+const TABLE_WIDTH: usize = 60;
 
-/// A text in Markdown.
-pub fn prose(markdown: &str) -> Text {
-    rendered(markdown, Place::Open)
+/// A whole Markdown text.
+pub fn markdown(markdown: &str) -> FormattedText {
+    render(markdown, QuoteContext::Outside)
 }
 
-/// A text in Markdown as a quote that is folded until somebody opens it. Code in it is no block:
-/// Telegram takes none inside a quote.
-pub fn quoted(markdown: &str) -> Text {
-    let mut text = rendered(markdown, Place::InQuote);
-    text.mark(0, Mark::Folded);
+/// A Markdown text as a collapsed quote. Code blocks become inline code: Telegram allows no blocks
+/// inside a quote.
+pub fn collapsed_quote(markdown: &str) -> FormattedText {
+    let mut text = render(markdown, QuoteContext::Inside);
+    text.format_from(0, TextFormat::CollapsedQuote);
     text
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
-    Open,
-    InQuote,
+enum QuoteContext {
+    Outside,
+    Inside,
 }
 
-fn rendered(markdown: &str, place: Place) -> Text {
-    let mut text = Text::default();
+fn render(markdown: &str, context: QuoteContext) -> FormattedText {
+    let mut text = FormattedText::default();
     blocks(markdown, |block| {
         text.blank_line();
-        render(&block, place, &mut text);
+        render_block(&block, context, &mut text);
     });
     trim_end(&mut text);
     text
 }
 
-fn trim_end(text: &mut Text) {
-    let end = text.words.trim_end().len();
-    text.words.truncate(end);
-    text.marks.retain_mut(|marked| {
-        marked.end = marked.end.min(end);
-        marked.start < marked.end
+fn trim_end(text: &mut FormattedText) {
+    let end = text.text.trim_end().len();
+    text.text.truncate(end);
+    text.formats.retain_mut(|range| {
+        range.end = range.end.min(end);
+        range.start < range.end
     });
 }
 
-fn render(block: &Block<'_>, place: Place, text: &mut Text) {
-    let mut writer = Writer {
+fn render_block(block: &MarkdownBlock<'_>, context: QuoteContext, text: &mut FormattedText) {
+    let mut writer = TelegramWriter {
         text,
-        quotes: usize::from(place == Place::InQuote),
+        quotes: usize::from(context == QuoteContext::Inside),
         starts: Vec::new(),
         links: Vec::new(),
         lists: Vec::new(),
@@ -61,31 +60,33 @@ fn render(block: &Block<'_>, place: Place, text: &mut Text) {
         cell: None,
     };
     for event in block.events() {
-        writer.take(event);
+        writer.event(event);
     }
 }
 
-struct Writer<'o> {
-    text: &'o mut Text,
-    /// How many quotes we are in.
+struct TelegramWriter<'o> {
+    text: &'o mut FormattedText,
+    /// The number of enclosing quotes.
     quotes: usize,
-    /// Where each mark began that is not yet put.
+    /// Where each open format began.
     starts: Vec<usize>,
     links: Vec<Option<String>>,
     lists: Vec<Option<u64>>,
-    /// The language of the block of code we are in, where it has one.
+    /// The language of the current code block, if known.
     language: Option<String>,
-    table: Option<Table>,
-    /// The cell of a table that is being put together; its marks are lost in a block of code.
+    table: Option<TextTable>,
+    /// The current table cell. A table is a code block, so its formats are dropped.
     cell: Option<String>,
 }
 
-impl Writer<'_> {
-    fn take(&mut self, event: Event<'_>) {
+impl TelegramWriter<'_> {
+    fn event(&mut self, event: Event<'_>) {
         match event {
             Event::Start(tag) => self.start(tag),
             Event::End(tag) => self.end(tag),
-            Event::Code(code) if self.cell.is_none() => self.text.push_marked(Mark::Code, &code),
+            Event::Code(code) if self.cell.is_none() => {
+                self.text.push_formatted(TextFormat::Code, &code);
+            }
             Event::InlineHtml(html) if is_line_break(&html) => self.push("\n"),
             Event::Text(text)
             | Event::Code(text)
@@ -104,10 +105,10 @@ impl Writer<'_> {
         }
     }
 
-    fn push(&mut self, words: &str) {
+    fn push(&mut self, text: &str) {
         match &mut self.cell {
-            Some(cell) => cell.push_str(&words.replace('\n', " ")),
-            None => self.text.push(words),
+            Some(cell) => cell.push_str(&text.replace('\n', " ")),
+            None => self.text.push(text),
         }
     }
 
@@ -155,7 +156,7 @@ impl Writer<'_> {
             }
             Tag::Table(alignments) => {
                 self.begin_block();
-                self.table = Some(Table::new(alignments));
+                self.table = Some(TextTable::new(alignments));
             }
             Tag::TableHead | Tag::TableRow => {
                 if let Some(table) = &mut self.table {
@@ -183,22 +184,26 @@ impl Writer<'_> {
         match tag {
             TagEnd::Paragraph | TagEnd::HtmlBlock | TagEnd::Item => self.text.new_line(),
             TagEnd::Heading(_) => {
-                self.finish(Mark::Bold);
+                self.finish(TextFormat::Bold);
                 self.text.new_line();
             }
             TagEnd::BlockQuote(_) => {
                 self.quotes -= 1;
-                let start = self.starts.pop().unwrap_or(self.text.words.len());
+                let start = self.starts.pop().unwrap_or(self.text.text.len());
                 trim_end(self.text);
                 if self.quotes == 0 {
-                    self.text.mark(start, Mark::Quote);
+                    self.text.format_from(start, TextFormat::Quote);
                 }
                 self.text.new_line();
             }
             TagEnd::CodeBlock => {
                 trim_end(self.text);
                 let language = self.language.take();
-                self.finish(if self.quotes > 0 { Mark::Code } else { Mark::Block(language) });
+                self.finish(if self.quotes > 0 {
+                    TextFormat::Code
+                } else {
+                    TextFormat::Block(language)
+                });
                 self.text.new_line();
             }
             TagEnd::List(_) => {
@@ -207,26 +212,28 @@ impl Writer<'_> {
             TagEnd::TableCell => {
                 let cell = self.cell.take().unwrap_or_default();
                 if let Some(table) = &mut self.table {
-                    table.add_cell(Line::of(Style::PLAIN, &cell));
+                    table.add_cell(StyledLine::of(TextStyle::PLAIN, &cell));
                 }
             }
             TagEnd::Table => {
                 if let Some(table) = self.table.take() {
-                    let lines: Vec<_> = table.lines(TABLE).iter().map(Line::text).collect();
-                    let mark = if self.quotes > 0 { Mark::Code } else { Mark::Block(None) };
-                    self.text.push_marked(mark, &lines.join("\n"));
+                    let lines: Vec<_> =
+                        table.lines(TABLE_WIDTH).iter().map(StyledLine::text).collect();
+                    let format =
+                        if self.quotes > 0 { TextFormat::Code } else { TextFormat::Block(None) };
+                    self.text.push_formatted(format, &lines.join("\n"));
                 }
                 self.text.new_line();
             }
-            TagEnd::Emphasis => self.finish(Mark::Italic),
-            TagEnd::Strong => self.finish(Mark::Bold),
-            TagEnd::Strikethrough => self.finish(Mark::Strike),
+            TagEnd::Emphasis => self.finish(TextFormat::Italic),
+            TagEnd::Strong => self.finish(TextFormat::Bold),
+            TagEnd::Strikethrough => self.finish(TextFormat::Strike),
             TagEnd::Link | TagEnd::Image => {
                 let start = self.starts.pop().unwrap_or_default();
-                if let Some(address) = self.links.pop().flatten()
+                if let Some(url) = self.links.pop().flatten()
                     && self.cell.is_none()
                 {
-                    self.text.mark(start, Mark::Link(address));
+                    self.text.format_from(start, TextFormat::Link(url));
                 }
             }
             TagEnd::TableHead
@@ -242,27 +249,26 @@ impl Writer<'_> {
     }
 
     fn begin(&mut self) {
-        self.starts.push(self.text.words.len());
+        self.starts.push(self.text.text.len());
     }
 
-    fn finish(&mut self, mark: Mark) {
-        let start = self.starts.pop().unwrap_or(self.text.words.len());
+    fn finish(&mut self, format: TextFormat) {
+        let start = self.starts.pop().unwrap_or(self.text.text.len());
         if self.cell.is_none() {
-            self.text.mark(start, mark);
+            self.text.format_from(start, format);
         }
     }
 
-    fn link(&mut self, address: &str) {
+    fn link(&mut self, url: &str) {
         self.begin();
-        self.links.push(Address::safe(address).map(|address| address.as_str().to_owned()));
+        self.links.push(SafeUrl::parse(url).map(|url| url.as_str().to_owned()));
     }
 
-    /// Begins a paragraph: behind a blank line, unless a list's marker stands in front of it.
+    /// Begins a paragraph: after a blank line, unless it follows a list marker.
     fn begin_block(&mut self) {
-        let line = self.text.words.rsplit('\n').next().unwrap_or_default();
-        let behind_marker =
-            !self.lists.is_empty() && (line.ends_with("• ") || line.ends_with(". "));
-        if !behind_marker {
+        let line = self.text.text.rsplit('\n').next().unwrap_or_default();
+        let after_marker = !self.lists.is_empty() && (line.ends_with("• ") || line.ends_with(". "));
+        if !after_marker {
             self.text.blank_line();
         }
     }
@@ -270,15 +276,15 @@ impl Writer<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::{prose, quoted};
+    use super::{collapsed_quote, markdown};
 
-    fn html(markdown: &str) -> String {
-        let messages = prose(markdown).messages(4096);
+    fn html(text: &str) -> String {
+        let messages = markdown(text).messages(4096);
         messages.into_iter().map(|message| message.html).collect::<Vec<_>>().join("\n---\n")
     }
 
     #[test]
-    fn the_subset_is_used_for_what_it_has() {
+    fn markdown_uses_telegrams_html_subset() {
         assert_eq!(
             html("# T\n\n**b** *i* ~~s~~ `c` [l](https://a?b&c) <x>"),
             "<b>T</b>\n\n<b>b</b> <i>i</i> <s>s</s> <code>c</code> <a href=\"https://a?b&amp;c\">l</a> &lt;x&gt;"
@@ -301,13 +307,13 @@ mod tests {
     }
 
     #[test]
-    fn links_that_lead_nowhere_are_only_their_words() {
+    fn unsafe_links_are_only_their_text() {
         assert_eq!(html("[a](src/b.rs) [c](javascript:x) ![d](e.png)"), "a c 🖼 d");
     }
 
     #[test]
-    fn thoughts_are_folded_and_have_no_blocks() {
-        let messages = quoted("**a**\n\n```rust\nb\n```\n\n> c").messages(4096);
+    fn collapsed_quotes_have_no_blocks() {
+        let messages = collapsed_quote("**a**\n\n```rust\nb\n```\n\n> c").messages(4096);
         assert_eq!(
             messages[0].html,
             "<blockquote expandable><b>a</b>\n\n<code>b</code>\n\nc</blockquote>"

@@ -1,28 +1,25 @@
 //! Markdown as lines for a terminal.
 
-use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Tag, TagEnd};
+use pulldown_cmark::{Alignment, CodeBlockKind, Event, HeadingLevel, Tag, TagEnd};
 
-use super::code::code_lines;
-use super::table::Table;
-use super::wrap::{broken, wrapped};
-use super::{Line, Look};
-use crate::ansi::Style;
-use crate::html::is_line_break;
-use crate::markdown::{Address, Block};
+use super::call::code_lines;
+use super::{StyledLine, TerminalOptions};
+use crate::ansi::TextStyle;
+use crate::markdown::{MarkdownBlock, MarkdownStream, SafeUrl, blocks, is_line_break};
 
-const QUOTE: Style = Style::PLAIN.dim();
-const CODE: Style = Style::PLAIN.in_colour(6);
-const MARKER: Style = Style::PLAIN.dim();
-const LINK: Style = Style::PLAIN.in_colour(4);
+const QUOTE: TextStyle = TextStyle::PLAIN.dim();
+const CODE: TextStyle = TextStyle::PLAIN.in_colour(6);
+const MARKER: TextStyle = TextStyle::PLAIN.dim();
+const LINK: TextStyle = TextStyle::PLAIN.in_colour(4);
 
-/// Adds the lines of a block, without a blank line around them.
-pub(super) fn render(block: &Block<'_>, look: Look<'_>, lines: &mut Vec<Line>) {
-    let mut writer = Writer {
+/// Appends the lines of a block, without a blank line around them.
+fn render(block: &MarkdownBlock<'_>, options: TerminalOptions<'_>, lines: &mut Vec<StyledLine>) {
+    let mut writer = TerminalWriter {
         lines,
-        width: look.width,
+        width: options.width,
         closed: block.is_closed(),
-        inline: Line::default(),
-        styles: vec![Style::PLAIN],
+        inline: StyledLine::default(),
+        styles: vec![TextStyle::PLAIN],
         margins: Vec::new(),
         lists: Vec::new(),
         gap: false,
@@ -31,38 +28,38 @@ pub(super) fn render(block: &Block<'_>, look: Look<'_>, lines: &mut Vec<Line>) {
         links: Vec::new(),
     };
     for event in block.events() {
-        writer.take(event);
+        writer.event(event);
     }
     writer.flush();
 }
 
-/// What stands to the left of lines inside something.
-struct Margin {
-    /// In front of the first line, until it was used.
-    first: Option<Line>,
-    rest: Line,
+/// The left margin of a quote or a list item.
+struct BlockMargin {
+    /// Of the first line, until it is used.
+    first: Option<StyledLine>,
+    rest: StyledLine,
 }
 
-struct Writer<'o> {
-    lines: &'o mut Vec<Line>,
+struct TerminalWriter<'o> {
+    lines: &'o mut Vec<StyledLine>,
     width: usize,
     closed: bool,
-    /// The paragraph that is being put together.
-    inline: Line,
-    styles: Vec<Style>,
-    margins: Vec<Margin>,
-    /// For each list we are in, the number of its next item.
+    /// The current paragraph.
+    inline: StyledLine,
+    styles: Vec<TextStyle>,
+    margins: Vec<BlockMargin>,
+    /// For each enclosing list, the number of its next item.
     lists: Vec<Option<u64>>,
     /// Whether a blank line belongs in front of the next block.
     gap: bool,
     code: Option<(String, String)>,
-    table: Option<Table>,
-    /// For each link we are in, where it leads and where its text began.
+    table: Option<TextTable>,
+    /// For each enclosing link, its URL and where its text began.
     links: Vec<(Option<String>, usize)>,
 }
 
-impl Writer<'_> {
-    fn take(&mut self, event: Event<'_>) {
+impl TerminalWriter<'_> {
+    fn event(&mut self, event: Event<'_>) {
         match event {
             Event::Start(tag) => self.start(tag),
             Event::End(tag) => self.end(tag),
@@ -71,7 +68,7 @@ impl Writer<'_> {
                 None => self.inline.push(self.style(), &text),
             },
             Event::Code(code) => {
-                self.inline.push(Style { foreground: CODE.foreground, ..self.style() }, &code);
+                self.inline.push(TextStyle { foreground: CODE.foreground, ..self.style() }, &code);
             }
             Event::InlineHtml(html) if is_line_break(&html) => self.line_break(),
             Event::Html(html) => {
@@ -88,13 +85,13 @@ impl Writer<'_> {
             Event::HardBreak => self.line_break(),
             Event::Rule => {
                 self.begin_block();
-                let width = self.room().min(40);
-                self.emit(&Line::of(MARKER, &"─".repeat(width)));
+                let width = self.available_width().min(40);
+                self.emit(&StyledLine::of(MARKER, &"─".repeat(width)));
                 self.gap = true;
             }
             Event::TaskListMarker(done) => {
                 let (sign, style) =
-                    if done { ("☑ ", Style::PLAIN.in_colour(2)) } else { ("☐ ", MARKER) };
+                    if done { ("☑ ", TextStyle::PLAIN.in_colour(2)) } else { ("☐ ", MARKER) };
                 self.inline.push(style, sign);
             }
         }
@@ -105,17 +102,17 @@ impl Writer<'_> {
             Tag::Paragraph | Tag::HtmlBlock => self.begin_block(),
             Tag::Heading { level, .. } => {
                 self.begin_block();
-                let style = Style::PLAIN.bold();
+                let style = TextStyle::PLAIN.bold();
                 self.styles.push(match level {
-                    HeadingLevel::H1 => Style { underline: true, ..style.in_colour(5) },
+                    HeadingLevel::H1 => TextStyle { underline: true, ..style.in_colour(5) },
                     HeadingLevel::H2 => style.in_colour(5),
                     _ => style,
                 });
             }
             Tag::BlockQuote(_) => {
                 self.begin_block();
-                self.margins.push(Margin { first: None, rest: Line::of(QUOTE, "│ ") });
-                self.styles.push(Style { italic: true, ..self.style() });
+                self.margins.push(BlockMargin { first: None, rest: StyledLine::of(QUOTE, "│ ") });
+                self.styles.push(TextStyle { italic: true, ..self.style() });
             }
             Tag::CodeBlock(kind) => {
                 self.begin_block();
@@ -143,15 +140,16 @@ impl Writer<'_> {
                     }
                     _ => "• ".to_owned(),
                 };
-                let rest = Line::of(Style::PLAIN, &" ".repeat(marker.chars().count()));
-                self.margins.push(Margin { first: Some(Line::of(MARKER, &marker)), rest });
+                let rest = StyledLine::of(TextStyle::PLAIN, &" ".repeat(marker.chars().count()));
+                self.margins
+                    .push(BlockMargin { first: Some(StyledLine::of(MARKER, &marker)), rest });
             }
             Tag::Table(alignments) => {
                 self.begin_block();
-                self.table = Some(Table::new(alignments));
+                self.table = Some(TextTable::new(alignments));
             }
             Tag::TableHead => {
-                self.styles.push(Style::PLAIN.bold());
+                self.styles.push(TextStyle::PLAIN.bold());
                 if let Some(table) = &mut self.table {
                     table.begin_row();
                 }
@@ -161,13 +159,13 @@ impl Writer<'_> {
                     table.begin_row();
                 }
             }
-            Tag::Emphasis => self.styles.push(Style { italic: true, ..self.style() }),
-            Tag::Strong => self.styles.push(Style { bold: true, ..self.style() }),
-            Tag::Strikethrough => self.styles.push(Style { strike: true, ..self.style() }),
+            Tag::Emphasis => self.styles.push(TextStyle { italic: true, ..self.style() }),
+            Tag::Strong => self.styles.push(TextStyle { bold: true, ..self.style() }),
+            Tag::Strikethrough => self.styles.push(TextStyle { strike: true, ..self.style() }),
             Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. } => {
-                let address = Address::safe(&dest_url).map(|address| address.as_str().to_owned());
-                self.links.push((address, self.inline.text().len()));
-                self.styles.push(Style {
+                let url = SafeUrl::parse(&dest_url).map(|url| url.as_str().to_owned());
+                self.links.push((url, self.inline.text().len()));
+                self.styles.push(TextStyle {
                     underline: true,
                     foreground: LINK.foreground,
                     ..self.style()
@@ -205,14 +203,14 @@ impl Writer<'_> {
             }
             TagEnd::List(_) => {
                 self.lists.pop();
-                // Behind a list inside an item the next item follows at once.
+                // After a nested list, the next item follows without a blank line.
                 self.gap = self.lists.is_empty() || self.gap;
             }
             TagEnd::Item => {
                 self.flush();
-                // An item without words shows its marker all the same.
+                // An empty item still shows its marker.
                 if self.margins.last().is_some_and(|margin| margin.first.is_some()) {
-                    self.emit(&Line::default());
+                    self.emit(&StyledLine::default());
                 }
                 self.margins.pop();
             }
@@ -224,7 +222,7 @@ impl Writer<'_> {
             }
             TagEnd::Table => {
                 if let Some(table) = self.table.take() {
-                    for line in table.lines(self.room()) {
+                    for line in table.lines(self.available_width()) {
                         self.emit(&line);
                     }
                 }
@@ -235,10 +233,10 @@ impl Writer<'_> {
             }
             TagEnd::Link | TagEnd::Image => {
                 self.styles.pop();
-                if let Some((Some(address), start)) = self.links.pop()
-                    && self.inline.text().get(start..) != Some(address.as_str())
+                if let Some((Some(url), start)) = self.links.pop()
+                    && self.inline.text().get(start..) != Some(url.as_str())
                 {
-                    self.inline.push(MARKER, &format!(" ({address})"));
+                    self.inline.push(MARKER, &format!(" ({url})"));
                 }
             }
             TagEnd::TableRow
@@ -252,12 +250,12 @@ impl Writer<'_> {
         }
     }
 
-    fn style(&self) -> Style {
+    fn style(&self) -> TextStyle {
         self.styles.last().copied().unwrap_or_default()
     }
 
-    /// Columns left of what stands in front of every line.
-    fn room(&self) -> usize {
+    /// The columns beside the margins.
+    fn available_width(&self) -> usize {
         let taken: usize = self.margins.iter().map(|margin| margin.rest.width()).sum();
         self.width.saturating_sub(taken).max(10)
     }
@@ -265,8 +263,8 @@ impl Writer<'_> {
     fn begin_block(&mut self) {
         self.flush();
         if std::mem::take(&mut self.gap) {
-            // Markers wait for a line with words.
-            let mut line = Line::default();
+            // Markers wait for a line with text.
+            let mut line = StyledLine::default();
             for margin in &self.margins {
                 line.append(if margin.first.is_some() { &EMPTY } else { &margin.rest });
             }
@@ -279,7 +277,7 @@ impl Writer<'_> {
         self.gap = true;
     }
 
-    /// A break inside a paragraph, or inside a cell, where there is only room for a blank.
+    /// A line break; only a blank inside a table cell.
     fn line_break(&mut self) {
         if self.table.is_some() {
             self.inline.push(self.style(), " ");
@@ -293,13 +291,13 @@ impl Writer<'_> {
         if line.is_empty() {
             return;
         }
-        for part in wrapped(&line, self.room()) {
+        for part in line.wrapped(self.available_width()) {
             self.emit(&part);
         }
     }
 
-    fn emit(&mut self, line: &Line) {
-        let mut whole = Line::default();
+    fn emit(&mut self, line: &StyledLine) {
+        let mut whole = StyledLine::default();
         for margin in &mut self.margins {
             match margin.first.take() {
                 Some(first) => whole.append(&first),
@@ -312,10 +310,10 @@ impl Writer<'_> {
 
     fn code(&mut self, language: &str, code: &str) {
         let language = if self.closed { language } else { "" };
-        let room = self.room().saturating_sub(2);
+        let room = self.available_width().saturating_sub(2);
         for line in code_lines(code, language) {
-            for part in broken(&line, room) {
-                let mut indented = Line::of(MARKER, "▏ ");
+            for part in line.hard_wrapped(room) {
+                let mut indented = StyledLine::of(MARKER, "▏ ");
                 indented.append(&part);
                 self.emit(&indented);
             }
@@ -323,4 +321,160 @@ impl Writer<'_> {
     }
 }
 
-static EMPTY: Line = Line::EMPTY;
+static EMPTY: StyledLine = StyledLine::EMPTY;
+
+/// Markdown that grows, as lines. The lines of closed blocks are returned once, to be printed; those of
+/// the open block can be drawn repeatedly.
+#[derive(Clone, Debug, Default)]
+pub struct StreamingLines {
+    stream: MarkdownStream,
+    any: bool,
+    consumed: usize,
+}
+
+impl StreamingLines {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// How many bytes of text were pushed.
+    pub fn consumed(&self) -> usize {
+        self.consumed
+    }
+
+    /// Appends text; returns the lines that it makes final.
+    pub fn push(&mut self, text: &str, options: TerminalOptions<'_>) -> Vec<StyledLine> {
+        let mut lines = Vec::new();
+        let any = &mut self.any;
+        self.consumed += text.len();
+        self.stream.push(text, |block| add_block(&block, options, any, &mut lines));
+        lines
+    }
+
+    /// Returns the rest of the lines.
+    pub fn finish(&mut self, options: TerminalOptions<'_>) -> Vec<StyledLine> {
+        let mut lines = Vec::new();
+        let any = &mut self.any;
+        self.stream.finish(|block| add_block(&block, options, any, &mut lines));
+        lines
+    }
+
+    /// The lines that may still change, rendered as if the text ended here.
+    pub fn open(&self, options: TerminalOptions<'_>) -> Vec<StyledLine> {
+        let mut lines = Vec::new();
+        add_block(&self.stream.open(), options, &mut self.any.clone(), &mut lines);
+        lines
+    }
+}
+
+fn add_block(
+    block: &MarkdownBlock<'_>,
+    options: TerminalOptions<'_>,
+    any: &mut bool,
+    lines: &mut Vec<StyledLine>,
+) {
+    let mut new = Vec::new();
+    render(block, options, &mut new);
+    if new.is_empty() {
+        return;
+    }
+    if std::mem::replace(any, true) {
+        lines.push(StyledLine::default());
+    }
+    lines.append(&mut new);
+}
+
+/// A whole Markdown text as lines.
+pub fn markdown(text: &str, options: TerminalOptions<'_>) -> Vec<StyledLine> {
+    let mut lines = Vec::new();
+    let mut any = false;
+    blocks(text, |block| add_block(&block, options, &mut any, &mut lines));
+    lines
+}
+
+const BORDER: TextStyle = TextStyle::PLAIN.dim();
+const BETWEEN: &str = " │ ";
+
+/// A table with columns that fit the width.
+pub(crate) struct TextTable {
+    alignments: Vec<Alignment>,
+    rows: Vec<Vec<StyledLine>>,
+}
+
+impl TextTable {
+    pub(crate) fn new(alignments: Vec<Alignment>) -> Self {
+        Self { alignments, rows: Vec::new() }
+    }
+
+    pub(crate) fn begin_row(&mut self) {
+        self.rows.push(Vec::new());
+    }
+
+    pub(crate) fn add_cell(&mut self, cell: StyledLine) {
+        if let Some(row) = self.rows.last_mut() {
+            row.push(cell);
+        }
+    }
+
+    /// The first row is the head.
+    pub(crate) fn lines(&self, width: usize) -> Vec<StyledLine> {
+        let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
+        let natural = |column: usize| {
+            self.rows
+                .iter()
+                .filter_map(|row| row.get(column))
+                .map(StyledLine::width)
+                .max()
+                .unwrap_or(0)
+                .max(1)
+        };
+        let mut widths: Vec<usize> = (0..columns).map(natural).collect();
+        let borders = columns.saturating_sub(1) * 3;
+        // The widest column shrinks until all fit.
+        while widths.iter().sum::<usize>() + borders > width {
+            let Some(widest) = widths.iter_mut().max().filter(|widest| **widest > 3) else { break };
+            *widest -= 1;
+        }
+        let mut lines = Vec::new();
+        for (number, row) in self.rows.iter().enumerate() {
+            self.row(row, &widths, &mut lines);
+            if number == 0 {
+                let dashes: Vec<_> = widths.iter().map(|&width| "─".repeat(width)).collect();
+                lines.push(StyledLine::of(BORDER, &dashes.join("─┼─")));
+            }
+        }
+        lines
+    }
+
+    fn row(&self, row: &[StyledLine], widths: &[usize], lines: &mut Vec<StyledLine>) {
+        let cells: Vec<_> = widths
+            .iter()
+            .enumerate()
+            .map(|(column, &width)| {
+                row.get(column).map(|cell| cell.wrapped(width)).unwrap_or_default()
+            })
+            .collect();
+        let height = cells.iter().map(Vec::len).max().unwrap_or(0).max(1);
+        for level in 0..height {
+            let mut line = StyledLine::default();
+            for (column, (cell, &width)) in cells.iter().zip(widths).enumerate() {
+                if column > 0 {
+                    line.push(BORDER, BETWEEN);
+                }
+                let empty = StyledLine::default();
+                let part = cell.get(level).unwrap_or(&empty);
+                let room = width.saturating_sub(part.width());
+                let before = match self.alignments.get(column) {
+                    Some(Alignment::Right) => room,
+                    Some(Alignment::Center) => room / 2,
+                    _ => 0,
+                };
+                line.push(TextStyle::PLAIN, &" ".repeat(before));
+                line.append(part);
+                let last = column + 1 == widths.len();
+                line.push(TextStyle::PLAIN, &" ".repeat(if last { 0 } else { room - before }));
+            }
+            lines.push(line);
+        }
+    }
+}

@@ -1,44 +1,37 @@
-//! What a person sees, as lines for a terminal.
+//! Conversations as lines for a terminal.
 //!
-//! Every function is pure: items and a [`Look`] in, [`Line`]s out. Whether there are colours is said
-//! by who calls; nothing here asks the environment. Lines are cleaned when they are made: whatever
-//! an agent or a tool wrote, [`Line::paint`] gives text and colours, no other sequence.
+//! All functions are pure: items and [`TerminalOptions`] in, [`StyledLine`]s out. The caller decides
+//! whether there are colours; nothing here reads the environment. Text is cleaned when a line is
+//! built: whatever an agent or a tool wrote, [`StyledLine::paint`] gives text and colours, and no other
+//! escape sequence.
 
 mod call;
-mod code;
-mod diff;
-mod fit;
 mod item;
 mod line;
 mod markdown;
-mod prose;
-mod run;
-mod status;
-mod table;
-mod wrap;
 
-pub use item::{call_head, call_result, item, turn_end};
-pub use line::{Colours, Line};
-pub use prose::{Prose, prose};
-pub use run::{is_run, items, run_line};
-pub use status::status;
-pub(crate) use table::Table;
+pub use item::{
+    call_group_line, call_head, call_result, is_call_group, item, items, status, turn_end,
+};
+pub use line::{ColourMode, StyledLine};
+pub(crate) use markdown::TextTable;
+pub use markdown::{StreamingLines, markdown};
 
-/// What is shown, and in what width.
+/// What is rendered, and how wide.
 #[derive(Clone, Copy, Debug)]
-pub struct Look<'a> {
-    /// Columns there are.
+pub struct TerminalOptions<'a> {
+    /// In columns.
     pub width: usize,
-    /// The working directory: paths in it are shown from there on.
+    /// The working directory; paths inside it are shown relative to it.
     pub base: Option<&'a str>,
-    /// Whether everything is shown: long output to its end, thoughts, the machinery too.
+    /// Show everything: complete output, thinking, housekeeping events.
     pub full: bool,
 }
 
-impl Look<'_> {
-    /// The same with less room, for what stands inside something.
-    fn within(self, columns: usize) -> Self {
-        // Below this, words are broken more often than lines.
+impl TerminalOptions<'_> {
+    /// The same with fewer columns, for indented content.
+    fn indented(self, columns: usize) -> Self {
+        // With fewer columns, more words than lines would be broken.
         Self { width: self.width.saturating_sub(columns).max(8), ..self }
     }
 }

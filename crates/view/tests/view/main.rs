@@ -1,0 +1,9 @@
+//! The view crate tested through its public interface.
+
+// `cfg(test)` makes the helpers count as tests, which may unwrap.
+#[cfg(test)]
+mod fold;
+#[cfg(test)]
+mod markdown;
+#[cfg(test)]
+mod renderings;
