@@ -28,6 +28,8 @@ pub(crate) struct Shared {
     pub(crate) commands: mpsc::WeakSender<Command>,
     /// When a follower last had the writer look around: one look serves all.
     pub(crate) looked: Mutex<Option<Instant>>,
+    /// How many commits this process made or noticed.
+    pub(crate) changes: watch::Sender<u64>,
 }
 
 /// Follows a session from an entry on.

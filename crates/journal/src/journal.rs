@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use uuid::Uuid;
 
 use crate::batch::{Batch, Outbound};
@@ -60,6 +60,7 @@ impl Journal {
             readers: Arc::new(Readers::new(path.to_owned())),
             commands: commands.downgrade(),
             looked: Mutex::default(),
+            changes: watch::Sender::new(0),
         });
         Writer::start(opened.connection, opened.lock, path, received, Arc::clone(&shared))?;
         Ok(Opening { journal: Self { commands, shared }, mended: opened.mended })
@@ -96,6 +97,12 @@ impl Journal {
     /// Follows a session from after an entry on.
     pub fn follow(&self, session: SessionId, after: Seq) -> Follower {
         Follower::new(session, after, Arc::clone(&self.shared))
+    }
+
+    /// A counter that increases with every commit of this process, and with every commit of another
+    /// process that this one notices. Closed with the journal.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.shared.changes.subscribe()
     }
 
     /// All sessions, the last active first.

@@ -227,6 +227,7 @@ impl Writer {
     }
 
     fn tell(&mut self, news: News) {
+        self.shared.changes.send_modify(|count| *count += 1);
         for (session, entries) in news.entries {
             self.shared.feeds.publish(session, entries);
         }
@@ -252,6 +253,7 @@ impl Writer {
         match others(&self.connection) {
             Ok(others) if others != self.others => {
                 self.others = others;
+                self.shared.changes.send_modify(|count| *count += 1);
                 self.shared.feeds.strangers_wrote();
             }
             Ok(_) => {}
