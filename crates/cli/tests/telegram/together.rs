@@ -7,7 +7,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::process::ChildStdout;
 use tokio::time::timeout;
 
-use crate::browser::{prepare, stand};
+use crate::browser::{prepare, scripts as script_directory};
 use crate::stage::{ANN, PATIENCE, Stage};
 
 const TOUCH: &str = "api tool Bash {\"command\":\"touch one\",\"description\":\"d\"}\napi text \"First done.\"\n\
@@ -18,7 +18,7 @@ const SOON: Duration = Duration::from_secs(10);
 
 #[tokio::test]
 async fn what_is_answered_in_chromium_is_settled_in_the_chat_and_the_other_way_round() {
-    let Some(scripts) = stand() else { return };
+    let Some(scripts) = script_directory() else { return };
     // The world's own clock: a second is a second here.
     let stage = Stage::with(TOUCH, Stage::options(1)).await;
     let serving = stage.run("serve", &["--listen", "127.0.0.1:0", "--telegram"]).await;
@@ -33,7 +33,7 @@ async fn what_is_answered_in_chromium_is_settled_in_the_chat_and_the_other_way_r
         sessions.send().await.expect("an answer").json().await.expect("JSON");
     let mut node = Command::new("node");
     let _scratch = prepare(&mut node);
-    node.arg(scripts.join("together.mjs"))
+    node.arg(scripts.join("telegram.mjs"))
         .env("ADDRESS", ready("url"))
         .env("TOKEN", ready("token"));
     node.env("SESSION", sessions["sessions"][0]["id"].as_str().expect("a session"));
