@@ -1,6 +1,6 @@
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { assert, clean, composer, idle, PHONE, say, steps, until } from "./stand.mjs";
+import { assert, clean, composer, idle, PHONE, say, steps, until } from "./fixture.mjs";
 
 const WIDE = { viewport: { width: 1500, height: 860 } };
 const NARROWER = { viewport: { width: 1300, height: 800 } };
@@ -16,7 +16,7 @@ await steps({ steps: {
     await page.locator(".side").waitFor();
     for (const words of ["write the log", "change the log"]) {
       await say(page, words);
-      await until(words, async () => (await server.said(session)).length === (words.startsWith("write") ? 1 : 2));
+      await until(words, async () => (await server.texts(session)).length === (words.startsWith("write") ? 1 : 2));
       await idle(page);
     }
     assert.equal(log(server), "one\n2\nthree\n");
@@ -25,8 +25,8 @@ await steps({ steps: {
     await page.getByRole("button", { name: "All turns" }).click();
     await page.waitForFunction(() => /log\.txt2 turns/.test(document.querySelector(".side")?.textContent ?? ""));
     await clean(page, "beside");
-    const told = await server.ask("GET", `/sessions/${session}/changed`);
-    assert.deepEqual(told.files.map((it) => [it.times, it.turns]), [[2, [1, 2]]]);
+    const changed = await server.ask("GET", `/sessions/${session}/changed`);
+    assert.deepEqual(changed.files.map((it) => [it.edits, it.turns]), [[2, [1, 2]]]);
   },
   "a line of a change is quoted by click and by key": async (server, screen) => {
     const page = await screen.page(WIDE, session);
@@ -83,38 +83,38 @@ await steps({ steps: {
     await written(page, "log.txt:2\n> +2\n");
     assert.equal(await page.locator("dialog").count(), 0);
   },
-  "going back is refused while the agent works": async (server, screen) => {
+  "a rewind is refused while the agent works": async (server, screen) => {
     rmSync(join(server.project, "gate"), { force: true });
     const page = await screen.page(WIDE, session);
     await say(page, "wait at the gate");
     await until("the tool runs", () => existsSync(join(server.project, "began-gate")));
     await page.locator(".item.prompt").nth(1).hover();
-    await page.getByRole("button", { name: "Go back to before this prompt" }).nth(1).click();
-    const dialog = page.getByRole("dialog", { name: "Go back to before this prompt" });
-    await dialog.getByText("The agent is at work").waitFor();
-    assert.equal(await dialog.getByRole("button", { name: "Go back" }).isDisabled(), true);
+    await page.getByRole("button", { name: "Rewind to before this message" }).nth(1).click();
+    const dialog = page.getByRole("dialog", { name: "Rewind to before this message" });
+    await dialog.getByText("The agent is working").waitFor();
+    assert.equal(await dialog.getByRole("button", { name: "Rewind" }).isDisabled(), true);
     await page.keyboard.press("Escape");
     writeFileSync(join(server.project, "gate"), "");
     await idle(page);
   },
-  "going back puts files and conversation back": async (server, screen) => {
+  "a rewind restores files and conversation": async (server, screen) => {
     const page = await screen.page(WIDE, session);
-    await page.getByRole("button", { name: "Go back to before this prompt" }).nth(1).focus();
+    await page.getByRole("button", { name: "Rewind to before this message" }).nth(1).focus();
     await page.keyboard.press("Enter");
-    const dialog = page.getByRole("dialog", { name: "Go back to before this prompt" });
-    await dialog.getByText("1 file would be put back").waitFor();
+    const dialog = page.getByRole("dialog", { name: "Rewind to before this message" });
+    await dialog.getByText("1 file would be restored").waitFor();
     assert.match(await dialog.textContent(), /change the log.*log\.txt/s);
-    await clean(page, "going back");
-    await dialog.getByRole("button", { name: "Go back" }).click();
+    await clean(page, "rewind");
+    await dialog.getByRole("button", { name: "Rewind" }).click();
     await dialog.waitFor({ state: "detached" });
     await page.waitForFunction(() => /link put back the files and the conversation/.test(document.querySelector(".log")?.textContent ?? ""));
     assert.equal(log(server), "one\ntwo\nthree\n");
-    assert.equal(await composer(page).inputValue(), "change the log", "to be said otherwise");
+    assert.equal(await composer(page).inputValue(), "change the log", "to be edited");
     // The agent forgot that prompt, so it cannot be gone back to again.
     await composer(page).fill("");
-    await page.getByRole("button", { name: "Go back to before this prompt" }).nth(1).focus();
+    await page.getByRole("button", { name: "Rewind to before this message" }).nth(1).focus();
     await page.keyboard.press("Enter");
-    await dialog.getByText(/cannot be put back|No file differs/).waitFor();
+    await dialog.getByText(/cannot be restored|No file has changed/).waitFor();
     assert.equal(await dialog.getByRole("radio", { name: /Files only/ }).isDisabled(), true);
     await page.keyboard.press("Escape");
   },

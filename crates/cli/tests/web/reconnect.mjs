@@ -1,4 +1,4 @@
-import { agree, assert, DESK, idle, PHONE, say, shown, steps, until } from "./stand.mjs";
+import { agree, assert, DESKTOP, idle, PHONE, say, shown, steps, until } from "./fixture.mjs";
 
 const reached = (page, word) => page.waitForFunction((word) => new RegExp(`${word}\\b`).test(document.querySelector(".log")?.textContent ?? ""), word);
 const once = async (page) => {
@@ -9,7 +9,7 @@ const once = async (page) => {
 await steps({ steps: {
   "a reload in mid-stream": async (server, screen) => {
     const session = await server.session();
-    const page = await screen.page(DESK, session);
+    const page = await screen.page(DESKTOP, session);
     await say(page, "tell the long story");
     for (const word of ["w20", "w80", "w140"]) {
       await reached(page, word);
@@ -22,7 +22,7 @@ await steps({ steps: {
   },
   "two tabs, one of which comes late": async (server, screen) => {
     const session = await server.session();
-    const page = await screen.page(DESK, session);
+    const page = await screen.page(DESKTOP, session);
     await say(page, "tell the long story");
     await reached(page, "w30");
     const other = await screen.page(PHONE, session);
@@ -35,14 +35,14 @@ await steps({ steps: {
   },
   "a network that is away for a while": async (server, screen) => {
     const session = await server.session();
-    const page = await screen.page(DESK, session);
+    const page = await screen.page(DESKTOP, session);
     await say(page, "tell the long story");
     await reached(page, "w30");
     await page.context().setOffline(true);
     await page.waitForFunction(() => !document.querySelector(".banner")?.hidden);
     assert.match(await page.textContent(".banner"), /Connection lost/);
     assert.match(await page.textContent(".status .doing"), /Not connected/);
-    await until("the agent is done meanwhile", async () => (await server.said(session)).length === 1);
+    await until("the agent is done meanwhile", async () => (await server.texts(session)).length === 1);
     assert.ok(!(await page.textContent(".log")).includes("w240"), "nothing comes while it is away");
     await page.context().setOffline(false);
     await reached(page, "w240");
@@ -53,7 +53,7 @@ await steps({ steps: {
   },
   "a prompt that is sent while the network is away stays in the field": async (server, screen) => {
     const session = await server.session();
-    const page = await screen.page(DESK, session);
+    const page = await screen.page(DESKTOP, session);
     await page.context().setOffline(true);
     await say(page, "tell the short story");
     await page.waitForFunction(() => /Not sent/.test(document.querySelector(".toasts")?.textContent ?? ""));
@@ -67,7 +67,7 @@ await steps({ steps: {
   },
   "a server that is killed in mid-turn and comes back": async (server, screen) => {
     const session = await server.session();
-    const page = await screen.page(DESK, session);
+    const page = await screen.page(DESKTOP, session);
     await say(page, "tell the long story");
     await reached(page, "w40");
     const again = await server.crash();

@@ -1,5 +1,5 @@
-// What every script stands on: a server with the player behind it, a browser, and the journal to
-// compare the screen with.
+// What every script uses: a server with the built-in agent, a browser, and the journal to compare the
+// screen with.
 import { spawn } from "node:child_process";
 import assert from "node:assert/strict";
 import { mkdirSync, readFileSync } from "node:fs";
@@ -15,7 +15,7 @@ const { TOWPATH, SCRATCH, BROWSER } = process.env;
 const PAGES_LIVE = process.env.PAGES_LIVE;
 const SCENARIO = fileURLToPath(new URL("page.scenario", import.meta.url));
 const FLAGS = ["--no-sandbox", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run"];
-export const DESK = { viewport: { width: 1280, height: 800 } };
+export const DESKTOP = { viewport: { width: 1280, height: 800 } };
 export const PHONE = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true };
 
 /** A server. It can be killed and started again on the same port and data. */
@@ -30,8 +30,8 @@ export class Server {
   }
 
   async begin(listen) {
-    // The player stands in for the CLI; what it says comes from the scenario, or is its own tour. The
-    // real CLI gets the scenario's words from the scripted API.
+    // The player replaces the CLI; its texts come from the scenario or its own tour. The real CLI gets
+    // the scenario's texts from the scripted API.
     const { claude } = this.options;
     const agent = claude ? ["--claude", claude] : ["--demo"];
     const environment = { ...process.env, HOME: SCRATCH, TMPDIR: SCRATCH, TOWPATH_PLAY_PACE: "4" };
@@ -49,7 +49,7 @@ export class Server {
     this.token = ready.token ?? this.token;
   }
 
-  /** The scripted API, and what the CLI has to know to ask it and nobody else. */
+  /** The environment that makes the CLI use the scripted API. */
   async script() {
     if (!this.api) {
       this.stub = spawn(TOWPATH, ["stub", "--json", SCENARIO], { cwd: this.project, stdio: ["ignore", "pipe", "inherit"] });
@@ -109,8 +109,8 @@ export class Server {
     return all.map((line) => ({ ...line, value: JSON.parse(line.line) }));
   }
 
-  /** What the agent said to the end, as the journal has it. */
-  async said(session) {
+  /** The finished texts of the agent, from the journal. */
+  async texts(session) {
     const lines = await this.lines(session);
     const messages = lines.filter((line) => line.origin === "agent" && line.value.type === "assistant");
     return messages.flatMap((line) => line.value.message.content).filter((block) => block.type === "text").map((block) => block.text);
@@ -133,12 +133,12 @@ export class Screen {
     return screen;
   }
 
-  async page(kind = DESK, session = undefined) {
+  async page(kind = DESKTOP, session = undefined) {
     const context = await this.browser.newContext({ ...kind, reducedMotion: "reduce" });
     const page = await context.newPage();
     this.watch(page);
     await page.goto(`${this.server.address}/#token=${encodeURIComponent(this.server.token)}`);
-    await page.waitForSelector(".rail, .door", { state: "attached" });
+    await page.waitForSelector(".sidebar, .sign-in", { state: "attached" });
     await page.waitForFunction(() => !location.hash.includes("token"));
     if (session) await this.show(page, session);
     return page;
@@ -147,7 +147,7 @@ export class Screen {
   watch(page) {
     page.on("pageerror", (error) => this.faults.push(String(error.stack ?? error)));
     page.on("console", (message) => {
-      // A line that is cut on purpose is complained of by the browser.
+      // The browser reports connections that a test cuts on purpose.
       if (message.type() === "error" && !/WebSocket|ERR_|Failed to load resource/.test(message.text())) this.faults.push(message.text());
     });
     page.setDefaultTimeout(15_000);
@@ -171,7 +171,7 @@ export async function say(page, text, key = "Enter") {
   await composer(page).press(key);
 }
 
-/** The agent's words on the screen, item by item, sub-agents left out. */
+/** The agent's texts on the screen, without sub-agents. */
 export const shown = (page) => page.$$eval(".entry > .item.text", (items) => items.map((item) => item.textContent.trim()));
 
 export async function until(what, check, limit = 15_000) {
@@ -182,22 +182,22 @@ export async function until(what, check, limit = 15_000) {
     if (last) return last;
     await new Promise((resolve) => setTimeout(resolve, 40));
   }
-  throw new Error(`did not come about: ${what}`);
+  throw new Error(`did not happen: ${what}`);
 }
 
 export const idle = (page) => page.waitForFunction(() => document.querySelector(".status .doing")?.textContent?.startsWith("Ready"));
 
-/** The screen says exactly what the journal says, once. */
+/** The screen shows exactly the texts of the journal, once. */
 export async function agree(server, page, session) {
   const flat = (texts) => texts.map((text) => text.replace(/\s+/g, " ").trim());
-  await until("screen and journal agree", async () => JSON.stringify(flat(await shown(page))) === JSON.stringify(flat(await server.said(session))), 6000).catch(async () => {
-    assert.deepEqual(flat(await shown(page)), flat(await server.said(session)));
+  await until("screen and journal agree", async () => JSON.stringify(flat(await shown(page))) === JSON.stringify(flat(await server.texts(session))), 6000).catch(async () => {
+    assert.deepEqual(flat(await shown(page)), flat(await server.texts(session)));
   });
 }
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
-/** Serious faults that axe finds: on a desk in light, on a phone in dark. */
+/** Serious accessibility problems: on a desktop in light, on a phone in dark. */
 async function faults(page) {
   const colorScheme = page.viewportSize().width > 800 ? "light" : "dark";
   await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
@@ -216,7 +216,7 @@ async function faults(page) {
 /** Axe finds nothing serious. */
 export const clean = async (page, where) => assert.deepEqual(await faults(page), [], where);
 
-/** Runs steps one after the other and says which failed. */
+/** Runs steps in order and reports which one failed. */
 export async function steps(all) {
   const server = await Server.start(all.options);
   const screen = await Screen.open(server);

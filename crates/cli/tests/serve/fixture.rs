@@ -1,4 +1,4 @@
-//! A server, and those who talk to it.
+//! A server with its environment, and clients.
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
@@ -22,17 +22,17 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 use uuid::Uuid;
 
-/// Longer than anything takes on a loaded machine.
-pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
+/// Longer than anything takes on a busy machine.
+pub(crate) const TIMEOUT: Duration = Duration::from_mins(1);
 
-/// Everything around a server.
-pub(crate) struct Stage {
+/// The environment of a server: directories, and a scripted API.
+pub(crate) struct Fixture {
     root: TempDir,
     pub(crate) api: Server,
 }
 
-/// A server that runs.
-pub(crate) struct Serving {
+/// A running server.
+pub(crate) struct TestServer {
     pub(crate) url: String,
     pub(crate) token: String,
     pub(crate) child: Child,
@@ -40,8 +40,8 @@ pub(crate) struct Serving {
     pub(crate) http: Client,
 }
 
-impl Stage {
-    /// A stage whose model answers as `replies` says, in the words of a scenario.
+impl Fixture {
+    /// An environment whose model answers with the `replies` of a scenario.
     pub(crate) async fn new(replies: &str) -> Self {
         let root = tempfile::tempdir().expect("a directory");
         for name in ["data", "project", "home", "tmp"] {
@@ -49,8 +49,8 @@ impl Stage {
         }
         let project = root.path().join("project").display().to_string();
         let replies = replies.replace("$cwd", &project);
-        let text = format!("# A stage\n\n{replies}\n> user \"a scenario needs a step\"\n");
-        let scenario = Scenario::parse("stage", &text).unwrap_or_else(|error| panic!("{error}"));
+        let text = format!("# A server\n\n{replies}\n> user \"a scenario needs a step\"\n");
+        let scenario = Scenario::parse("serve", &text).unwrap_or_else(|error| panic!("{error}"));
         let script = Script::of(&scenario).expect("no recording among the replies");
         let api = Server::start(script, testbed::api::Options::default()).await.expect("a port");
         let agent = root.path().join("agent");
@@ -79,11 +79,11 @@ impl Stage {
         command
     }
 
-    pub(crate) async fn serve(&self) -> Serving {
+    pub(crate) async fn serve(&self) -> TestServer {
         self.serve_with(&[]).await
     }
 
-    pub(crate) async fn serve_with(&self, more: &[&str]) -> Serving {
+    pub(crate) async fn serve_with(&self, more: &[&str]) -> TestServer {
         let (agent, project) = (self.path("agent").display().to_string(), self.project());
         let mut arguments = vec!["--listen", "127.0.0.1:0", "--json"];
         arguments.extend(["--claude", &agent, "--root", &project]);
@@ -95,13 +95,13 @@ impl Stage {
         let mut child = command.kill_on_drop(true).spawn().expect("the binary starts");
         let mut stdout = BufReader::new(child.stdout.take().expect("a pipe"));
         let mut line = String::new();
-        let read = timeout(PATIENCE, stdout.read_line(&mut line)).await;
+        let read = timeout(TIMEOUT, stdout.read_line(&mut line)).await;
         assert!(matches!(read, Ok(Ok(1..))), "no ready line: {}", self.log());
         let ready: Value = serde_json::from_str(&line).expect("a line of JSON");
         let text = |key: &str| ready[key].as_str().expect("a string").to_owned();
         let (url, token) = (text("url"), text("token"));
         let http = Client::builder().no_proxy().build().expect("a client");
-        Serving { url, token, child, _stdout: stdout, http }
+        TestServer { url, token, child, _stdout: stdout, http }
     }
 
     pub(crate) fn log(&self) -> String {
@@ -113,9 +113,9 @@ impl Stage {
     }
 }
 
-/// Agents outlive their server, but not the stage. The first time may only find the server that is
-/// just being killed; the second finds what it left.
-impl Drop for Stage {
+/// Agents outlive their server, but not the fixture. The first command may only find a server that is
+/// being killed; the second finds the agents it left.
+impl Drop for Fixture {
     fn drop(&mut self) {
         for _ in 0..2 {
             let _ = self.command(&["--stop"]).output();
@@ -123,7 +123,7 @@ impl Drop for Stage {
     }
 }
 
-impl Serving {
+impl TestServer {
     /// The address without `http://`.
     pub(crate) fn address(&self) -> &str {
         self.url.strip_prefix("http://").expect("http")
@@ -135,7 +135,7 @@ impl Serving {
         if let Some(body) = body {
             request = request.json(&body);
         }
-        timeout(PATIENCE, request.send()).await.expect("in time").expect("an answer")
+        timeout(TIMEOUT, request.send()).await.expect("in time").expect("an answer")
     }
 
     pub(crate) async fn get(&self, path: &str) -> Value {
@@ -144,15 +144,15 @@ impl Serving {
         response.json().await.expect("JSON")
     }
 
-    /// Posts, and gives back the status and the body.
+    /// Posts, and returns the status and the body.
     pub(crate) async fn post(&self, path: &str, body: Value) -> (u16, Value) {
         let response = self.ask(Method::POST, path, Some(body)).await;
         (response.status().as_u16(), response.json().await.unwrap_or_default())
     }
 
     /// A session in the project.
-    pub(crate) async fn session(&self, stage: &Stage) -> String {
-        let (status, made) = self.post("/sessions", json!({ "cwd": stage.project() })).await;
+    pub(crate) async fn session(&self, fixture: &Fixture) -> String {
+        let (status, made) = self.post("/sessions", json!({ "cwd": fixture.project() })).await;
         assert_eq!(status, 201, "{made}");
         made["id"].as_str().expect("an id").to_owned()
     }
@@ -163,27 +163,27 @@ impl Serving {
         assert_eq!(status, 202, "{taken}");
     }
 
-    pub(crate) async fn follow(&self, path: &str) -> Follower {
+    pub(crate) async fn follow(&self, path: &str) -> TestClient {
         self.follow_with(path, &self.token).await
     }
 
-    pub(crate) async fn follow_with(&self, path: &str, token: &str) -> Follower {
+    pub(crate) async fn follow_with(&self, path: &str, token: &str) -> TestClient {
         let mut request =
             format!("ws://{}/api/v1{path}", self.address()).into_client_request().expect("a URL");
         let bearer = format!("Bearer {token}").parse().expect("a header");
         request.headers_mut().insert("authorization", bearer);
         let (socket, _) = tokio_tungstenite::connect_async(request).await.expect("a WebSocket");
-        Follower { socket, page: Page::default() }
+        TestClient { socket, page: Page::default() }
     }
 }
 
-/// Somebody who looks at a session, and puts the frames together as a page does.
-pub(crate) struct Follower {
+/// A client that applies frames as the page does.
+pub(crate) struct TestClient {
     pub(crate) socket: WebSocketStream<MaybeTlsStream<TcpStream>>,
     pub(crate) page: Page,
 }
 
-/// What a page knows.
+/// The state of a page.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub(crate) struct Page {
     pub(crate) revision: u64,
@@ -193,36 +193,36 @@ pub(crate) struct Page {
     pub(crate) parts: BTreeMap<String, Value>,
 }
 
-impl Follower {
-    /// The next frame that is no heartbeat, taken in.
+impl TestClient {
+    /// Applies and returns the next frame that is not a heartbeat.
     pub(crate) async fn next(&mut self) -> Value {
         loop {
-            let message = timeout(PATIENCE, self.socket.next()).await;
+            let message = timeout(TIMEOUT, self.socket.next()).await;
             let message = message.expect("a frame in time").expect("no end").expect("a frame");
             let Message::Text(text) = message else { continue };
             let frame: Value = serde_json::from_str(&text).expect("JSON");
             if frame["frame"] != "heartbeat" {
-                self.page.take(&frame);
+                self.page.apply(&frame);
                 return frame;
             }
         }
     }
 
-    /// Looks on until the page is as wanted.
+    /// Follows until the page satisfies a condition.
     pub(crate) async fn until(&mut self, wanted: impl Fn(&Page) -> bool) {
         while !wanted(&self.page) {
-            let came = timeout(PATIENCE, self.next()).await;
-            assert!(came.is_ok(), "it did not come: {:#?}", self.page);
+            let came = timeout(TIMEOUT, self.next()).await;
+            assert!(came.is_ok(), "it did not happen: {:#?}", self.page);
         }
     }
 
-    pub(crate) async fn say(&mut self, frame: Value) {
-        self.socket.send(Message::text(frame.to_string())).await.expect("somebody listens");
+    pub(crate) async fn send(&mut self, frame: Value) {
+        self.socket.send(Message::text(frame.to_string())).await.expect("the server listens");
     }
 }
 
 impl Page {
-    fn take(&mut self, frame: &Value) {
+    fn apply(&mut self, frame: &Value) {
         self.frames += 1;
         match frame["frame"].as_str() {
             Some("snapshot") => {
@@ -253,27 +253,27 @@ impl Page {
         let name = patch["patch"].as_str().expect("a name");
         match name {
             "item" => self.put(&patch["item"]),
-            "grow" => {
+            "append" => {
                 let item =
-                    self.items.get_mut(patch["id"].as_str().expect("an id")).expect("it grows");
-                let settled = item["settled"].as_u64().expect("how much is settled");
-                assert_eq!(Some(settled), patch["at"].as_u64(), "{patch}");
-                let more = patch["settled"].as_str().expect("HTML");
+                    self.items.get_mut(patch["id"].as_str().expect("an id")).expect("a known item");
+                let length = item["stable_length"].as_u64().expect("a length");
+                assert_eq!(Some(length), patch["offset"].as_u64(), "{patch}");
+                let more = patch["html"].as_str().expect("HTML");
                 let html = item["html"].as_str().expect("HTML");
-                let (head, rest) =
-                    html.split_once("</div><div class=\"growing\">").expect("places");
-                let tail = if rest.contains("</details>") {
+                let (head, old) =
+                    html.split_once("</div><div class=\"tail\">").expect("both parts");
+                let tail = if old.contains("</details>") {
                     "</div></div></details></div>"
                 } else {
                     "</div></div>"
                 };
-                let open = patch["open"].as_str().expect("HTML");
-                let html = format!("{head}{more}</div><div class=\"growing\">{open}{tail}");
+                let rest = patch["tail"].as_str().expect("HTML");
+                let html = format!("{head}{more}</div><div class=\"tail\">{rest}{tail}");
                 item["html"] = json!(html);
-                item["settled"] = json!(settled + more.encode_utf16().count() as u64);
+                item["stable_length"] = json!(length + more.encode_utf16().count() as u64);
                 item["rev"] = patch["rev"].clone();
             }
-            "gone" => drop(self.items.remove(patch["id"].as_str().expect("an id"))),
+            "removed" => drop(self.items.remove(patch["id"].as_str().expect("an id"))),
             "turn" => {}
             part => drop(self.parts.insert(part.to_owned(), patch[part].clone())),
         }
@@ -288,18 +288,18 @@ impl Page {
         }
     }
 
-    /// All there is to see, in order.
+    /// The HTML of all items in order.
     pub(crate) fn html(&self) -> String {
         let mut items: Vec<&Value> = self.items.values().collect();
-        items.sort_by_key(|it| (it["place"][0].as_u64(), it["place"][1].as_u64()));
+        items.sort_by_key(|it| (it["position"][0].as_u64(), it["position"][1].as_u64()));
         items.iter().map(|it| it["html"].as_str().expect("HTML")).collect()
     }
 
     pub(crate) fn is_idle(&self) -> bool {
-        self.parts["status"]["phase"]["is"] == "idle"
+        self.parts["status"]["phase"]["kind"] == "idle"
     }
 
-    pub(crate) fn says(&self, words: &str) -> bool {
+    pub(crate) fn contains(&self, words: &str) -> bool {
         self.html().contains(words)
     }
 

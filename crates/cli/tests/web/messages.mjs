@@ -1,9 +1,9 @@
-import { assert, agree, composer, DESK, idle, PHONE, say, shown, steps, until } from "./stand.mjs";
+import { assert, agree, composer, DESKTOP, idle, PHONE, say, shown, steps, until } from "./fixture.mjs";
 
 await steps({ steps: {
   "words are on the screen before the agent is done": async (server, screen) => {
     const session = await server.session();
-    const page = await screen.page(DESK, session);
+    const page = await screen.page(DESKTOP, session);
     await say(page, "tell the long story");
     await page.waitForFunction(() => /w5\b/.test(document.querySelector(".log")?.textContent ?? ""));
     assert.ok(!(await page.textContent(".log")).includes("w240"), "the end is not there yet");
@@ -15,7 +15,7 @@ await steps({ steps: {
   },
   "markdown is shown as such": async (server, screen) => {
     const session = await server.session();
-    const page = await screen.page(DESK, session);
+    const page = await screen.page(DESKTOP, session);
     await say(page, "say it in Markdown");
     await page.waitForSelector(".item.text table");
     await idle(page);
@@ -38,19 +38,19 @@ await steps({ steps: {
     const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
     assert.ok(wide <= 0, `nothing sticks out of the screen, but ${wide} px do`);
   },
-  "a session is begun in the dialog and is in the rail": async (server, screen) => {
-    const page = await screen.page(DESK);
+  "a session is created in the dialog and is in the sidebar": async (server, screen) => {
+    const page = await screen.page(DESKTOP);
     await page.getByRole("button", { name: "New session" }).first().click();
     const dialog = page.getByRole("dialog", { name: "New session" });
     await dialog.getByLabel("Directory", { exact: true }).fill(server.project);
-    await dialog.getByLabel("First prompt").fill("tell the short story");
-    await dialog.getByRole("button", { name: "Begin" }).click();
+    await dialog.getByLabel("First message").fill("tell the short story");
+    await dialog.getByRole("button", { name: "Create" }).click();
     await page.waitForFunction(() => document.querySelector(".log")?.textContent?.includes("w60"));
     await page.waitForSelector(".row[aria-current=page]");
   },
   "a draft outlives a reload, and ↑ brings the last prompt back": async (server, screen) => {
     const session = await server.session();
-    const page = await screen.page(DESK, session);
+    const page = await screen.page(DESKTOP, session);
     await composer(page).fill("half a thought");
     await page.reload();
     await until("the draft is back", async () => (await composer(page).inputValue().catch(() => "")) === "half a thought");
@@ -62,7 +62,7 @@ await steps({ steps: {
   },
   "menus offer commands and files": async (server, screen) => {
     const session = await server.session();
-    const page = await screen.page(DESK, session);
+    const page = await screen.page(DESKTOP, session);
     await composer(page).pressSequentially("/comp");
     await page.waitForSelector("#completion [role=option]");
     assert.match(await page.locator("#completion [role=option]").first().textContent(), /\/compact/);
@@ -72,10 +72,10 @@ await steps({ steps: {
     assert.equal((await shown(page)).length, 1);
   },
   "older pages come as the reader scrolls up, and what they read stays where it is": async (server, screen) => {
-    const page = await screen.page(DESK);
+    const page = await screen.page(DESKTOP);
     const session = await server.session({ allowed_tools: ["Bash"] });
     for (let n = 1; n <= 14; n += 1) await server.prompt(session, `a flood, number ${n}.`);
-    await until("all are over", async () => (await server.said(session)).length === 14, 40_000);
+    await until("all are over", async () => (await server.texts(session)).length === 14, 40_000);
     let let_go;
     const asked = new Promise((resolve) => void page.route("**/items?*", async (route) => {
       resolve();
@@ -108,7 +108,7 @@ await steps({ steps: {
   },
   "a picture is pasted and goes with the prompt": async (server, screen) => {
     const session = await server.session();
-    const page = await screen.page(DESK, session);
+    const page = await screen.page(DESKTOP, session);
     await composer(page).focus();
     await page.evaluate(async () => {
       const canvas = new OffscreenCanvas(40, 30);

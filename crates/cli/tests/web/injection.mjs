@@ -1,6 +1,6 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { assert, composer, DESK, idle, say, steps, until } from "./stand.mjs";
+import { assert, composer, DESKTOP, idle, say, steps, until } from "./fixture.mjs";
 
 const EVIL = "<img src=x onerror=window.hurt=41><script>window.hurt=42</script>";
 const harmless = async (page) => {
@@ -14,17 +14,17 @@ const harmless = async (page) => {
 await steps({ steps: {
   "in prompts, answers and Markdown": async (server, screen) => {
     const session = await server.session({ title: EVIL });
-    const page = await screen.page(DESK, session);
+    const page = await screen.page(DESKTOP, session);
     assert.equal(await page.textContent(".bar h1"), EVIL);
     await say(page, `be hostile ${EVIL}`);
-    await until("it is said", async () => (await server.said(session)).length === 1);
+    await until("it is written", async () => (await server.texts(session)).length === 1);
     await idle(page);
     for (const link of await page.locator(".item.text a").all()) assert.match((await link.getAttribute("href")) ?? "", /^(https?:|mailto:|#)/);
     await harmless(page);
   },
   "in tools, their descriptions and their output": async (server, screen) => {
     const session = await server.session({ allowed_tools: ["Bash"] });
-    const page = await screen.page(DESK, session);
+    const page = await screen.page(DESKTOP, session);
     await say(page, "hostile tool");
     await page.waitForSelector(".item.call.run.done");
     await idle(page);
@@ -36,7 +36,7 @@ await steps({ steps: {
   },
   "in the names of files and what asks for them": async (server, screen) => {
     const session = await server.session();
-    const page = await screen.page(DESK, session);
+    const page = await screen.page(DESKTOP, session);
     await say(page, "hostile file");
     await page.waitForSelector("section.request");
     await harmless(page);
@@ -50,7 +50,7 @@ await steps({ steps: {
   },
   "in questions": async (server, screen) => {
     const session = await server.session();
-    const page = await screen.page(DESK, session);
+    const page = await screen.page(DESKTOP, session);
     await say(page, "hostile question");
     await page.waitForSelector("section.request");
     await harmless(page);
@@ -60,19 +60,19 @@ await steps({ steps: {
   },
   "in the names of directories": async (server, screen) => {
     mkdirSync(join(server.project, "<img src=x onerror=window.hurt=51>"), { recursive: true });
-    const page = await screen.page(DESK);
+    const page = await screen.page(DESKTOP);
     await page.getByRole("button", { name: "New session" }).first().click();
     await page.getByRole("dialog").getByLabel("Directory", { exact: true }).fill(server.project);
-    await page.getByRole("dialog").getByLabel("First prompt").focus();
+    await page.getByRole("dialog").getByLabel("First message").focus();
     await page.waitForFunction(() => document.querySelector(".suggestions")?.textContent?.includes("onerror"));
     await harmless(page);
   },
   "and the page forbids it besides": async (server, screen) => {
-    const page = await screen.page(DESK);
+    const page = await screen.page(DESKTOP);
     const head = await (await fetch(server.address)).headers.get("content-security-policy");
     assert.match(head, /script-src 'self'|default-src 'self'|default-src 'none'/);
     assert.doesNotMatch(head, /unsafe-inline|unsafe-eval/);
-    // Only the page's own policy makes markup of words, and nobody can make another.
+    // Only the page's own policy creates markup, and no other policy can be created.
     const refused = await page.evaluate(() => ["<b>x</b>", ""].map((html, n) => {
       try {
         if (n) window.trustedTypes.createPolicy("other", {});

@@ -1,7 +1,7 @@
-// One session in the browser while somebody else has it in Telegram. Whoever started this script
-// plays Telegram, hears on stdout how far the page is, and says on stdin when it is time to answer.
+// One session in the browser and in Telegram. The parent process plays Telegram, reads on stdout how
+// far the page is, and writes a line to stdin when it is time to answer.
 import { createInterface } from "node:readline";
-import { assert, Screen } from "./stand.mjs";
+import { assert, Screen } from "./fixture.mjs";
 
 const { ADDRESS, TOKEN, SESSION } = process.env;
 const screen = await Screen.open({ address: ADDRESS, token: TOKEN });
@@ -19,9 +19,9 @@ await says("Ann");
 
 await card.waitFor();
 console.log("asked again");
-const told = createInterface({ input: process.stdin });
-await new Promise((resolve) => told.once("line", resolve));
-told.close();
+const input = createInterface({ input: process.stdin });
+await new Promise((resolve) => input.once("line", resolve));
+input.close();
 await card.getByRole("button", { name: /Allow once/ }).click();
 console.log("answered");
 await says("Second done.");

@@ -1,28 +1,28 @@
-//! Followers: quick, slow, stalled and late ones see the same.
+//! Streams: fast, slow, stalled and late clients see the same.
 
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 
-use crate::stage::{PATIENCE, Page, Serving, Stage};
+use crate::fixture::{TIMEOUT, Page, TestServer, Fixture};
 
 /// Events of a stream until one holds these words.
 async fn events(
-    serving: &Serving,
+    server: &TestServer,
     session: &str,
     after: Option<u64>,
     words: &str,
 ) -> Vec<(u64, Value)> {
-    let url = format!("{}/api/v1/sessions/{session}/events", serving.url);
-    let mut request = serving.http.get(url).bearer_auth(&serving.token);
+    let url = format!("{}/api/v1/sessions/{session}/events", server.url);
+    let mut request = server.http.get(url).bearer_auth(&server.token);
     if let Some(after) = after {
         request = request.header("last-event-id", after.to_string());
     }
     let mut stream = request.send().await.expect("a stream").bytes_stream();
     let (mut text, mut seen) = (String::new(), Vec::new());
     loop {
-        let more = tokio::time::timeout(PATIENCE, stream.next()).await.expect("in time");
+        let more = tokio::time::timeout(TIMEOUT, stream.next()).await.expect("in time");
         text.push_str(std::str::from_utf8(&more.expect("no end").expect("bytes")).expect("text"));
         while let Some((event, rest)) = text.split_once("\n\n") {
             let field = |name: &str| event.lines().find_map(|it| it.strip_prefix(name));
@@ -40,19 +40,19 @@ async fn events(
 }
 
 #[tokio::test]
-async fn events_go_on_after_the_last_one_somebody_had() {
-    let stage = Stage::new("api text \"one two three four\" hold gate after 2").await;
-    let serving = stage.serve().await;
-    let session = serving.session(&stage).await;
-    serving.prompt(&session, "count").await;
-    let first = events(&serving, &session, None, "text_delta").await;
+async fn events_continue_after_the_last_received_one() {
+    let fixture = Fixture::new("api text \"one two three four\" hold gate after 2").await;
+    let server = fixture.serve().await;
+    let session = server.session(&fixture).await;
+    server.prompt(&session, "count").await;
+    let first = events(&server, &session, None, "text_delta").await;
     let had = first.last().expect("an event").0;
-    stage.api.open("gate");
-    let rest = events(&serving, &session, Some(had), "turn_over").await;
+    fixture.api.open("gate");
+    let rest = events(&server, &session, Some(had), "turn_over").await;
     assert_eq!(rest[0].0, had + 1);
     let numbers: Vec<u64> = first.iter().chain(&rest).map(|it| it.0).collect();
     assert!(numbers.windows(2).all(|it| it[0] + 1 == it[1]), "{numbers:?}");
-    let lines = serving.get(&format!("/sessions/{session}/lines?limit=1000")).await;
+    let lines = server.get(&format!("/sessions/{session}/lines?limit=1000")).await;
     for line in lines["lines"].as_array().expect("lines") {
         let event = first.iter().chain(&rest).find(|it| line["seq"] == it.0);
         if let Some((_, event)) = event {
@@ -62,58 +62,58 @@ async fn events_go_on_after_the_last_one_somebody_had() {
 }
 
 #[tokio::test]
-async fn what_a_follower_puts_together_is_what_a_new_one_is_given() {
+async fn applied_updates_equal_a_new_snapshot() {
     let words = "# Head\\n\\nSome *words*, then `code`.\\n\\n- a\\n- b\\n\\n```rust\\nfn main() {}\\n```\\n\\nThe end";
-    let stage = Stage::new(&format!("api text \"{words}\" hold gate after 12")).await;
-    let serving = stage.serve().await;
-    let session = serving.session(&stage).await;
+    let fixture = Fixture::new(&format!("api text \"{words}\" hold gate after 12")).await;
+    let server = fixture.serve().await;
+    let session = server.session(&fixture).await;
     let path = format!("/sessions/{session}/follow");
-    let mut follower = serving.follow(&path).await;
-    serving.prompt(&session, "write").await;
-    follower.until(|page| page.snapshots > 0 && page.says("<h1>Head</h1>")).await;
-    let mut second = serving.follow(&path).await;
+    let mut client = server.follow(&path).await;
+    server.prompt(&session, "write").await;
+    client.until(|page| page.snapshots > 0 && page.contains("<h1>Head</h1>")).await;
+    let mut second = server.follow(&path).await;
     second.until(|page| page.snapshots > 0).await;
     let at = second.page.revision;
-    follower.until(|page| page.revision >= at).await;
-    if follower.page.revision == at {
-        assert_eq!(follower.page.html(), second.page.html());
+    client.until(|page| page.revision >= at).await;
+    if client.page.revision == at {
+        assert_eq!(client.page.html(), second.page.html());
     }
     drop(second);
-    stage.api.open("gate");
-    follower.until(|page| page.is_idle() && page.says("The end")).await;
-    assert_eq!(follower.page.snapshots, 1, "only updates after the first");
-    let mut late = serving.follow(&path).await;
-    late.until(|page| page.revision >= follower.page.revision).await;
-    follower.until(|page| page.revision >= late.page.revision).await;
-    assert_eq!(follower.page.html(), late.page.html());
-    assert_eq!(follower.page.parts, late.page.parts);
+    fixture.api.open("gate");
+    client.until(|page| page.is_idle() && page.contains("The end")).await;
+    assert_eq!(client.page.snapshots, 1, "only updates after the first");
+    let mut late = server.follow(&path).await;
+    late.until(|page| page.revision >= client.page.revision).await;
+    client.until(|page| page.revision >= late.page.revision).await;
+    assert_eq!(client.page.html(), late.page.html());
+    assert_eq!(client.page.parts, late.page.parts);
     assert_eq!(late.page.html().matches("The end").count(), 1);
     let since = format!("{path}?since={at}");
-    let mut returned = serving.follow(&since).await;
+    let mut returned = server.follow(&since).await;
     assert_eq!(returned.socket.next().await.map(|it| it.is_ok()), Some(true));
-    late.say(json!({ "frame": "snapshot" })).await;
+    late.send(json!({ "frame": "snapshot" })).await;
     late.until(|page| page.snapshots == 2).await;
-    assert_eq!(late.page.html(), follower.page.html());
+    assert_eq!(late.page.html(), client.page.html());
 }
 
 #[tokio::test]
-async fn stalled_followers_cost_nobody_anything() {
+async fn stalled_clients_cost_no_memory() {
     let words = "word ".repeat(20_000);
-    let stage = Stage::new(&format!("api text \"{words}\" hold gate after 2")).await;
-    let serving = stage.serve().await;
-    let session = serving.session(&stage).await;
+    let fixture = Fixture::new(&format!("api text \"{words}\" hold gate after 2")).await;
+    let server = fixture.serve().await;
+    let session = server.session(&fixture).await;
     let path = format!("/sessions/{session}/follow");
     let mut stalled = Vec::new();
     for _ in 0..20 {
-        stalled.push(serving.follow(&path).await);
+        stalled.push(server.follow(&path).await);
     }
-    let mut quick = serving.follow(&path).await;
-    serving.prompt(&session, "write much").await;
-    quick.until(|page| page.snapshots > 0 && page.says("word")).await;
-    let before = memory(&serving);
-    stage.api.open("gate");
+    let mut quick = server.follow(&path).await;
+    server.prompt(&session, "write much").await;
+    quick.until(|page| page.snapshots > 0 && page.contains("word")).await;
+    let before = memory(&server);
+    fixture.api.open("gate");
     quick.until(Page::is_over).await;
-    let grown = memory(&serving).saturating_sub(before);
+    let grown = memory(&server).saturating_sub(before);
     assert!(grown < 64 << 20, "{grown} bytes more");
     // Who was stalled gets everything all the same, in fewer frames.
     let last = &mut stalled[7];
@@ -127,9 +127,9 @@ impl Page {
     }
 }
 
-/// How much memory the server has, in bytes; where that cannot be told, nothing.
-fn memory(serving: &Serving) -> u64 {
-    let pid = serving.child.id().expect("it runs");
+/// The memory of the server in bytes; 0 if it is unknown.
+fn memory(server: &TestServer) -> u64 {
+    let pid = server.child.id().expect("it runs");
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = status.lines().find_map(|it| it.strip_prefix("VmRSS:"));
     let kilobytes = line.and_then(|it| it.split_whitespace().next()?.parse::<u64>().ok());
@@ -137,23 +137,23 @@ fn memory(serving: &Serving) -> u64 {
 }
 
 #[tokio::test]
-async fn the_list_tells_who_needs_somebody() {
-    let stage =
-        Stage::new("api tool Bash {\"command\":\"touch made\"}\napi text \"made it\"").await;
-    let serving = stage.serve().await;
-    let mut lobby = serving.follow("/follow").await;
-    assert_eq!(lobby.next().await["sessions"], json!([]));
-    let session = serving.session(&stage).await;
-    serving.prompt(&session, "make it\nplease").await;
-    let told = async {
+async fn the_session_list_shows_sessions_that_need_the_user() {
+    let fixture =
+        Fixture::new("api tool Bash {\"command\":\"touch made\"}\napi text \"made it\"").await;
+    let server = fixture.serve().await;
+    let mut list = server.follow("/follow").await;
+    assert_eq!(list.next().await["sessions"], json!([]));
+    let session = server.session(&fixture).await;
+    server.prompt(&session, "make it\nplease").await;
+    let waiting = async {
         loop {
-            let frame = lobby.next().await;
+            let frame = list.next().await;
             if frame["session"]["tier"] == "needs_you" {
                 return frame;
             }
         }
     };
-    let frame = tokio::time::timeout(PATIENCE + Duration::from_secs(1), told).await.expect("told");
+    let frame = tokio::time::timeout(TIMEOUT + Duration::from_secs(1), waiting).await.expect("in time");
     assert_eq!(frame["session"]["title"], "make it");
     assert_eq!(frame["session"]["requests"], 1);
 }

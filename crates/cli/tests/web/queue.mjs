@@ -1,15 +1,15 @@
 import { writeFileSync, rmSync, existsSync } from "node:fs";
 import { join } from "node:path";
-import { agree, assert, composer, DESK, idle, say, steps, until } from "./stand.mjs";
+import { agree, assert, composer, DESKTOP, idle, say, steps, until } from "./fixture.mjs";
 
-const waiting = (page) => page.locator(".waiting-prompts li");
+const waiting = (page) => page.locator(".queued-prompts li");
 const says = (page, words) => page.waitForFunction((words) => document.querySelector(".log")?.textContent?.includes(words), words);
 
 /** A session whose agent waits at a gate until it is opened. */
 async function held(server, screen, gate) {
   for (const name of [gate, `began-${gate}`]) rmSync(join(server.project, name), { force: true });
   const session = await server.session({ allowed_tools: ["Bash"] });
-  const page = await screen.page(DESK, session);
+  const page = await screen.page(DESKTOP, session);
   await say(page, `wait at the ${gate}`);
   await until("the tool runs", () => existsSync(join(server.project, `began-${gate}`)));
   return { session, page, open: () => writeFileSync(join(server.project, gate), "") };
@@ -25,14 +25,14 @@ await steps({ steps: {
     }
     await waiting(page).filter({ hasText: "third" }).getByRole("button", { name: "Move up" }).click();
     await until("it is moved", async () => (await waiting(page).allTextContents()).join().match(/first.*third.*second/s));
-    await waiting(page).filter({ hasText: "second" }).getByRole("button", { name: "Take back" }).click();
+    await waiting(page).filter({ hasText: "second" }).getByRole("button", { name: "Remove" }).click();
     await until("it is gone", async () => (await waiting(page).count()) === 2);
     await composer(page).press("ArrowUp");
     await composer(page).fill("third, but better");
     await composer(page).press("Enter");
     await waiting(page).filter({ hasText: "third, but better" }).waitFor();
     open();
-    await until("both were said", async () => (await server.said(session)).length === 3);
+    await until("both were answered", async () => (await server.texts(session)).length === 3);
     await idle(page);
     assert.equal(await waiting(page).count(), 0);
     assert.deepEqual(await page.$$eval(".entry > .item.prompt .words", (all) => all.map((it) => it.textContent)), ["wait at the gate", "first", "third, but better"]);
@@ -46,7 +46,7 @@ await steps({ steps: {
     open();
     await says(page, "I heard you.");
     await idle(page);
-    assert.equal((await server.said(session)).length, 1, "one turn answers both");
+    assert.equal((await server.texts(session)).length, 1, "one turn answers both");
     assert.equal(await page.locator("section.turn:has(.item.prompt)").count(), 1);
     assert.equal(await server.given(session, "bring tea"), 1);
   },
@@ -54,12 +54,12 @@ await steps({ steps: {
     const { session, page, open } = await held(server, screen, "lock");
     await composer(page).fill("bring tea");
     await composer(page).press("Control+Enter");
-    await waiting(page).filter({ hasText: "bring tea" }).getByRole("button", { name: "Steer" }).click();
+    await waiting(page).filter({ hasText: "bring tea" }).getByRole("button", { name: "Send now" }).click();
     await until("it joins", async () => (await waiting(page).filter({ hasText: "after this turn" }).count()) === 0);
     open();
     await says(page, "I heard you.");
     await idle(page);
-    assert.equal((await server.said(session)).length, 1);
+    assert.equal((await server.texts(session)).length, 1);
     assert.equal(await page.locator("section.turn:has(.item.prompt)").count(), 1);
   },
   "Esc stops the turn, and what waits is kept": async (server, screen) => {
@@ -81,9 +81,9 @@ await steps({ steps: {
   },
   "Shift+Tab goes through the modes": async (server, screen) => {
     const session = await server.session();
-    const page = await screen.page(DESK, session);
+    const page = await screen.page(DESKTOP, session);
     const mode = (name) => page.waitForFunction((name) => document.querySelector(".status .chip-button")?.textContent === name, name);
-    await mode("Ask each time");
+    await mode("Ask");
     await composer(page).press("Shift+Tab");
     await mode("Accept edits");
     await composer(page).press("Shift+Tab");
