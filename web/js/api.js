@@ -23,7 +23,7 @@ export class Problem extends Error {
 }
 
 /**
- * RequestCards for something.
+ * Calls the API and returns the JSON of the response.
  *
  * @param {string} method
  * @param {string} path

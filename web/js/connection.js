@@ -45,7 +45,7 @@ export class Connection {
       if (document.visibilityState === "visible") this.#check(MAX_SILENCE_FOREGROUND);
     };
     this.onOnline = () => this.retry();
-    // A laptop without a network still reaches a server on itself, so the line is reportErrors, not believed dead.
+    // A laptop without a network still reaches a server on itself, so it reconnects.
     this.onOffline = () => this.#drop();
     document.addEventListener("visibilitychange", this.onReturn);
     addEventListener("pageshow", this.onReturn);

@@ -3,8 +3,8 @@
 
 /** What an agent offers. */
 export interface Abilities {
-  commands?: SlashCommand[];
-  models?: ModelChoice[];
+  commands: SlashCommand[];
+  models: ModelChoice[];
 }
 
 /** Who did something, and from where. */
@@ -54,14 +54,7 @@ export interface Call {
 }
 
 /** The state of a call. */
-export type CallState =
-  | "writing"
-  | "waiting"
-  | "running"
-  | "done"
-  | "failed"
-  | "denied"
-  | "unanswered";
+export type CallState = "writing" | "waiting" | "running" | "done" | "failed" | "denied" | "unanswered";
 
 /** What a client may send. */
 export type ClientFrame = { frame: "snapshot" };
@@ -196,11 +189,7 @@ export interface ForkRequest {
 }
 
 /** What a client that follows a session is sent. */
-export type Frame =
-  | (Snapshot & { frame: "snapshot" })
-  | (UpdateFrame & { frame: "update" })
-  | (Heartbeat & { frame: "heartbeat" })
-  | { frame: "deleted" };
+export type Frame = Snapshot & { frame: "snapshot" } | UpdateFrame & { frame: "update" } | Heartbeat & { frame: "heartbeat" } | { frame: "deleted" };
 
 /** A permission for more than one call. */
 export interface Grant {
@@ -307,21 +296,7 @@ export interface Item {
   turn: number;
 }
 
-export type ItemKind =
-  | "prompt"
-  | "text"
-  | "thinking"
-  | "call"
-  | "hook"
-  | "compaction"
-  | "retry"
-  | "failure"
-  | "interruption"
-  | "notice"
-  | "agent"
-  | "reset"
-  | "media"
-  | "raw";
+export type ItemKind = "prompt" | "text" | "thinking" | "call" | "hook" | "compaction" | "retry" | "failure" | "interruption" | "notice" | "agent" | "reset" | "media" | "raw";
 
 /** Items, in order. */
 export interface ItemPage {
@@ -386,10 +361,10 @@ export interface Mode {
 }
 
 export interface ModelChoice {
-  description?: string;
-  name?: string;
+  description: string;
+  name: string;
   /** The id to select it by. */
-  value?: string;
+  value: string;
 }
 
 export interface MovePromptRequest {
@@ -415,37 +390,10 @@ export type Outcome = "allowed" | "allowed_and_remembered" | "denied" | "expired
 export type Pace = "change" | "turn";
 
 /** A change of a conversation. All but `append` carry the whole new value. */
-export type Patch =
-  | { item: Item; patch: "item" }
-  | { html: string; id: string; offset: number; patch: "append"; rev: number; tail: string }
-  | { id: string; patch: "removed" }
-  | { patch: "turn"; turn: Turn }
-  | { head: Head; patch: "head" }
-  | { patch: "status"; status: Status }
-  | { patch: "queue"; queue: QueuedPrompt[] }
-  | { patch: "requests"; requests: Request[] }
-  | { patch: "todos"; todos: Todo[] }
-  | { patch: "usage"; usage: Usage };
+export type Patch = { item: Item; patch: "item" } | { html: string; id: string; offset: number; patch: "append"; rev: number; tail: string } | { id: string; patch: "removed" } | { patch: "turn"; turn: Turn } | { head: Head; patch: "head" } | { patch: "status"; status: Status } | { patch: "queue"; queue: QueuedPrompt[] } | { patch: "requests"; requests: Request[] } | { patch: "todos"; todos: Todo[] } | { patch: "usage"; usage: Usage };
 
 /** What a session can be doing. */
-export type Phase =
-  | { kind: "idle" }
-  | { kind: "starting" }
-  | { kind: "working" }
-  | { kind: "thinking"; tokens?: number | null }
-  | { kind: "writing" }
-  | { item: string; kind: "running"; others: number; target: string; tool: string }
-  | { kind: "waiting"; requests: number }
-  | {
-      attempt?: number | null;
-      delay_ms?: number | null;
-      kind: "retrying";
-      max_attempts?: number | null;
-    }
-  | { kind: "compacting" }
-  | { kind: "interrupting" }
-  | { kind: "stalled"; seconds: number }
-  | { cause: StopCause; kind: "stopped" };
+export type Phase = { kind: "idle" } | { kind: "starting" } | { kind: "working" } | { kind: "thinking"; tokens?: number | null } | { kind: "writing" } | { item: string; kind: "running"; others: number; target: string; tool: string } | { kind: "waiting"; requests: number } | { attempt?: number | null; delay_ms?: number | null; kind: "retrying"; max_attempts?: number | null } | { kind: "compacting" } | { kind: "interrupting" } | { kind: "stalled"; seconds: number } | { cause: StopCause; kind: "stopped" };
 
 /** How much of the subscription's limit is used. */
 export interface PlanLimit {
@@ -495,13 +443,7 @@ export interface PromptRequest {
 }
 
 /** The state of a prompt. */
-export type PromptState =
-  | "queued"
-  | "written"
-  | "accepted"
-  | "done"
-  | "cancelled"
-  | "indeterminate";
+export type PromptState = "queued" | "written" | "accepted" | "done" | "cancelled" | "indeterminate";
 
 /** Prompts that are not done yet. */
 export interface PromptsResponse {
@@ -538,34 +480,10 @@ export interface RenameRequest {
 }
 
 /** A request in a conversation, with all a card needs. */
-export type Request = Consent & {
-  action: string;
-  at?: number | null;
-  blocked_path?: string | null;
-  description?: string | null;
-  expires?: number | null;
-  html: string;
-  id: string;
-  input: string;
-  item?: string | null;
-  kind: RequestKind;
-  reason?: string | null;
-  target: string;
-  tool: string;
-};
+export type Request = Consent & { action: string; at?: number | null; blocked_path?: string | null; description?: string | null; expires?: number | null; html: string; id: string; input: string; item?: string | null; kind: RequestKind; reason?: string | null; target: string; tool: string };
 
 /** A request of an agent. */
-export type RequestEntry = Consent & {
-  expires?: number | null;
-  id: string;
-  input: string;
-  kind: RequestKind;
-  opened: number;
-  resolution?: Resolution | null;
-  session: string;
-  suggestions?: string | null;
-  tool: string;
-};
+export type RequestEntry = Consent & { expires?: number | null; id: string; input: string; kind: RequestKind; opened: number; resolution?: Resolution | null; session: string; suggestions?: string | null; tool: string };
 
 /** What kind of answer a request needs. */
 export type RequestKind = "permission" | "answers" | "plan_approval";
@@ -663,11 +581,7 @@ export interface SessionFilesResponse {
 }
 
 /** What a client that follows the session list is sent. */
-export type SessionListFrame =
-  | { frame: "sessions"; sessions: Session[] }
-  | { frame: "session"; session: Session }
-  | { frame: "session_deleted"; id: string }
-  | { at: number; frame: "heartbeat" };
+export type SessionListFrame = { frame: "sessions"; sessions: Session[] } | { frame: "session"; session: Session } | { frame: "session_deleted"; id: string } | { at: number; frame: "heartbeat" };
 
 export type SessionStatus = "idle" | "running" | "waiting" | "dead" | "failed";
 
@@ -694,10 +608,10 @@ export interface SignInRequest {
 }
 
 export interface SlashCommand {
-  argument_hint?: string;
-  description?: string;
+  argument_hint: string;
+  description: string;
   /** Without the slash. */
-  name?: string;
+  name: string;
 }
 
 /** The newest part of a conversation. */
@@ -725,15 +639,7 @@ export interface Status {
 }
 
 /** Why there is no agent process. */
-export type StopCause =
-  | { cause: "not_started"; message: string }
-  | { cause: "not_ready" }
-  | { cause: "exited"; code: number; stderr: string }
-  | { cause: "killed"; signal: number }
-  | { cause: "disobeyed" }
-  | { cause: "parked" }
-  | { cause: "closed" }
-  | { cause: "lost" };
+export type StopCause = { cause: "not_started"; message: string } | { cause: "not_ready" } | { cause: "exited"; code: number; stderr: string } | { cause: "killed"; signal: number } | { cause: "disobeyed" } | { cause: "parked" } | { cause: "closed" } | { cause: "lost" };
 
 /** An entry of the agent's to-do list. */
 export interface Todo {
@@ -880,10 +786,7 @@ export interface WatchResponse {
 }
 
 /** Where changed files are copied. */
-export type WatchTarget =
-  | { kind: "directory"; path: string }
-  | { kind: "address"; token_variable?: string | null; url: string }
-  | { kind: "command"; line: string };
+export type WatchTarget = { kind: "directory"; path: string } | { kind: "address"; token_variable?: string | null; url: string } | { kind: "command"; line: string };
 
 /** The whole of an item. */
 export interface WholeItem {

@@ -60,7 +60,7 @@ export class Notifications {
     if (preferences.sound) void import("./sound.js").then((it) => it.playSound());
     if (!preferences.notify || !("Notification" in window) || Notification.permission !== "granted")
       return;
-    // The tag keeps one notification a session, however often it requestCards.
+    // With a tag there is one notification per session, however often it asks.
     const notification = new Notification(title, { body, tag: `towpath-${id}`, icon: "/icon.svg" });
     notification.onclick = () => {
       window.focus();

@@ -13,14 +13,14 @@ import { plural } from "./ui/format.js";
 /** @typedef {import("./gateway.js").Request} Request */
 /** @typedef {import("./gateway.js").Abilities} Abilities */
 
-/** How often a prompt is reportErrors again while the server cannot be reached. */
+/** How often sending a prompt is attempted while the server cannot be reached. */
 const MAX_ATTEMPTS = 4;
 
 const OUTCOMES = /** @type {Record<string, string>} */ ({
   allowed: "allowed",
   allowed_and_remembered: "allowed and remembered",
   denied: "denied",
-  expired: "denied because nobody answered in time",
+  expired: "denied: no answer in time",
   withdrawn: "withdrawn",
 });
 

@@ -89,9 +89,9 @@ export class SessionPage {
 
     this.transcript = new Transcript(id, this.log, {
       canDrive: this.canDrive,
-      answer: (request, decision) => {
+      deny: (request) => {
         const found = this.conversation?.requests.find((it) => it.id === request);
-        if (found) void this.actions.answer(found, { decision });
+        if (found) void this.actions.answer(found, { decision: "deny" });
       },
       resend: (text) => this.composer.quote(text),
       comment: (line) => void this.comment(line),

@@ -7,6 +7,9 @@ use session::Roots;
 
 use crate::access::{Hosts, Role};
 
+/// The path of the API.
+pub(crate) const API_PREFIX: &str = "/api/v1";
+
 #[derive(Debug)]
 pub struct GatewayConfig {
     /// The directory with the access tokens and the checkpoints.

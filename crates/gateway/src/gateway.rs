@@ -8,7 +8,9 @@ use axum::http::StatusCode;
 use session::Sessions;
 use tokio::sync::Semaphore;
 
-use crate::access::{ApiClient, FailedSignIns, PeerAddress, StreamAuthorization, TokenStore};
+use crate::access::{
+    AuthenticatedClient, FailedSignIns, PeerAddress, StreamAuthorization, TokenStore,
+};
 use crate::api::{FrameCache, SessionList, UsageCache, prerender};
 use crate::config::GatewayConfig;
 use crate::live::LiveSessions;
@@ -64,7 +66,7 @@ impl Gateway {
         format!("towpath-{}", self.port)
     }
 
-    pub(crate) fn authorize_stream(&self, client: &ApiClient) -> StreamAuthorization {
+    pub(crate) fn authorize_stream(&self, client: &AuthenticatedClient) -> StreamAuthorization {
         StreamAuthorization::new(client.method.digest().cloned(), Arc::clone(&self.tokens))
     }
 

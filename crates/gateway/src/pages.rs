@@ -13,7 +13,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use sha2::{Digest as _, Sha256};
 
-use crate::api::PREFIX;
+use crate::config::API_PREFIX;
 use crate::gateway::Gateway;
 use crate::problem::Problem;
 
@@ -27,7 +27,7 @@ const NO_PAGES: &str = "<!doctype html><meta charset=utf-8><title>Towpath</title
 /// Serves everything that is not a route of the API.
 pub(crate) async fn page(State(gateway): State<Gateway>, request: Request) -> Response {
     let path = request.uri().path();
-    if path.starts_with(PREFIX) || path.starts_with("/api/") {
+    if path.starts_with(API_PREFIX) || path.starts_with("/api/") {
         return Problem::not_found("route").into_response();
     }
     if !matches!(*request.method(), Method::GET | Method::HEAD) {

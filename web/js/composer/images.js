@@ -80,14 +80,14 @@ export class ImageAttachments {
   #draw() {
     fill(
       this.element,
-      ...this.list.map((picture) =>
+      ...this.list.map((image) =>
         h(
           "div",
           { class: "picture" },
-          h("img", { src: `data:${picture.media_type};base64,${picture.data}`, alt: "" }),
-          h("span", {}, picture.name),
-          iconButton(`Remove ${picture.name}`, PATHS.close, () => {
-            this.list.splice(this.list.indexOf(picture), 1);
+          h("img", { src: `data:${image.media_type};base64,${image.data}`, alt: "" }),
+          h("span", {}, image.name),
+          iconButton(`Remove ${image.name}`, PATHS.close, () => {
+            this.list.splice(this.list.indexOf(image), 1);
             this.#draw();
           }),
         ),

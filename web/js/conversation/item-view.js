@@ -23,7 +23,7 @@ export class ItemView {
   /**
    * @param {string} session
    * @param {Item} item
-   * @param {{ canDrive: boolean, answer: (request: string, decision: "allow" | "deny") => void, resend: (text: string) => void, me: () => string,
+   * @param {{ canDrive: boolean, deny: (request: string) => void, resend: (text: string) => void, me: () => string,
    *   comment: (line: import("./file-changes.js").DiffLine) => void, rewind: (prompt: import("../gateway.js").Prompt) => void, openFile: (path: string, turns: number[]) => void }} page
    */
   constructor(session, item, page) {
@@ -131,7 +131,7 @@ export class ItemView {
       for (let n = 0; n < call.images; n += 1) place.append(this.#image([call.seq], n));
     }
     if (call?.state === "waiting" && call.request && this.page.canDrive)
-      this.#addAnswers(body, call.request, call.tool);
+      this.#addAnswers(body, call.request);
     if (this.item.truncated) {
       (body.querySelector(".body") ?? body).append(
         h("button", { type: "button", class: "button quiet", "data-do": "whole" }, "Show all"),
@@ -171,36 +171,31 @@ export class ItemView {
     return button;
   }
 
-  /** @param {Element} body @param {string} request @param {string} tool */
-  #addAnswers(body, request, tool) {
-    const simple = !["AskUserQuestion", "ExitPlanMode"].includes(tool);
-    const press = (/** @type {"allow" | "deny"} */ decision) => () =>
-      this.page.answer(request, decision);
-    const row = simple
-      ? h(
-          "div",
-          { class: "in-place" },
-          h(
-            "button",
-            { type: "button", class: "button primary", onclick: press("allow") },
-            "Allow once",
-          ),
-          h("button", { type: "button", class: "button danger", onclick: press("deny") }, "Deny"),
-        )
-      : h(
-          "div",
-          { class: "in-place" },
-          h(
-            "button",
-            {
-              type: "button",
-              class: "button",
-              onclick: () => document.querySelector(/** @type {any} */ (".request"))?.focus(),
-            },
-            "Answer below ",
-            icon(PATHS.down),
-          ),
-        );
+  /**
+   * A call is only allowed in its card, which shows everything that must be seen first.
+   *
+   * @param {Element} body
+   * @param {string} request
+   */
+  #addAnswers(body, request) {
+    const selector = `.request[data-request="${CSS.escape(request)}"], .request`;
+    const review = () =>
+      /** @type {HTMLElement | null} */ (document.querySelector(selector))?.focus();
+    const row = h(
+      "div",
+      { class: "in-place" },
+      h(
+        "button",
+        { type: "button", class: "button", onclick: review },
+        "Review below ",
+        icon(PATHS.down),
+      ),
+      h(
+        "button",
+        { type: "button", class: "button danger", onclick: () => this.page.deny(request) },
+        "Deny",
+      ),
+    );
     body.querySelector(".body")?.after(row);
   }
 

@@ -88,7 +88,7 @@ function pullDown(dialog) {
 }
 
 /**
- * RequestCards before something that cannot be undone.
+ * Asks for confirmation.
  *
  * @param {string} title
  * @param {string} text

@@ -1,5 +1,5 @@
 /**
- * What was used: cost and tokens by day, by model and by session, svgElement by hand.
+ * The usage page: cost and tokens by day, model and session.
  *
  * @module
  */

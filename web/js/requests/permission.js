@@ -22,7 +22,7 @@ const ACTIONS = /** @type {Record<string, string>} */ ({
 
 /** How long a rule can apply, in seconds. */
 const DURATIONS = [
-  ["", "without a time limit"],
+  ["", ""],
   ["1800", "for 30 minutes"],
   ["28800", "for 8 hours"],
 ];
@@ -144,6 +144,14 @@ function ruleForm(request, answer) {
     { "aria-label": "For how long" },
     ...DURATIONS.map(([value, label]) => h("option", { value }, label)),
   );
+  // Without a limit a grant ends with its session, or when it is revoked.
+  const unlimited = /** @type {HTMLOptionElement} */ (duration.options[0]);
+  const describeUnlimited = () => {
+    const ends = scope.value === "session" ? "until this session ends" : "until it is revoked";
+    unlimited.textContent = ends;
+  };
+  scope.addEventListener("change", describeUnlimited);
+  describeUnlimited();
   const submit = () => {
     const chosen = request.rules.find((rule) =>
       form.querySelector(`input[value="${rule.id}"]:checked`),
@@ -183,7 +191,9 @@ class Visibility {
   /** @param {HTMLElement} element */
   constructor(element) {
     this.element = element;
-    this.complete = true;
+    /** Not before it was measured. */
+    this.complete = false;
+    this.seen = false;
     this.changed = () => {};
     const show = () => this.showAll();
     this.button = h(
@@ -198,7 +208,6 @@ class Visibility {
 
   showAll() {
     this.element.classList.add("expanded");
-    this.element.scrollTop = this.element.scrollHeight;
     this.#setComplete(true);
     this.element.focus({ preventScroll: true });
   }

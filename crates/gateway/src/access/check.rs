@@ -15,9 +15,9 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use tokio::time::Instant;
 
-use super::client::{ApiClient, PeerAddress, SignInMethod};
+use super::client::{AuthenticatedClient, PeerAddress, SignInMethod};
 use super::tokens::{Role, TokenKind, TokenSecret};
-use crate::api::PREFIX;
+use crate::config::API_PREFIX;
 use crate::gateway::{Gateway, now};
 use crate::problem::Problem;
 
@@ -88,7 +88,7 @@ fn authenticate(gateway: &Gateway, request: &mut Request) -> Result<(), Problem>
 
 /// The role a request needs; `None` if it needs no sign-in.
 fn required_role(method: &Method, path: &str) -> Option<Role> {
-    let Some(rest) = path.strip_prefix(PREFIX) else {
+    let Some(rest) = path.strip_prefix(API_PREFIX) else {
         // The pages hold no secrets: they are the same for everyone.
         return (!is_safe(method)).then_some(Role::Admin);
     };
@@ -110,7 +110,7 @@ fn identify(
     gateway: &Gateway,
     headers: &HeaderMap,
     from: Option<PeerAddress>,
-) -> Result<Option<ApiClient>, Problem> {
+) -> Result<Option<AuthenticatedClient>, Problem> {
     let now = now();
     if let Some(presented) = only(headers, &header::AUTHORIZATION)? {
         let token = presented.split_once(' ').filter(|it| it.0.eq_ignore_ascii_case("bearer"));
@@ -122,7 +122,7 @@ fn identify(
         return match token {
             Some(token) => {
                 let method = SignInMethod::Token(token.digest);
-                Ok(Some(ApiClient { name: token.name, role: token.role, method }))
+                Ok(Some(AuthenticatedClient { name: token.name, role: token.role, method }))
             }
             None => Err(gateway.sign_in_failed(from)),
         };
@@ -134,14 +134,14 @@ fn identify(
         && let Some(name) = only(headers, &header)?.filter(|it| !it.is_empty())
     {
         let (name, method) = (name.to_owned(), SignInMethod::Proxy);
-        return Ok(Some(ApiClient { name, role: proxy.role, method }));
+        return Ok(Some(AuthenticatedClient { name, role: proxy.role, method }));
     }
     let Some(cookie) = cookie(headers, &gateway.cookie_name()) else { return Ok(None) };
     let secret = TokenSecret::presented(cookie);
     let token = gateway.tokens.find(&secret, TokenKind::Cookie, now)?;
     Ok(token.map(|token| {
         let method = SignInMethod::Cookie(secret.digest());
-        ApiClient { name: token.name, role: token.role, method }
+        AuthenticatedClient { name: token.name, role: token.role, method }
     }))
 }
 

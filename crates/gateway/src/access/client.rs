@@ -15,7 +15,7 @@ pub(crate) struct PeerAddress(pub(crate) SocketAddr);
 
 /// A client that is signed in.
 #[derive(Clone, Debug)]
-pub(crate) struct ApiClient {
+pub(crate) struct AuthenticatedClient {
     pub(crate) name: String,
     pub(crate) role: Role,
     pub(crate) method: SignInMethod,
@@ -31,7 +31,7 @@ pub(crate) enum SignInMethod {
     Proxy,
 }
 
-impl ApiClient {
+impl AuthenticatedClient {
     /// The client as the journal records it.
     pub(crate) fn actor(&self) -> Actor {
         Actor { name: self.name.clone(), via: self.method.name().to_owned() }
@@ -55,7 +55,7 @@ impl SignInMethod {
     }
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for ApiClient {
+impl<S: Send + Sync> FromRequestParts<S> for AuthenticatedClient {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {

@@ -10,5 +10,5 @@ pub use hosts::Hosts;
 pub use tokens::{AccessToken, Role, TokenKind, TokenSecret, TokenStore, TokenStoreError};
 
 pub(crate) use check::{FailedSignIns, check};
-pub(crate) use client::{ApiClient, PeerAddress, SignInMethod};
+pub(crate) use client::{AuthenticatedClient, PeerAddress, SignInMethod};
 pub(crate) use tokens::StreamAuthorization;

@@ -11,7 +11,7 @@ use super::consent::ModeResponse;
 use super::extract::{JsonBody, MAX_SIGN_IN_BYTES, PathParams, read_json};
 use super::tag;
 use crate::access::{
-    AccessToken, ApiClient, PeerAddress, Role, SignInMethod, TokenKind, TokenSecret,
+    AccessToken, AuthenticatedClient, PeerAddress, Role, SignInMethod, TokenKind, TokenSecret,
 };
 use crate::gateway::{Gateway, now};
 use crate::problem::{ApiResult, Problem};
@@ -82,7 +82,7 @@ pub(super) async fn sign_in(
 /// Revokes the cookie.
 pub(super) async fn sign_out(
     State(gateway): State<Gateway>,
-    client: ApiClient,
+    client: AuthenticatedClient,
 ) -> ApiResult<Response> {
     if let SignInMethod::Cookie(digest) = &client.method {
         gateway.tokens.sign_out(digest)?;
@@ -92,7 +92,10 @@ pub(super) async fn sign_out(
 
 #[utoipa::path(get, path = "/me", tag = tag::ACCESS, responses((status = 200, body = MeResponse)))]
 /// The client that is signed in.
-pub(super) async fn me(State(gateway): State<Gateway>, client: ApiClient) -> Json<MeResponse> {
+pub(super) async fn me(
+    State(gateway): State<Gateway>,
+    client: AuthenticatedClient,
+) -> Json<MeResponse> {
     let roots = gateway.config.roots.directories();
     Json(MeResponse {
         via: client.method.name(),

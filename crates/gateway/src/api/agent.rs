@@ -15,7 +15,7 @@ use super::extract::{JsonBody, PathParams, QueryParams};
 use super::sessions::{check_argument, parse_mode};
 use super::tag;
 use super::watch::{WatchConfigBody, WatchSetting};
-use crate::access::ApiClient;
+use crate::access::AuthenticatedClient;
 use crate::gateway::Gateway;
 use crate::problem::{ApiResult, Problem};
 
@@ -92,7 +92,8 @@ pub(super) struct RewindQuery {
 /// What an agent offers.
 #[derive(Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
-pub(super) struct Abilities {
+#[schema(as = Abilities)]
+pub(super) struct AgentAbilities {
     #[schema(required = true)]
     commands: Vec<SlashCommand>,
     #[schema(required = true)]
@@ -130,7 +131,7 @@ pub(super) struct ModelChoice {
 /// Interrupts the running turn.
 pub(super) async fn interrupt(
     State(gateway): State<Gateway>,
-    client: ApiClient,
+    client: AuthenticatedClient,
     PathParams(id): PathParams<Uuid>,
     JsonBody(InterruptRequest { queue }): JsonBody<InterruptRequest>,
 ) -> ApiResult<StatusCode> {
@@ -147,7 +148,7 @@ pub(super) async fn interrupt(
 /// Changes the agent's settings.
 pub(super) async fn change_settings(
     State(gateway): State<Gateway>,
-    client: ApiClient,
+    client: AuthenticatedClient,
     PathParams(id): PathParams<Uuid>,
     JsonBody(new): JsonBody<SettingsRequest>,
 ) -> ApiResult<StatusCode> {
@@ -174,7 +175,7 @@ pub(super) async fn change_settings(
 /// Rewinds files, conversation or both to before a prompt.
 pub(super) async fn rewind(
     State(gateway): State<Gateway>,
-    client: ApiClient,
+    client: AuthenticatedClient,
     PathParams(id): PathParams<Uuid>,
     JsonBody(RewindRequest { prompt, what }): JsonBody<RewindRequest>,
 ) -> ApiResult<StatusCode> {
@@ -220,12 +221,12 @@ pub(super) async fn changes(
 }
 
 #[utoipa::path(post, path = "/sessions/{id}/wake", tag = tag::AGENT, params(("id" = Uuid, Path)),
-    responses((status = 200, body = Abilities)))]
+    responses((status = 200, body = AgentAbilities)))]
 /// Starts the agent if necessary, and returns what it offers.
 pub(super) async fn wake(
     State(gateway): State<Gateway>,
     PathParams(id): PathParams<Uuid>,
-) -> ApiResult<Json<Abilities>> {
+) -> ApiResult<Json<AgentAbilities>> {
     let session = gateway.sessions.open(SessionId(id)).await?;
     let abilities = match session.abilities().await? {
         Some(abilities) => Some(abilities),

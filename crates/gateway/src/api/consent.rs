@@ -19,7 +19,7 @@ pub(crate) struct RequestCard {
     /// The item of the call it is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     item: Option<String>,
-    kind: RequestKind,
+    kind: RequestKindName,
     tool: String,
     /// What the tool does: `read`, `edit`, `run`, ….
     #[schema(value_type = String)]
@@ -64,7 +64,8 @@ pub(crate) struct ConsentResponse {
 /// What kind of answer a request needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum RequestKind {
+#[schema(as = RequestKind)]
+pub(crate) enum RequestKindName {
     Permission,
     Answers,
     PlanApproval,
@@ -121,10 +122,10 @@ pub(crate) struct ModeResponse {
 
 impl RequestCard {
     pub(crate) fn new(request: view::Request, html: String) -> Self {
-        let kind = RequestKind::from(request.wants);
+        let kind = RequestKindName::from(request.wants);
         let disclosures = match kind {
-            RequestKind::Permission => request.disclosures(),
-            RequestKind::Answers | RequestKind::PlanApproval => Vec::new(),
+            RequestKindName::Permission => request.disclosures(),
+            RequestKindName::Answers | RequestKindName::PlanApproval => Vec::new(),
         };
         Self {
             id: request.id,
@@ -146,27 +147,27 @@ impl RequestCard {
 }
 
 impl ConsentResponse {
-    fn new(kind: RequestKind, rules: Vec<Rule>, disclosures: Vec<Disclosure>) -> Self {
+    fn new(kind: RequestKindName, rules: Vec<Rule>, disclosures: Vec<Disclosure>) -> Self {
         Self {
             rules: rules.into_iter().map(RuleResponse::from).collect(),
             disclosures: disclosures.into_iter().map(DisclosureResponse::from).collect(),
             modes: match kind {
-                RequestKind::PlanApproval => {
+                RequestKindName::PlanApproval => {
                     let modes = PLAN_APPROVAL_MODES.into_iter();
                     modes.map(|it| ModeResponse::from(consent::describe_mode(it))).collect()
                 }
-                RequestKind::Permission | RequestKind::Answers => Vec::new(),
+                RequestKindName::Permission | RequestKindName::Answers => Vec::new(),
             },
         }
     }
 
     /// The consent policy for a call in a working directory.
-    pub(crate) fn of_call(kind: RequestKind, tool: &str, input: &str, directory: &str) -> Self {
+    pub(crate) fn of_call(kind: RequestKindName, tool: &str, input: &str, directory: &str) -> Self {
         let (rules, disclosures) = match kind {
-            RequestKind::Permission => {
+            RequestKindName::Permission => {
                 (consent::rules(tool, input, directory), consent::disclosures(tool, input))
             }
-            RequestKind::Answers | RequestKind::PlanApproval => (Vec::new(), Vec::new()),
+            RequestKindName::Answers | RequestKindName::PlanApproval => (Vec::new(), Vec::new()),
         };
         Self::new(kind, rules, disclosures)
     }
@@ -191,7 +192,7 @@ impl From<ModeDescription> for ModeResponse {
     }
 }
 
-impl From<Wants> for RequestKind {
+impl From<Wants> for RequestKindName {
     fn from(kind: Wants) -> Self {
         match kind {
             Wants::Permission => Self::Permission,

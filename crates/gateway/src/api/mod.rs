@@ -26,10 +26,8 @@ pub(crate) use conversation::{FrameCache, PromptStateName, prerender};
 pub(crate) use session_list::SessionList;
 pub(crate) use usage::UsageCache;
 
+use crate::config::API_PREFIX;
 use crate::gateway::Gateway;
-
-/// The path of the API.
-pub(crate) const PREFIX: &str = "/api/v1";
 
 /// Groups of operations.
 mod tag {
@@ -81,5 +79,5 @@ fn operations() -> OpenApiRouter<Gateway> {
         .routes(routes!(watch::show))
         .routes(routes!(usage::usage))
         .merge(conversation::operations());
-    OpenApiRouter::with_openapi(openapi::empty()).nest(PREFIX, operations)
+    OpenApiRouter::with_openapi(openapi::empty()).nest(API_PREFIX, operations)
 }

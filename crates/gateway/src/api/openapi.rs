@@ -7,15 +7,16 @@ use serde_json::{Value, json};
 use utoipa::OpenApi as _;
 use utoipa::openapi::OpenApi;
 
-use super::conversation::{ClientFrame, Frame, SessionListFrame};
-use super::{PREFIX, tag};
+use super::conversation::{ClientFrame, ConversationFrame, SessionListFrame};
+use super::tag;
+use crate::config::API_PREFIX;
 use crate::gateway::Gateway;
 use crate::problem::Problem;
 
 #[derive(utoipa::OpenApi)]
 #[openapi(
     info(title = "Towpath", description = "Your coding agents, over HTTP."),
-    components(schemas(Problem, Frame, SessionListFrame, ClientFrame))
+    components(schemas(Problem, ConversationFrame, SessionListFrame, ClientFrame))
 )]
 struct EmptyDocument;
 
@@ -28,7 +29,7 @@ pub(super) fn empty() -> OpenApi {
 pub(super) fn add_document(router: Router<Gateway>, openapi: &OpenApi) -> Router<Gateway> {
     let text = complete(openapi).to_string();
     let document = move || async move { ([(header::CONTENT_TYPE, "application/json")], text) };
-    router.route(&format!("{PREFIX}/openapi.json"), get(document))
+    router.route(&format!("{API_PREFIX}/openapi.json"), get(document))
 }
 
 /// Adds what applies to every operation: how to sign in, and the errors.

@@ -14,7 +14,7 @@ use wire::say::Image;
 use super::conversation::{DeliveryKind, PromptStateName};
 use super::extract::{JsonBody, PathParams};
 use super::tag;
-use crate::access::ApiClient;
+use crate::access::AuthenticatedClient;
 use crate::gateway::Gateway;
 use crate::problem::{ActorResponse, ApiResult, Problem};
 
@@ -99,7 +99,10 @@ impl PromptRequest {
         Ok(())
     }
 
-    pub(super) fn into_prompt(self, by: &ApiClient) -> ApiResult<session::machine::NewPrompt> {
+    pub(super) fn into_prompt(
+        self,
+        by: &AuthenticatedClient,
+    ) -> ApiResult<session::machine::NewPrompt> {
         self.check()?;
         let images = self.images.iter().map(ImageRequest::decode).collect::<ApiResult<_>>()?;
         Ok(session::machine::NewPrompt {
@@ -151,7 +154,7 @@ pub(super) async fn list(
 /// Sends a prompt. Sending the same id again does not start a second turn.
 pub(super) async fn send(
     State(gateway): State<Gateway>,
-    client: ApiClient,
+    client: AuthenticatedClient,
     PathParams(id): PathParams<Uuid>,
     JsonBody(new): JsonBody<PromptRequest>,
 ) -> ApiResult<(StatusCode, Json<SendPromptResponse>)> {

@@ -18,11 +18,11 @@ use wire::consent;
 use wire::note::Outcome;
 use wire::say::JsonObject;
 
-use super::consent::{ConsentResponse, RequestKind, RuleIdName};
+use super::consent::{ConsentResponse, RequestKindName, RuleIdName};
 use super::extract::{JsonBody, PathParams};
 use super::sessions::{find_record, parse_mode};
 use super::tag;
-use crate::access::ApiClient;
+use crate::access::AuthenticatedClient;
 use crate::gateway::{Gateway, now};
 use crate::problem::{ActorResponse, ApiResult, OutcomeName, Problem, ResolutionResponse};
 
@@ -48,7 +48,7 @@ pub(super) struct RequestResponse {
     /// The agent's id of it.
     id: String,
     session: Uuid,
-    kind: RequestKind,
+    kind: RequestKindName,
     tool: String,
     /// The input of the call, as JSON.
     input: String,
@@ -67,7 +67,7 @@ pub(super) struct RequestResponse {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct AnswerRequest {
-    decision: Decision,
+    decision: AnswerDecision,
     /// The reason for a denial, which the agent is told.
     #[serde(default)]
     message: Option<String>,
@@ -91,7 +91,8 @@ pub(super) struct AnswerRequest {
 
 #[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Decision {
+#[schema(as = Decision)]
+pub(super) enum AnswerDecision {
     Allow,
     Deny,
 }
@@ -152,7 +153,7 @@ pub(super) struct GrantResponse {
 
 impl AnswerRequest {
     fn into_answer(self) -> ApiResult<(Answer, Outcome)> {
-        if matches!(self.decision, Decision::Deny) {
+        if matches!(self.decision, AnswerDecision::Deny) {
             let message = consent::denial(self.message.as_deref().unwrap_or("")).to_owned();
             return Ok((Answer::Deny { message, interrupt: self.interrupt }, Outcome::Denied));
         }
@@ -266,7 +267,7 @@ pub(super) async fn list(
 /// Answers a request. The first answer counts; later ones get 409 with its resolution.
 pub(super) async fn answer(
     State(gateway): State<Gateway>,
-    client: ApiClient,
+    client: AuthenticatedClient,
     PathParams((id, request)): PathParams<(Uuid, String)>,
     JsonBody(body): JsonBody<AnswerRequest>,
 ) -> ApiResult<Json<AnswerResponse>> {

@@ -18,7 +18,7 @@ use super::extract::{JsonBody, PathParams};
 use super::prompts::PromptRequest;
 use super::tag;
 use super::watch::{WatchConfigBody, WatchSetting};
-use crate::access::ApiClient;
+use crate::access::AuthenticatedClient;
 use crate::gateway::{Gateway, now};
 use crate::problem::{ApiResult, Problem};
 
@@ -205,7 +205,7 @@ pub(super) async fn list(State(gateway): State<Gateway>) -> ApiResult<Json<Sessi
 /// Creates a session.
 pub(super) async fn create(
     State(gateway): State<Gateway>,
-    client: ApiClient,
+    client: AuthenticatedClient,
     JsonBody(new): JsonBody<CreateSessionRequest>,
 ) -> ApiResult<(StatusCode, Json<CreateSessionResponse>)> {
     let prompt = new.prompt.map(|prompt| match prompt {

@@ -16,7 +16,7 @@ use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 use view::{Fold, Patch, Revision, Tokens, Turn};
 
-use super::conversation::TokenCounts;
+use super::conversation::TokenCountsResponse;
 use super::extract::QueryParams;
 use super::tag;
 use crate::gateway::{Gateway, now};
@@ -63,7 +63,7 @@ pub(super) struct UsageRow {
     /// Dollars, as far as the agent reports them.
     cost: Option<f64>,
     turns: u64,
-    tokens: TokenCounts,
+    tokens: TokenCountsResponse,
 }
 
 #[utoipa::path(get, path = "/usage", tag = tag::USAGE, params(UsageQuery), responses((status = 200, body = UsageTableResponse)))]
@@ -119,11 +119,11 @@ fn day_of(milliseconds: u64) -> Date {
 
 /// The usage of sessions, cached between queries.
 #[derive(Debug, Default)]
-pub(crate) struct UsageCache(Mutex<BTreeMap<SessionId, SessionUsage>>);
+pub(crate) struct UsageCache(Mutex<BTreeMap<SessionId, SessionUsageFold>>);
 
 /// The usage of a session so far.
 #[derive(Debug)]
-struct SessionUsage {
+struct SessionUsageFold {
     fold: Fold,
     /// The last entry that was read.
     cursor: Seq,
@@ -152,7 +152,7 @@ impl UsageCache {
         if sessions.len() >= MAX_CACHED_SESSIONS && !sessions.contains_key(&session) {
             sessions.clear();
         }
-        let usage = sessions.entry(session).or_insert_with(|| SessionUsage {
+        let usage = sessions.entry(session).or_insert_with(|| SessionUsageFold {
             fold: Fold::with_budget(DOCUMENT_BYTES),
             cursor: Seq(0),
             turns: BTreeMap::new(),
@@ -171,7 +171,7 @@ impl UsageCache {
     }
 }
 
-impl SessionUsage {
+impl SessionUsageFold {
     fn push(&mut self, entry: &Entry) {
         push(&mut self.fold, entry);
         // A turn counts for the model that is set when it ends, so turns are updated at each end.

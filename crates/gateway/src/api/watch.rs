@@ -19,7 +19,7 @@ use wire::note::{CommitWish, HookWish, Pace, Setting, WatchTarget, WatchWish};
 use super::extract::PathParams;
 use super::sessions::find_record;
 use super::tag;
-use crate::access::{ApiClient, Role};
+use crate::access::{AuthenticatedClient, Role};
 use crate::gateway::Gateway;
 use crate::problem::{ApiResult, Problem};
 use crate::watch_state::{WatchLogLine, WatchState};
@@ -248,7 +248,7 @@ impl WatchSetting {
     pub(super) async fn authorize(
         self,
         gateway: &Gateway,
-        client: &ApiClient,
+        client: &AuthenticatedClient,
     ) -> ApiResult<Option<Setting>> {
         match self {
             Self::Unchanged => Ok(None),
@@ -262,7 +262,11 @@ impl WatchSetting {
 }
 
 impl WatchConfigBody {
-    async fn authorize(self, gateway: &Gateway, client: &ApiClient) -> ApiResult<WatchWish> {
+    async fn authorize(
+        self,
+        gateway: &Gateway,
+        client: &AuthenticatedClient,
+    ) -> ApiResult<WatchWish> {
         self.check_sizes()?;
         let needs_admin =
             self.targets.iter().any(|it| !matches!(it, WatchTargetBody::Directory { .. }))
@@ -335,7 +339,11 @@ impl WatchConfigBody {
 }
 
 impl CommitConfigBody {
-    async fn authorize(self, gateway: &Gateway, client: &ApiClient) -> ApiResult<CommitWish> {
+    async fn authorize(
+        self,
+        gateway: &Gateway,
+        client: &AuthenticatedClient,
+    ) -> ApiResult<CommitWish> {
         let worktree = match self.worktree {
             Some(path) => Some(authorize_worktree(gateway, client, path).await?),
             None => None,
@@ -356,7 +364,7 @@ impl CommitConfigBody {
 
 async fn authorize_worktree(
     gateway: &Gateway,
-    client: &ApiClient,
+    client: &AuthenticatedClient,
     path: String,
 ) -> ApiResult<PathBuf> {
     if let Some(path) = below_roots(gateway, path.clone()).await? {
@@ -366,7 +374,7 @@ async fn authorize_worktree(
     Some(PathBuf::from(path)).filter(|path| path.is_absolute()).ok_or_else(outside_roots)
 }
 
-fn require_admin(client: &ApiClient) -> ApiResult<()> {
+fn require_admin(client: &AuthenticatedClient) -> ApiResult<()> {
     if client.role == Role::Admin {
         return Ok(());
     }

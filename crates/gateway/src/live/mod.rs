@@ -32,15 +32,15 @@ use checkpoint_task::CheckpointTask;
 const LINGER: Duration = Duration::from_secs(10);
 
 /// Renders the newest items of a document, reusing what was rendered before. The result is stored
-/// in a checkpoint and handed back as [`Document::rendered`].
+/// in a checkpoint and handed back as [`LiveDocument::rendered`].
 pub(crate) type Prerender = fn(&Fold, Option<&[u8]>) -> Vec<u8>;
 
 /// All live sessions. Clones share them.
 #[derive(Debug)]
-pub(crate) struct LiveSessions<C>(Arc<Shared<C>>);
+pub(crate) struct LiveSessions<C>(Arc<LiveShared<C>>);
 
 #[derive(Debug)]
-struct Shared<C> {
+struct LiveShared<C> {
     journal: Journal,
     checkpoints: Arc<CheckpointStore>,
     prerender: Prerender,
@@ -50,13 +50,13 @@ struct Shared<C> {
 #[derive(Debug)]
 struct LiveSession<C> {
     session: SessionId,
-    document: Mutex<Document<C>>,
+    document: Mutex<LiveDocument<C>>,
     state: watch::Sender<LiveState>,
 }
 
 /// The document of a live session and what was derived from it.
 #[derive(Debug, Default)]
-pub(crate) struct Document<C> {
+pub(crate) struct LiveDocument<C> {
     pub(crate) fold: Fold,
     pub(crate) cache: C,
     /// What [`Prerender`] returned for the checkpoint this document started from, until the cache
@@ -84,7 +84,7 @@ pub(crate) struct Subscription<C> {
 impl<C: Default + Send + 'static> LiveSessions<C> {
     pub(crate) fn new(journal: Journal, checkpoints: PathBuf, prerender: Prerender) -> Self {
         let checkpoints = Arc::new(CheckpointStore::new(checkpoints));
-        Self(Arc::new(Shared { journal, checkpoints, prerender, open: Mutex::default() }))
+        Self(Arc::new(LiveShared { journal, checkpoints, prerender, open: Mutex::default() }))
     }
 
     /// Subscribes to a session, which must exist.
@@ -105,7 +105,7 @@ impl<C: Default + Send + 'static> LiveSessions<C> {
 
     /// Keeps the checkpoints of all sessions up to date. Ends with the journal.
     pub(crate) async fn run_checkpoints(self) {
-        let Shared { journal, checkpoints, prerender, .. } = &*self.0;
+        let LiveShared { journal, checkpoints, prerender, .. } = &*self.0;
         CheckpointTask::new(journal.clone(), Arc::clone(checkpoints), *prerender).run().await;
     }
 
@@ -124,10 +124,10 @@ impl<C: Default + Send + 'static> LiveSessions<C> {
 
     /// Folds entries until the last subscription has been gone for a while.
     async fn follow(&self, live: &LiveSession<C>) -> Result<(), journal::Error> {
-        let Shared { journal, checkpoints, .. } = &*self.0;
+        let LiveShared { journal, checkpoints, .. } = &*self.0;
         let replay = Replay::start(journal, checkpoints, live.session).await?;
         let Replay { fold, rendered, mut entries, mut follower, position: _ } = replay;
-        *live.document() = Document { fold, rendered, cache: C::default() };
+        *live.document() = LiveDocument { fold, rendered, cache: C::default() };
         // Subscribers see nothing before everything that is already there is folded.
         loop {
             live.document().push_all(&entries);
@@ -180,12 +180,12 @@ impl<C> Clone for LiveSessions<C> {
 }
 
 impl<C> LiveSession<C> {
-    fn document(&self) -> MutexGuard<'_, Document<C>> {
+    fn document(&self) -> MutexGuard<'_, LiveDocument<C>> {
         self.document.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<C> Document<C> {
+impl<C> LiveDocument<C> {
     fn push_all(&mut self, entries: &[Entry]) {
         for entry in entries {
             push(&mut self.fold, entry);
@@ -211,7 +211,7 @@ impl<C> Subscription<C> {
     }
 
     /// Gives access to the document while it is locked.
-    pub(crate) fn with_document<T>(&self, access: impl FnOnce(&mut Document<C>) -> T) -> T {
+    pub(crate) fn with_document<T>(&self, access: impl FnOnce(&mut LiveDocument<C>) -> T) -> T {
         access(&mut self.live.document())
     }
 }

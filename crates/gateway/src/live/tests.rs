@@ -15,7 +15,7 @@ use view::{Fold, Revision};
 
 use super::checkpoint::{CheckpointStore, Replay};
 use super::checkpoint_task::{CheckpointTask, MAX_STREAMED_ENTRIES};
-use super::{Document, LiveSessions, LiveState, Subscription, push};
+use super::{LiveDocument, LiveSessions, LiveState, Subscription, push};
 use crate::api::{FrameCache, prerender};
 
 const SESSION: SessionId = SessionId(Uuid::from_u128(7));
@@ -74,7 +74,7 @@ impl Fixture {
         let document = document(&fold);
         let frame = |fold, rendered| {
             let cache = FrameCache::default();
-            Document { fold, rendered, cache }.frame(None)
+            LiveDocument { fold, rendered, cache }.frame(None)
         };
         let fresh = frame(fold.clone(), None);
         assert_eq!(frame(fold, rendered), fresh, "rendered items of a checkpoint are the same");

@@ -17,9 +17,9 @@ use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 use view::Revision;
 
-use super::frame::{Frame, Heartbeat, SessionListFrame};
+use super::frame::{ConversationFrame, Heartbeat, SessionListFrame};
 use super::{ConversationSubscription, subscribe};
-use crate::access::{ApiClient, StreamAuthorization};
+use crate::access::{AuthenticatedClient, StreamAuthorization};
 use crate::api::extract::{PathParams, QueryParams};
 use crate::api::sessions::SessionResponse;
 use crate::api::tag;
@@ -63,7 +63,7 @@ pub(in crate::api) enum ClientFrame {
 /// Follows a conversation over a WebSocket: a snapshot, then updates.
 pub(in crate::api) async fn session(
     State(gateway): State<Gateway>,
-    client: ApiClient,
+    client: AuthenticatedClient,
     PathParams(id): PathParams<Uuid>,
     QueryParams(FollowQuery { since }): QueryParams<FollowQuery>,
     upgrade: Upgrade,
@@ -82,7 +82,7 @@ pub(in crate::api) async fn session(
 /// Follows the list of sessions over a WebSocket.
 pub(in crate::api) async fn session_list(
     State(gateway): State<Gateway>,
-    client: ApiClient,
+    client: AuthenticatedClient,
     upgrade: Upgrade,
 ) -> ApiResult<Response> {
     let upgrade = with_limits(upgrade)?;
@@ -146,7 +146,7 @@ async fn follow_session(
         };
         let frame = match event {
             FollowEvent::State(LiveState::Deleted) => {
-                let _ = send(&mut socket, serialise(&Frame::Deleted)).await;
+                let _ = send(&mut socket, serialise(&ConversationFrame::Deleted)).await;
                 let _ = timeout(SEND_TIMEOUT, socket.send(Message::Close(None))).await;
                 return;
             }
@@ -156,7 +156,9 @@ async fn follow_session(
                 send_now = false;
                 frame
             }
-            FollowEvent::HeartbeatDue => serialise(&Frame::Heartbeat(Heartbeat { at: now() })),
+            FollowEvent::HeartbeatDue => {
+                serialise(&ConversationFrame::Heartbeat(Heartbeat { at: now() }))
+            }
             FollowEvent::Received(None | Some(Message::Close(_))) => return,
             FollowEvent::Received(Some(Message::Text(text))) => {
                 if let Ok(ClientFrame::Snapshot) = serde_json::from_str(&text) {

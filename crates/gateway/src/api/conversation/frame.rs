@@ -18,7 +18,8 @@ use super::parts::{
 /// What a client that follows a session is sent.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(tag = "frame", rename_all = "snake_case")]
-pub(crate) enum Frame {
+#[schema(as = Frame)]
+pub(crate) enum ConversationFrame {
     /// The newest part of the conversation.
     Snapshot(Box<Snapshot>),
     /// The changes between two revisions.

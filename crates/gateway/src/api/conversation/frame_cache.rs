@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 use view::html::{self, Look};
 use view::{Body, Fold, Item, ItemId, Patch, Request, Revision, Turn};
 
-use super::frame::{Frame, PatchFrame, SharedJson, Snapshot, UpdateFrame};
+use super::frame::{ConversationFrame, PatchFrame, SharedJson, Snapshot, UpdateFrame};
 use super::item::ItemResponse;
 use super::parts::TurnResponse;
 use super::streamed_text::StreamedText;
 use crate::api::consent::RequestCard;
-use crate::live::Document;
+use crate::live::LiveDocument;
 
 /// How many of the newest items a snapshot may hold.
 const MAX_ITEMS: usize = 150;
@@ -70,7 +70,7 @@ pub(crate) fn prerender(fold: &Fold, before: Option<&[u8]>) -> Vec<u8> {
     serde_json::to_vec(&rendered).unwrap_or_default()
 }
 
-impl Document<FrameCache> {
+impl LiveDocument<FrameCache> {
     /// The frame for a client at revision `since`, or a snapshot without one; and the revision the
     /// client has afterwards.
     pub(crate) fn frame(&mut self, since: Option<Revision>) -> (Utf8Bytes, Revision) {
@@ -114,7 +114,7 @@ impl FrameCache {
         if let Some(snapshot) = self.frames.get(&None) {
             return snapshot.clone();
         }
-        let snapshot = serialise(&Frame::Snapshot(Box::new(self.snapshot(fold))));
+        let snapshot = serialise(&ConversationFrame::Snapshot(Box::new(self.snapshot(fold))));
         self.frames.insert(None, snapshot.clone());
         snapshot
     }
@@ -175,7 +175,7 @@ impl FrameCache {
         let patches = update.patches.into_iter().map(|it| self.patch(fold, since, it, base));
         let patches = patches.collect();
         let update = UpdateFrame { from: since.0, to: update.to.0, patches };
-        let frame = serialise(&Frame::Update(update));
+        let frame = serialise(&ConversationFrame::Update(update));
         (frame.len() <= MAX_UPDATE_BYTES).then_some(frame)
     }
 
@@ -286,7 +286,7 @@ fn streamed_text(item: &Item) -> Option<&str> {
     }
 }
 
-fn serialise(frame: &Frame) -> Utf8Bytes {
+fn serialise(frame: &ConversationFrame) -> Utf8Bytes {
     // Structs of strings, numbers and lists always serialise.
     serde_json::to_string(frame).unwrap_or_default().into()
 }

@@ -114,14 +114,15 @@ pub(crate) struct PromptItemResponse {
     text: String,
     images: usize,
     state: PromptStateName,
-    author: PromptAuthor,
+    author: PromptAuthorName,
     #[serde(skip_serializing_if = "Option::is_none")]
     by: Option<ActorResponse>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum PromptAuthor {
+#[schema(as = PromptAuthor)]
+pub(crate) enum PromptAuthorName {
     User,
     /// The CLI, which sends the texts of skills, hooks and notifications this way.
     Cli,
@@ -249,9 +250,9 @@ impl PromptItemResponse {
             images: prompt.images,
             state: prompt.state.into(),
             author: match prompt.speaker {
-                Speaker::Person => PromptAuthor::User,
-                Speaker::Program => PromptAuthor::Cli,
-                Speaker::Agent => PromptAuthor::Agent,
+                Speaker::Person => PromptAuthorName::User,
+                Speaker::Program => PromptAuthorName::Cli,
+                Speaker::Agent => PromptAuthorName::Agent,
             },
             by: prompt.by.clone().map(ActorResponse::from),
         }

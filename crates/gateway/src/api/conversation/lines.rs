@@ -19,7 +19,7 @@ use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 use wire::say::Image;
 
-use crate::access::ApiClient;
+use crate::access::AuthenticatedClient;
 use crate::api::extract::{PathParams, QueryParams};
 use crate::api::sessions::find_record;
 use crate::api::tag;
@@ -172,7 +172,7 @@ fn collect_images<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
 /// Streams every entry of the journal as server-sent events, until the client disconnects.
 pub(super) async fn events(
     State(gateway): State<Gateway>,
-    client: ApiClient,
+    client: AuthenticatedClient,
     PathParams(id): PathParams<Uuid>,
     QueryParams(EventsQuery { after }): QueryParams<EventsQuery>,
     headers: HeaderMap,

@@ -21,10 +21,10 @@ use view::html::Look;
 use view::{Fold, Item, Older, Page, Place};
 
 pub(super) use follow::ClientFrame;
-pub(super) use frame::{Frame, SessionListFrame};
+pub(super) use frame::{ConversationFrame, SessionListFrame};
 pub(crate) use frame_cache::{FrameCache, prerender};
 pub(crate) use parts::PromptStateName;
-pub(super) use parts::{DeliveryKind, TokenCounts};
+pub(super) use parts::{DeliveryKind, TokenCountsResponse};
 
 use super::extract::{PathParams, QueryParams};
 use super::sessions::find_record;

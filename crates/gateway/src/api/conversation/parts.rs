@@ -317,7 +317,7 @@ impl From<view::Todo> for TodoResponse {
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = Usage)]
 pub(crate) struct UsageResponse {
-    tokens: TokenCounts,
+    tokens: TokenCountsResponse,
     /// Dollars, if the agent reports them.
     #[serde(skip_serializing_if = "Option::is_none")]
     cost: Option<f64>,
@@ -332,7 +332,8 @@ pub(crate) struct UsageResponse {
 }
 
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, PartialEq, Eq, ToSchema)]
-pub(crate) struct TokenCounts {
+#[schema(as = TokenCounts)]
+pub(crate) struct TokenCountsResponse {
     pub(crate) input: u64,
     pub(crate) output: u64,
     pub(crate) cache_read: u64,
@@ -372,7 +373,7 @@ impl From<view::Usage> for UsageResponse {
     }
 }
 
-impl From<view::Tokens> for TokenCounts {
+impl From<view::Tokens> for TokenCountsResponse {
     fn from(it: view::Tokens) -> Self {
         Self {
             input: it.input,
@@ -400,7 +401,7 @@ pub(crate) struct TurnResponse {
     /// Why the agent started it by itself, in the agent's words.
     #[serde(skip_serializing_if = "Option::is_none")]
     origin: Option<String>,
-    tokens: TokenCounts,
+    tokens: TokenCountsResponse,
     #[serde(skip_serializing_if = "Option::is_none")]
     cost: Option<f64>,
     /// A rewind removed it from the agent's memory.
