@@ -1,5 +1,5 @@
-// The service worker keeps the shell, so that the page opens without a network and can say so.
-// It never answers for the API: what is shown of a session comes from the server or not at all.
+// The service worker caches the page itself, so that it opens without a network and can report that.
+// It never caches the API: what is shown of a session always comes from the server.
 const SHELL = "towpath-shell";
 
 self.addEventListener("install", () => self.skipWaiting());
@@ -8,29 +8,37 @@ self.addEventListener("activate", (event) => {
   event.waitUntil(self.clients.claim());
 });
 
-// The page came before its worker did, so it says what it is made of.
+// The page was loaded before its worker, so it sends the list of its files.
 self.addEventListener("message", (event) => {
-  const own = event.data.filter((name) => new URL(name).origin === location.origin && !new URL(name).pathname.startsWith("/api/"));
-  event.waitUntil(caches.open(SHELL).then((cache) => cache.addAll(own)));
+  const files = event.data.filter(
+    (name) =>
+      new URL(name).origin === location.origin && !new URL(name).pathname.startsWith("/api/"),
+  );
+  event.waitUntil(caches.open(SHELL).then((cache) => cache.addAll(files)));
 });
 
 self.addEventListener("fetch", (event) => {
   const { request } = event;
-  const address = new URL(request.url);
-  if (request.method !== "GET" || address.origin !== location.origin || address.pathname.startsWith("/api/")) return;
-  event.respondWith(fetched(request));
+  const url = new URL(request.url);
+  if (
+    request.method !== "GET" ||
+    url.origin !== location.origin ||
+    url.pathname.startsWith("/api/")
+  )
+    return;
+  event.respondWith(fetchOrCached(request));
 });
 
-// The network comes first: a shell older than its server would speak an older language.
-async function fetched(request) {
+// Network first: a page that is older than its server would not understand it.
+async function fetchOrCached(request) {
   const cache = await caches.open(SHELL);
   try {
-    const answer = await fetch(request);
-    if (answer.ok && answer.type === "basic") await cache.put(request, answer.clone());
-    return answer;
+    const response = await fetch(request);
+    if (response.ok && response.type === "basic") await cache.put(request, response.clone());
+    return response;
   } catch (problem) {
-    const kept = await cache.match(request, { ignoreSearch: true });
-    if (kept) return kept;
+    const cached = await cache.match(request, { ignoreSearch: true });
+    if (cached) return cached;
     throw problem;
   }
 }

@@ -8,11 +8,10 @@ use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 /// What belongs to the work on the pages and not to the pages.
-const NOT_SERVED: &[&str] =
-    &["node_modules", "tests", "package.json", "package-lock.json", "tsconfig.json"];
+const NOT_SERVED: &[&str] = &["node_modules", "package.json", "package-lock.json", "tsconfig.json"];
 
 /// The code that decides what a conversation looks like.
-const LOOKS: &[&str] = &["../wire/src", "../view/src", "src/room", "src/api"];
+const LOOKS: &[&str] = &["../wire/src", "../view/src", "src/live", "src/api"];
 
 fn main() -> io::Result<()> {
     #[expect(clippy::disallowed_methods, reason = "it is how cargo says where things are")]

@@ -1,13 +1,12 @@
 /**
- * What the page asks of the gateway. Every refusal comes back as a `Problem`, in words that can be
- * shown.
+ * Calls of the gateway's API. Every error is a `Problem` with a message that can be shown.
  *
  * @module
  */
 
 const ROOT = "/api/v1";
 
-/** A refusal, as the gateway worded it. */
+/** An error response of the gateway. */
 export class Problem extends Error {
   /**
    * @param {number} status
@@ -24,35 +23,39 @@ export class Problem extends Error {
 }
 
 /**
- * Asks for something.
+ * Calls the API and returns the JSON of the response.
  *
  * @param {string} method
  * @param {string} path
  * @param {unknown} [body]
  * @returns {Promise<any>}
  */
-export async function ask(method, path, body) {
+export async function callApi(method, path, body) {
   /** @type {RequestInit} */
   const request = { method, credentials: "same-origin", cache: "no-store" };
   if (body !== undefined) {
     request.body = JSON.stringify(body);
     request.headers = { "content-type": "application/json" };
   }
-  let answer;
+  let response;
   try {
-    answer = await fetch(ROOT + path, request);
+    response = await fetch(ROOT + path, request);
   } catch {
     throw new Problem(0, "unreachable", "The server cannot be reached.", {});
   }
-  const text = await answer.text();
-  const json = parsed(text);
-  if (answer.ok) return json;
-  const kind = String(json?.type ?? "").split("#").pop() || "failed";
-  throw new Problem(answer.status, kind, json?.detail ?? json?.title ?? answer.statusText, json ?? {});
+  const text = await response.text();
+  const json = parseJson(text);
+  if (response.ok) return json;
+  const kind =
+    String(json?.type ?? "")
+      .split("#")
+      .pop() || "failed";
+  const message = json?.detail ?? json?.title ?? response.statusText;
+  throw new Problem(response.status, kind, message, json ?? {});
 }
 
 /** @param {string} text */
-function parsed(text) {
+function parseJson(text) {
   try {
     return text ? JSON.parse(text) : null;
   } catch {
@@ -72,10 +75,10 @@ export function streamAddress(path) {
   return address.href;
 }
 
-/** An id made here: the same one sent twice is the same prompt. */
+/** A new id. Sending a prompt twice with the same id adds it once. */
 export function newId() {
   if (crypto.randomUUID) return crypto.randomUUID();
-  // Pages that are not served over TLS or from this machine have no `randomUUID`.
+  // Pages that are served neither over TLS nor from this machine have no `randomUUID`.
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   bytes[6] = (bytes[6] & 0x0f) | 0x40;
   bytes[8] = (bytes[8] & 0x3f) | 0x80;
@@ -84,22 +87,22 @@ export function newId() {
 }
 
 /**
- * The path of a session.
+ * The API path of a session.
  *
  * @param {string} id
  * @param {string} [rest]
  */
-export function at(id, rest = "") {
+export function sessionPath(id, rest = "") {
   return `/sessions/${encodeURIComponent(id)}${rest}`;
 }
 
 /**
- * The address of a picture in the journal.
+ * The address of an image in the journal.
  *
  * @param {string} id
  * @param {number} seq
  * @param {number} number
  */
-export function pictureAddress(id, seq, number) {
-  return `${ROOT}${at(id)}/lines/${seq}/pictures/${number}`;
+export function imageAddress(id, seq, number) {
+  return `${ROOT}${sessionPath(id)}/lines/${seq}/pictures/${number}`;
 }

@@ -1,43 +1,47 @@
 /**
- * The beginning: who is here, and then the page, or the door.
+ * Starts the page: the app if the browser is signed in, and the sign-in form otherwise.
  *
  * @module
  */
 
-import { ask } from "./api.js";
+import { callApi } from "./api.js";
 import { App } from "./app.js";
-import { keepShell } from "./trusted.js";
+import { registerServiceWorker } from "./ui/trusted-html.js";
 
 const place = /** @type {HTMLElement} */ (document.getElementById("app"));
 
-/** Trades the token of a printed link for a cookie, and takes it out of the address and the history. */
-async function tradeToken() {
+/** Exchanges the token of a sign-in link for a cookie, and removes it from the address and the history. */
+async function exchangeToken() {
   const token = /^#token=(.+)$/.exec(location.hash)?.[1];
   if (!token) return undefined;
   history.replaceState(null, "", location.pathname);
-  return ask("POST", "/sign-in", { token: decodeURIComponent(token) }).then(() => undefined, (problem) => problem.message);
+  return callApi("POST", "/sign-in", { token: decodeURIComponent(token) }).then(
+    () => undefined,
+    (problem) => problem.message,
+  );
 }
 
-async function begin() {
-  const refused = await tradeToken();
+async function start() {
+  const refused = await exchangeToken();
   try {
-    const me = await ask("GET", "/me");
+    const me = await callApi("GET", "/me");
     new App(place, me);
   } catch (problem) {
     const { status, message } = /** @type {import("./api.js").Problem} */ (problem);
-    const { door } = await import("./door.js");
-    door(place, status === 401 ? (refused ?? "") : message, begin);
-    // The shell may have come from the cache while the server is away.
-    if (status === 0) setTimeout(() => void begin(), 2000);
+    const { showSignIn } = await import("./dialogs/sign-in.js");
+    showSignIn(place, status === 401 ? (refused ?? "") : message, start);
+    // The page may come from the cache while the server is down.
+    if (status === 0) setTimeout(() => void start(), 2000);
   }
 }
 
-void begin();
+void start();
 if ("serviceWorker" in navigator && isSecureContext) {
-  keepShell().catch(() => undefined);
+  registerServiceWorker().catch(() => undefined);
   void navigator.serviceWorker.ready.then(({ active }) => {
     const loaded = performance.getEntriesByType("resource").map((it) => it.name);
-    const door = ["/", "/js/door.js", "/js/styles.js", "/css/sheets.css"].map((path) => location.origin + path);
-    active?.postMessage([...new Set([...loaded, ...door])]);
+    const signIn = ["/", "/js/dialogs/sign-in.js", "/js/ui/stylesheets.js", "/css/dialogs.css"];
+    const files = [...loaded, ...signIn.map((path) => location.origin + path)];
+    active?.postMessage([...new Set(files)]);
   });
 }

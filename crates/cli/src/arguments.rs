@@ -9,7 +9,7 @@ use clap_complete::Shell;
 
 use crate::doctor::DoctorOptions;
 use crate::run::RunOptions;
-use crate::serve::ServeOptions;
+use crate::serve::ServeArgs;
 use crate::sessions::SessionsOptions;
 use crate::telegram::TelegramOptions;
 use crate::view::ViewOptions;
@@ -51,7 +51,7 @@ Examples:
         arguments: Vec<String>,
     },
     Run(Box<RunOptions>),
-    Serve(Box<ServeOptions>),
+    Serve(Box<ServeArgs>),
     Sessions(SessionsOptions),
     Stub(StubOptions),
     Telegram(Box<TelegramOptions>),

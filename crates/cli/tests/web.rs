@@ -1,9 +1,9 @@
-//! The pages in a real browser: `towpath serve` with the player behind it, Chromium in front.
+//! The pages in a real browser: `towpath serve` with the built-in agent, and Chromium.
 //!
 //! Each test runs one script of `tests/web` in node.
 
-#![expect(clippy::print_stdout, reason = "what a script says is worth reading")]
-#![expect(clippy::disallowed_methods, reason = "tests start programs and look for them")]
+#![expect(clippy::print_stdout, reason = "the output of a script is worth reading")]
+#![expect(clippy::disallowed_methods, reason = "tests start programs")]
 
 mod browser;
 
@@ -11,7 +11,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::process::Command;
 
-use browser::{pages, prepare, stand};
+use browser::{pages, prepare, scripts};
 use test_support::packages::or_skip;
 use testbed::verify::{cached_release, fetch_release};
 
@@ -19,54 +19,54 @@ use testbed::verify::{cached_release, fetch_release};
 const VERSION: &str = "2.1.325";
 
 #[test]
-fn words_come_onto_the_screen_as_they_are_said() {
-    drive("talking.mjs");
+fn messages_appear_while_they_are_written() {
+    run_script("messages.mjs");
 }
 
 #[test]
 fn requests_are_answered_by_click_and_by_key_and_once_for_all_browsers() {
-    drive("answering.mjs");
+    run_script("requests.mjs");
 }
 
 #[test]
-fn prompts_wait_steer_and_are_interrupted() {
-    drive("queueing.mjs");
+fn prompts_are_queued_steered_and_interrupted() {
+    run_script("queue.mjs");
 }
 
 #[test]
-fn no_word_is_lost_or_doubled_by_reloads_tabs_networks_and_crashes() {
-    drive("losses.mjs");
+fn reloads_tabs_network_failures_and_crashes_lose_and_repeat_nothing() {
+    run_script("reconnect.mjs");
 }
 
 #[test]
-fn nothing_that_anybody_says_is_run() {
-    drive("hostile.mjs");
+fn markup_in_texts_is_never_executed() {
+    run_script("injection.mjs");
 }
 
 #[test]
-fn everybody_can_use_it_on_any_screen() {
-    drive("reach.mjs");
+fn the_page_is_accessible_on_every_screen() {
+    run_script("accessibility.mjs");
 }
 
 #[test]
-fn changes_are_seen_commented_on_and_taken_back() {
-    drive("changing.mjs");
+fn file_changes_are_shown_commented_on_and_rewound() {
+    run_script("file-changes.mjs");
 }
 
 #[test]
-fn every_colour_can_be_read_on_every_ground() {
-    drive("colours.mjs");
+fn every_text_colour_has_enough_contrast() {
+    run_script("contrast.mjs");
 }
 
 #[test]
-fn patches_that_come_twice_or_late_do_no_harm() {
-    drive("patches.mjs");
+fn repeated_and_late_patches_change_nothing() {
+    run_script("patches.mjs");
 }
 
-/// The same with the real CLI, in a network of its own.
+/// The same with the real CLI, in its own network namespace.
 #[tokio::test]
 async fn the_real_cli_is_followed_answered_and_survives_a_crash() {
-    let Some(stand) = stand() else { return };
+    let Some(scripts) = scripts() else { return };
     let claude = claude().await;
     let claude = claude.map_err(|why| format!("Claude Code {VERSION} cannot be had: {why}"));
     let Some(claude) = or_skip(claude) else { return };
@@ -77,30 +77,40 @@ async fn the_real_cli_is_followed_answered_and_survives_a_crash() {
         command.args(["-n", "--", "sh", "-c", alone, "node"]);
         command
     } else {
-        println!("no network namespaces here: the CLI could reach the network, if it tried");
+        println!("no network namespaces here: the CLI could reach the network");
         Command::new("node")
     };
-    watch(command.arg(stand.join("release.mjs")).env("CLAUDE", claude));
+    run(command.arg(scripts.join("release.mjs")).env("CLAUDE", claude));
 }
 
 #[test]
 fn the_pages_pass_the_type_checker() {
-    let Some(stand) = stand() else { return };
-    let compiler = stand.join("node_modules/typescript/bin/tsc");
+    let Some(scripts) = scripts() else { return };
+    let compiler = scripts.join("node_modules/typescript/bin/tsc");
     let output =
         Command::new("node").arg(compiler).arg("-p").arg(pages().join("tsconfig.json")).output();
     let output = output.expect("node starts");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
 }
 
-/// Runs a script, which fails by its exit code.
-fn drive(script: &str) {
-    let Some(stand) = stand() else { return };
-    watch(Command::new("node").arg(stand.join(script)));
+#[test]
+fn the_pages_are_formatted() {
+    let Some(scripts) = scripts() else { return };
+    let prettier = scripts.join("node_modules/prettier/bin/prettier.cjs");
+    let mut command = Command::new("node");
+    command.arg(prettier).args(["--check", "js", "sw.js"]).current_dir(pages());
+    let output = command.output().expect("node starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Runs a command with all that a script has to know.
-fn watch(command: &mut Command) {
+/// Runs a script, which reports failure in its exit code.
+fn run_script(script: &str) {
+    let Some(scripts) = scripts() else { return };
+    run(Command::new("node").arg(scripts.join(script)));
+}
+
+/// Runs a command with the environment of a script.
+fn run(command: &mut Command) {
     let _scratch = prepare(command);
     let output = command.output().expect("node starts");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -108,7 +118,7 @@ fn watch(command: &mut Command) {
     assert!(output.status.success(), "{}\n{}", text(&output.stdout), text(&output.stderr));
 }
 
-/// The program of the real CLI, fetched to where `towpath verify` keeps it if need be.
+/// The program of the real CLI, in the cache of `towpath verify`.
 async fn claude() -> Result<OsString, String> {
     let variable = |name: &str| std::env::var_os(name).filter(|it| !it.is_empty());
     let cache = variable("XDG_CACHE_HOME").map(PathBuf::from);

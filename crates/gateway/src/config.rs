@@ -1,41 +1,39 @@
-//! How a gateway is set up.
+//! The configuration of a gateway.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
 
 use session::Roots;
 
-use crate::access::Role;
-use crate::hosts::Hosts;
+use crate::access::{Hosts, Role};
 
-/// How a gateway is set up.
+/// The path of the API.
+pub(crate) const API_PREFIX: &str = "/api/v1";
+
 #[derive(Debug)]
-pub struct Config {
-    /// The directory with the keys and the saved views.
+pub struct GatewayConfig {
+    /// The directory with the access tokens and the checkpoints.
     pub data: PathBuf,
-    /// The names it answers to.
     pub hosts: Hosts,
     /// Where sessions may work.
     pub roots: Roots,
-    /// Who is signed in by somebody in front of it.
-    pub proxy: Option<Proxy>,
-    /// A directory to serve the pages from instead of those built in: for who works on them.
+    pub proxy: Option<ProxyConfig>,
+    /// A directory to serve the pages from instead of the embedded ones, for development.
     pub pages: Option<PathBuf>,
     /// Whether the agent is the built-in one.
     pub demo: bool,
-    /// Whether it is reached over TLS, by itself or by what stands in front.
+    /// Whether clients reach it over TLS, directly or through a proxy.
     pub secure: bool,
-    /// How many connections there may be at a time.
-    pub connections: usize,
+    pub max_connections: usize,
 }
 
-/// A proxy that signs people in and says so in a header.
+/// A proxy in front of the server that signs users in.
 #[derive(Clone, Debug)]
-pub struct Proxy {
-    /// The header with the name; the proxy must remove it from what comes from outside.
+pub struct ProxyConfig {
+    /// The header with the user's name. The proxy must remove it from requests of clients.
     pub header: String,
-    /// Where the proxy connects from.
+    /// The addresses the proxy connects from.
     pub addresses: Vec<IpAddr>,
-    /// What those it signs in may do.
+    /// The role of its users.
     pub role: Role,
 }

@@ -1,4 +1,4 @@
-//! The pages: the files of `web/`, built in, and the style of what `view` renders.
+//! The pages: the embedded files of `web/`, and the style sheets of what `view` renders.
 
 use std::io::Write as _;
 use std::path::{Component, Path};
@@ -13,24 +13,25 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use sha2::{Digest as _, Sha256};
 
-use crate::api::{PREFIX, Problem};
+use crate::config::API_PREFIX;
 use crate::gateway::Gateway;
+use crate::problem::Problem;
 
 /// The files of `web/` by name.
 const FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/pages.rs"));
 
-/// Shown where the binary was built without `web/`.
+/// Shown if the binary was built without `web/`.
 const NO_PAGES: &str = "<!doctype html><meta charset=utf-8><title>Towpath</title>\
     <p>This server was built without its pages. Its API is at <code>/api/v1</code>.\n";
 
-/// Answers whatever is no route of the API.
+/// Serves everything that is not a route of the API.
 pub(crate) async fn page(State(gateway): State<Gateway>, request: Request) -> Response {
     let path = request.uri().path();
-    if path.starts_with(PREFIX) || path.starts_with("/api/") {
+    if path.starts_with(API_PREFIX) || path.starts_with("/api/") {
         return Problem::not_found("route").into_response();
     }
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
-        return not_this_method().await.into_response();
+        return method_not_allowed().await.into_response();
     }
     let name = path.trim_start_matches('/');
     let found = match name {
@@ -38,7 +39,7 @@ pub(crate) async fn page(State(gateway): State<Gateway>, request: Request) -> Re
         "colours.css" => Some(Bytes::from(view::html::colour_rules())),
         _ => file(&gateway, if name.is_empty() { "index.html" } else { name }).await,
     };
-    // Addresses within the page, such as `/sessions/…`, are the page's own business.
+    // Paths without an extension, such as `/sessions/…`, are routes within the page.
     let (name, found) = match found {
         Some(found) => (name, Some(found)),
         None if name.contains('.') => (name, None),
@@ -53,63 +54,61 @@ pub(crate) async fn page(State(gateway): State<Gateway>, request: Request) -> Re
     };
     let media_type = media_type(name);
     let text = media_type.starts_with("text/") || media_type == "image/svg+xml";
-    let gzip = text && takes_gzip(request.headers());
-    let tag = tag(&body, gzip);
+    let gzip = text && accepts_gzip(request.headers());
+    let tag = etag(&body, gzip);
     let known = request.headers().get(header::IF_NONE_MATCH).is_some_and(|it| *it == tag);
-    let head = [
+    let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static(media_type)),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
         (header::VARY, HeaderValue::from_static("accept-encoding")),
         (header::ETAG, tag),
     ];
     if known {
-        (StatusCode::NOT_MODIFIED, head).into_response()
+        (StatusCode::NOT_MODIFIED, headers).into_response()
     } else if gzip {
-        (head, [(header::CONTENT_ENCODING, "gzip")], packed(&body)).into_response()
+        (headers, [(header::CONTENT_ENCODING, "gzip")], compress(&body)).into_response()
     } else {
-        (head, body).into_response()
+        (headers, body).into_response()
     }
 }
 
-/// Answers a method that a route does not have.
-pub(crate) async fn not_this_method() -> Problem {
+/// The response to a method that a route does not have.
+pub(crate) async fn method_not_allowed() -> Problem {
     let status = StatusCode::METHOD_NOT_ALLOWED;
-    Problem::new(status, "method", "not with this method", "the route has others")
+    Problem::new(status, "method", "method not allowed", "this route does not support that method")
 }
 
-fn takes_gzip(headers: &HeaderMap) -> bool {
+fn accepts_gzip(headers: &HeaderMap) -> bool {
     let all = headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|it| it.to_str().ok());
     let mut words = all.flat_map(|it| it.split(',')).map(|it| it.replace(' ', ""));
     words.any(|it| matches!(it.split_once(";q=").unwrap_or((&it, "1")), ("gzip", weight) if weight.parse() != Ok(0.0)))
 }
 
-/// The same, a third as long. Nothing is kept of it: pages are small, and a browser that has one asks
-/// with its tag.
-fn packed(body: &[u8]) -> Bytes {
-    let mut packed = GzEncoder::new(Vec::new(), Compression::default());
-    let written = packed.write_all(body).and_then(|()| packed.finish());
-    // Nothing that is written to memory fails.
+/// Not cached: pages are small, and a browser that has one sends its tag.
+fn compress(body: &[u8]) -> Bytes {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    let written = encoder.write_all(body).and_then(|()| encoder.finish());
+    // Writing to memory does not fail.
     written.unwrap_or_default().into()
 }
 
 async fn file(gateway: &Gateway, name: &str) -> Option<Bytes> {
     if let Some(directory) = &gateway.config.pages {
-        // From a directory only what lies in it, by plain names.
+        // Only plain names, so that nothing outside the directory is served.
         let plain = Path::new(name).components().all(|it| matches!(it, Component::Normal(_)));
         let plain = plain && !name.split('/').any(|part| part.starts_with('.'));
         let path = plain.then(|| directory.join(name))?;
         return tokio::fs::read(path).await.ok().map(Bytes::from);
     }
-
     let found = FILES.iter().find(|(known, _)| *known == name).map(|it| it.1);
     found.map(Bytes::from_static)
 }
 
-/// What a page is known by. Packed it is made of other bytes, and has another.
-fn tag(body: &[u8], gzip: bool) -> HeaderValue {
+/// The entity tag of a page. The compressed form has other bytes, and so another tag.
+fn etag(body: &[u8], gzip: bool) -> HeaderValue {
     let text = BASE64_URL_SAFE_NO_PAD.encode(Sha256::digest(body));
-    let how = if gzip { "-gzip" } else { "" };
-    HeaderValue::from_str(&format!("\"{text}{how}\""))
+    let suffix = if gzip { "-gzip" } else { "" };
+    HeaderValue::from_str(&format!("\"{text}{suffix}\""))
         .unwrap_or_else(|_| HeaderValue::from_static("\"\""))
 }
 
@@ -134,21 +133,23 @@ mod tests {
 
     use axum::http::{HeaderMap, HeaderValue, header};
 
-    use super::{packed, takes_gzip};
+    use super::{accepts_gzip, compress};
 
     #[test]
-    fn pages_are_packed_for_who_says_so() {
-        let check = |said: &'static str| {
+    fn pages_are_compressed_for_clients_that_accept_it() {
+        let check = |accepted: &'static str| {
             let mut headers = HeaderMap::new();
-            headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static(said));
-            takes_gzip(&headers)
+            headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static(accepted));
+            accepts_gzip(&headers)
         };
         assert!(check("gzip, deflate, br") && check("br;q=1.0, gzip;q=0.8"));
-        assert!(!check("gzip;q=0") && !check("br") && !check("") && !takes_gzip(&HeaderMap::new()));
+        assert!(
+            !check("gzip;q=0") && !check("br") && !check("") && !accepts_gzip(&HeaderMap::new())
+        );
         let body = "a page\n".repeat(100);
         let mut text = String::new();
-        let packed = packed(body.as_bytes());
-        flate2::read::GzDecoder::new(&*packed).read_to_string(&mut text).unwrap();
-        assert!(text == body && packed.len() < body.len() / 3);
+        let compressed = compress(body.as_bytes());
+        flate2::read::GzDecoder::new(&*compressed).read_to_string(&mut text).unwrap();
+        assert!(text == body && compressed.len() < body.len() / 3);
     }
 }

@@ -1,4 +1,4 @@
-//! What can be said to `towpath serve`.
+//! The command line of `towpath serve`.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -8,41 +8,41 @@ use clap::{Args, Subcommand, ValueEnum};
 use crate::settings::AgentChoice;
 use crate::telegram::BotChoice;
 
-/// Your agents in any browser
+/// Serve the web UI and the API
 ///
-/// Serves a web UI and an API, prints a link to open, and drives sessions until it is ended. Ended
-/// by SIGTERM or Ctrl-C it leaves running agents alone: the next `serve` on the same data picks
-/// them up where they are. Listens on this machine only unless told otherwise.
-#[expect(clippy::struct_excessive_bools, reason = "they are switches, each on its own")]
+/// Prints a link to open, and runs sessions until it is stopped. SIGTERM and Ctrl-C leave agents
+/// running: the next `serve` with the same data directory takes them over. Listens on this machine
+/// only by default.
+#[expect(clippy::struct_excessive_bools, reason = "they are independent switches")]
 #[derive(Args)]
 #[command(
     args_conflicts_with_subcommands = true,
     after_help = "\
-Exit codes: 0 ended; 1 nobody to stop, no such token; 2 could not start.
+Exit codes: 0 stopped; 1 no server to stop or no such token; 2 could not start.
 
 Examples:
-  towpath serve --demo                       # no CLI, no key, no network
+  towpath serve --demo                       # without CLI, API key or network
   towpath serve --root ~/src                 # sessions may work below ~/src
   towpath serve --listen 0.0.0.0:4280 --host box.lan --tls-cert box.pem --tls-key box.key
-  towpath serve --telegram --allow 4711      # and in Telegram: see `towpath telegram --help`
+  towpath serve --telegram --allow 4711      # also in Telegram: see `towpath telegram --help`
   towpath serve tokens add phone --role drive
-  towpath serve --stop                       # and end its agents"
+  towpath serve --stop                       # also stops its agents"
 )]
-pub(crate) struct ServeOptions {
+pub(crate) struct ServeArgs {
     #[command(subcommand)]
-    pub(crate) deed: Option<Deed>,
-    /// Where to listen; port 0 takes a free one
+    pub(crate) command: Option<ServeCommand>,
+    /// The address to listen on; port 0 selects a free port
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:4280")]
     pub(crate) listen: SocketAddr,
-    /// Where the journal and the keys are [default: `TOWPATH_DATA`]
+    /// The data directory, with the journal and the tokens [default: `TOWPATH_DATA`]
     #[arg(long, value_name = "DIR", global = true)]
     pub(crate) data: Option<PathBuf>,
-    /// A directory below which sessions may work; may be given several times [default: here]
+    /// A directory below which sessions may work; repeatable [default: the current directory]
     #[arg(long = "root", value_name = "DIR")]
     pub(crate) roots: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) agent: AgentChoice,
-    /// Run the Telegram bridge too; its token comes from `TOWPATH_TELEGRAM_TOKEN`
+    /// Also run the Telegram bridge, with the token in `TOWPATH_TELEGRAM_TOKEN`
     #[arg(long)]
     pub(crate) telegram: bool,
     #[command(flatten)]
@@ -50,86 +50,79 @@ pub(crate) struct ServeOptions {
     /// Print `{"url","token","pid"}` on stdout when ready
     #[arg(long)]
     pub(crate) json: bool,
-    /// Do not print a link that opens everything: where output is kept in a log
+    /// Do not print the sign-in link, for example if the output goes to a log
     #[arg(long, conflicts_with = "json")]
     pub(crate) no_link: bool,
-    /// End the server of this data directory, and its agents
+    /// Stop the server of this data directory and its agents
     #[arg(long)]
     pub(crate) stop: bool,
-    /// A name people know this machine by; may be given several times
+    /// A host name of this machine to accept; repeatable
     #[arg(long = "host", value_name = "NAME")]
     pub(crate) hosts: Vec<String>,
-    /// A certificate chain, as PEM
+    /// A certificate chain (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     pub(crate) tls_cert: Option<PathBuf>,
-    /// Its key, as PEM
+    /// The certificate's key (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub(crate) tls_key: Option<PathBuf>,
-    /// Listen beyond this machine without TLS: everybody on the way can read along
+    /// Allow connections from other machines without encryption
     #[arg(long)]
     pub(crate) without_tls: bool,
-    /// A header in which a proxy in front says who has signed in; it must drop those from outside
+    /// The header with the user name that a trusted proxy sets; it must remove it from clients
     #[arg(long, value_name = "HEADER")]
     pub(crate) trusted_header: Option<String>,
-    /// Where that proxy connects from; may be given several times
+    /// An address that proxy connects from; repeatable
     #[arg(long = "trusted-proxy", value_name = "ADDRESS", requires = "trusted_header", default_values = ["127.0.0.1", "::1"])]
     pub(crate) trusted_proxies: Vec<IpAddr>,
-    /// What those may do whom the proxy has signed in
+    /// The role of users that the proxy signs in
     #[arg(long, value_name = "ROLE", requires = "trusted_header", default_value = "drive")]
-    pub(crate) trusted_role: RoleName,
-    /// How many connections there may be at a time
+    pub(crate) trusted_role: RoleArg,
+    /// The maximum number of connections
     #[arg(long, value_name = "NUMBER", default_value_t = 2048, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) connections: u32,
-    /// Serve pages from a directory instead of those built in
+    /// Serve the pages from a directory instead of the embedded ones
     #[arg(long, value_name = "DIR", hide = true)]
     pub(crate) pages: Option<PathBuf>,
 }
 
-/// Beside serving.
 #[derive(Subcommand)]
-pub(crate) enum Deed {
-    /// Who may use the server
+pub(crate) enum ServeCommand {
+    /// Manage access tokens
     #[command(subcommand)]
-    Tokens(TokenDeed),
+    Tokens(TokensCommand),
 }
 
-/// What to do with tokens.
 #[derive(Subcommand)]
-pub(crate) enum TokenDeed {
-    /// Make a token, in place of the one of that name; it is shown this once
+pub(crate) enum TokensCommand {
+    /// Create a token and print it once; replaces a token with the same name
     Add {
-        /// What it is called
         name: String,
-        /// What its holder may do
+        /// What clients with this token may do
         #[arg(long, default_value = "drive")]
-        role: RoleName,
+        role: RoleArg,
     },
-    /// Say which there are
+    /// List all tokens
     List,
-    /// Take one back, and sign out whoever signed in with it
-    Revoke {
-        /// What it is called
-        name: String,
-    },
+    /// Revoke a token and sign out the browsers that used it
+    Revoke { name: String },
 }
 
-/// What somebody may do.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum RoleName {
+pub(crate) enum RoleArg {
     /// Read
     Watch,
-    /// Prompt, answer, change sessions
+    /// Send prompts, answer requests, change sessions
     Drive,
-    /// Keep tokens too
+    /// Also manage tokens
     Admin,
 }
 
-impl From<RoleName> for gateway::access::Role {
-    fn from(name: RoleName) -> Self {
+impl From<RoleArg> for gateway::access::Role {
+    fn from(name: RoleArg) -> Self {
         match name {
-            RoleName::Watch => Self::Watch,
-            RoleName::Drive => Self::Drive,
-            RoleName::Admin => Self::Admin,
+            RoleArg::Watch => Self::Watch,
+            RoleArg::Drive => Self::Drive,
+            RoleArg::Admin => Self::Admin,
         }
     }
 }

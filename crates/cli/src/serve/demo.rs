@@ -1,7 +1,6 @@
-//! What `serve --demo` shows: a scratch project, and a session to begin with.
+//! `serve --demo`: a scratch project and a first session.
 //!
-//! All of it lies in a temporary directory that goes with the server, unless the data directory was
-//! named.
+//! Everything is in a temporary directory that is removed with the server, unless `--data` is given.
 
 use std::fs;
 use std::io;
@@ -12,9 +11,8 @@ use session::{Creation, OpenError, Options, Sessions};
 use tempfile::TempDir;
 use uuid::Uuid;
 
-/// The first session has the same id at each start, so that a demonstration on data that stays does
-/// not collect them.
-const FIRST: Uuid = Uuid::from_u128(0x7077_7061_7468_4000_8000_0000_0000_0001);
+/// The first session has the same id at each start, so that a demo with `--data` has only one.
+const FIRST_SESSION: Uuid = Uuid::from_u128(0x7077_7061_7468_4000_8000_0000_0000_0001);
 
 const FILES: &[(&str, &str)] = &[
     (
@@ -32,15 +30,14 @@ const FILES: &[(&str, &str)] = &[
     ("notes.txt", "remember the cabbage\n"),
 ];
 
-/// A demonstration.
 #[derive(Debug)]
 pub(crate) struct Demo {
-    place: TempDir,
+    directory: TempDir,
 }
 
 impl Demo {
     pub(crate) fn new() -> io::Result<Self> {
-        let demo = Self { place: tempfile::Builder::new().prefix("towpath-demo-").tempdir()? };
+        let demo = Self { directory: tempfile::Builder::new().prefix("towpath-demo-").tempdir()? };
         for (name, text) in FILES {
             let path = demo.project().join(name);
             if let Some(parent) = path.parent() {
@@ -51,21 +48,22 @@ impl Demo {
         Ok(demo)
     }
 
-    /// Where the journal goes where nothing is said.
+    /// The data directory if none is given.
     pub(crate) fn data(&self) -> PathBuf {
-        self.place.path().join("data")
+        self.directory.path().join("data")
     }
 
     /// The scratch project.
     pub(super) fn project(&self) -> PathBuf {
-        self.place.path().join("ferry")
+        self.directory.path().join("ferry")
     }
 
-    /// A session that waits for its first prompt.
-    pub(super) async fn first_session(&self, sessions: &Sessions) -> Result<(), OpenError> {
+    /// Creates a session without prompts, if it does not exist yet.
+    pub(super) async fn create_session(&self, sessions: &Sessions) -> Result<(), OpenError> {
         let options = Options { directory: self.project(), ..Options::default() };
-        let title = Some("Try me: say “show me everything”".to_owned());
-        let creation = Creation { id: Some(SessionId(FIRST)), title, options, resume: None };
+        let title = Some("Try “show me everything”".to_owned());
+        let creation =
+            Creation { id: Some(SessionId(FIRST_SESSION)), title, options, resume: None };
         match sessions.create(creation).await {
             Ok(_) | Err(OpenError::Journal(journal::Error::SessionExists(_))) => Ok(()),
             Err(error) => Err(error),

@@ -1,8 +1,8 @@
-//! `towpath serve`: the gateway until someone ends it.
+//! `towpath serve`: runs the gateway until a signal stops it.
 
 mod arguments;
 mod demo;
-mod post;
+mod lock;
 mod telegram;
 mod tokens;
 mod watching;
@@ -10,22 +10,24 @@ mod watching;
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anstream::eprintln;
-use gateway::access::{Keyring, KeyringError, Role, Secret};
-use gateway::{Certificate, Config, Hosts, Proxy, Roots, TlsError};
+use gateway::access::{Role, TokenSecret, TokenStore, TokenStoreError};
+use gateway::{Certificate, GatewayConfig, Hosts, ProxyConfig, Roots, TlsError};
 use serde::Serialize;
 use session::machine::Limits;
 use session::{AgentProgram, Alone, Home, OpenError, Sessions};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tracing::warn;
 
-use arguments::Deed;
-pub(crate) use arguments::ServeOptions;
+pub(crate) use arguments::ServeArgs;
+use arguments::ServeCommand;
 pub(crate) use demo::Demo;
-pub(crate) use post::Post;
-use post::Taken;
+pub(crate) use lock::ServerLock;
+use lock::ServerRunning;
 use telegram::Beside;
 use watching::Lookout;
 
@@ -35,65 +37,64 @@ use crate::settings::{NoAgent, NoHome, Settings};
 use crate::telegram::NoBot;
 use crate::verdict::Verdict;
 
-/// How long letting go of sessions may take. Whatever it does not reach is picked up all the same.
-const LEAVING: Duration = Duration::from_secs(2);
+/// How long releasing the sessions may take. The next server takes over the others all the same.
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long agents may take to end.
-const ENDING: Duration = Duration::from_secs(20);
+/// How long agents may take to stop.
+const STOP_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// How often to look whether an agent has ended.
-const LOOK: Duration = Duration::from_millis(50);
+/// How often to check whether an agent has stopped.
+const STOP_POLL: Duration = Duration::from_millis(50);
 
-/// The token in the printed link. Each start makes a new one; browsers stay signed in.
-const LINK: &str = "link";
+/// The name of the token in the printed link. Each start creates a new one; browsers stay signed in.
+const LINK_TOKEN: &str = "link";
 
-/// Runs the command.
-pub(crate) fn run(options: &ServeOptions) -> Verdict {
+pub(crate) fn run(args: &ServeArgs) -> Verdict {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let ran = runtime.map_err(Failure::Runtime).and_then(|runtime| {
-        let ran = runtime.block_on(carry_out(options));
-        // Threads that read for somebody who is gone must not hold up the end.
+    let result = runtime.map_err(ServeError::Runtime).and_then(|runtime| {
+        let result = runtime.block_on(run_command(args));
+        // Threads that still read for a disconnected client must not delay the exit.
         runtime.shutdown_background();
-        ran
+        result
     });
-    match ran {
+    match result {
         Ok(verdict) => verdict,
-        Err(failure) => {
-            complain(&failure, failure.hint().as_deref());
+        Err(error) => {
+            complain(&error, error.hint().as_deref());
             Verdict::CouldNotTry
         }
     }
 }
 
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Failure {
-    #[error("could not set up what runs the server")]
+pub(crate) enum ServeError {
+    #[error("could not start the async runtime")]
     Runtime(#[source] io::Error),
     #[error(transparent)]
     NoHome(#[from] NoHome),
     #[error(transparent)]
     NoAgent(#[from] NoAgent),
-    #[error("the journal cannot be used")]
+    #[error("could not use the journal")]
     Journal(#[from] journal::Error),
-    #[error("`{0}` is beyond this machine, and nothing would be encrypted")]
+    #[error("`{0}` accepts connections from other machines without encryption")]
     NotLoopback(SocketAddr),
     #[error("could not listen on `{address}`")]
     Listen { address: SocketAddr, source: io::Error },
-    #[error("a root is not there")]
+    #[error("could not use a root directory")]
     Root(#[source] io::Error),
     #[error(transparent)]
     Tls(#[from] TlsError),
     #[error(transparent)]
-    Keys(#[from] KeyringError),
-    #[error("could not use `{}`", path.display())]
-    Post { path: PathBuf, source: io::Error },
+    Tokens(#[from] TokenStoreError),
+    #[error("could not use the lock file `{}`", path.display())]
+    Lock { path: PathBuf, source: io::Error },
     #[error(transparent)]
-    Taken(#[from] Taken),
-    #[error("could not set up the demonstration")]
+    Running(#[from] ServerRunning),
+    #[error("could not set up the demo")]
     Demo(#[source] io::Error),
-    #[error("could not set up the first session")]
+    #[error("could not create the demo session")]
     FirstSession(#[from] OpenError),
-    #[error("could not say where it listens")]
+    #[error("could not print the address")]
     Announce(#[source] io::Error),
     #[error(transparent)]
     Serve(#[from] gateway::Error),
@@ -101,146 +102,158 @@ pub(crate) enum Failure {
     NoBot(#[from] NoBot),
 }
 
-impl Failure {
+impl ServeError {
     pub(crate) fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::NoBot(no) => return no.hint(),
             Self::NoHome(no) => return no.hint(),
             Self::NoAgent(no) => return no.hint(),
-            Self::Journal(_) => "`towpath doctor` says what is wrong with it",
+            Self::Journal(_) => "run `towpath doctor` to check it",
             Self::NotLoopback(_) => {
-                "give `--tls-cert` and `--tls-key`, put a proxy in front, or say `--without-tls`"
+                "use `--tls-cert` and `--tls-key`, a proxy with TLS, or `--without-tls`"
             }
-            Self::Listen { .. } => "port 0 takes one that is free: `--listen 127.0.0.1:0`",
-            Self::Taken(_) => "`towpath serve --stop` ends it",
+            Self::Listen { .. } => "use port 0 to select a free one: `--listen 127.0.0.1:0`",
+            Self::Running(_) => "stop it with `towpath serve --stop`",
             _ => return None,
         };
         Some(hint.to_owned())
     }
 }
 
+/// The line that `--json` prints.
 #[derive(Serialize)]
-struct Ready<'a> {
+struct ReadyLine<'a> {
     url: &'a str,
     token: &'a str,
     pid: u32,
 }
 
-async fn carry_out(options: &ServeOptions) -> Result<Verdict, Failure> {
-    let shows = options.agent.demo && !options.stop && options.deed.is_none();
-    let demo = shows.then(Demo::new).transpose().map_err(Failure::Demo)?;
+async fn run_command(args: &ServeArgs) -> Result<Verdict, ServeError> {
+    let is_demo = args.agent.demo && !args.stop && args.command.is_none();
+    let demo = is_demo.then(Demo::new).transpose().map_err(ServeError::Demo)?;
     let mut settings = Settings::read()?;
-    if let Some(data) = options.data.clone().or_else(|| demo.as_ref().map(Demo::data)) {
+    if let Some(data) = args.data.clone().or_else(|| demo.as_ref().map(Demo::data)) {
         settings.data = std::path::absolute(&data).unwrap_or(data);
     }
     settings.make_data()?;
-    if let Some(Deed::Tokens(deed)) = &options.deed {
-        return tokens::carry_out(deed, &settings.data).map_err(Failure::Keys);
+    if let Some(ServeCommand::Tokens(command)) = &args.command {
+        return tokens::run(command, &settings.data);
     }
-    if options.stop {
+    if args.stop {
         return stop(&settings).await;
     }
-    serve(options, &settings, demo.as_ref()).await
+    serve(args, &settings, demo.as_ref()).await
 }
 
 async fn serve(
-    options: &ServeOptions,
+    args: &ServeArgs,
     settings: &Settings,
     demo: Option<&Demo>,
-) -> Result<Verdict, Failure> {
-    if options.telegram {
+) -> Result<Verdict, ServeError> {
+    if args.telegram {
         crate::log::begin();
     }
-    let mut ending = Ending::listen().map_err(Failure::Runtime)?;
-    let secure = options.tls_cert.is_some();
-    if !options.listen.ip().is_loopback() && !secure && !options.without_tls {
-        return Err(Failure::NotLoopback(options.listen));
+    let mut signals = StopSignals::listen().map_err(ServeError::Runtime)?;
+    let secure = args.tls_cert.is_some();
+    if !args.listen.ip().is_loopback() && !secure && !args.without_tls {
+        return Err(ServeError::NotLoopback(args.listen));
     }
-    let tls = match (&options.tls_cert, &options.tls_key) {
+    let tls = match (&args.tls_cert, &args.tls_key) {
         (Some(chain), Some(key)) => Some(Certificate::read(chain, key)?),
         _ => None,
     };
-    let agent = settings.agent(&options.agent)?;
-    let _post = Post::take(&settings.data)?;
-    let keyring = Keyring::open(&settings.data)?;
-    let listener = TcpListener::bind(options.listen).await;
-    let listen = |source| Failure::Listen { address: options.listen, source };
+    let agent = settings.agent(&args.agent)?;
+    let _lock = ServerLock::acquire(&settings.data)?;
+    let tokens = Arc::new(TokenStore::open(&settings.data)?);
+    let listener = TcpListener::bind(args.listen).await;
+    let listen = |source| ServeError::Listen { address: args.listen, source };
     let listener = listener.map_err(listen)?;
     let address = listener.local_addr().map_err(listen)?;
     let sessions = Sessions::new(home(settings, agent)?, settings.journal()?);
-    // What another Towpath drives, or left in a state nobody can read, is no reason not to serve
-    // the rest; opening it says why.
+    // A session that another process runs, or that cannot be read, does not keep the server from
+    // running the others.
     for (id, problem) in sessions.recover().await? {
-        eprintln!("note: session {} is left alone: {problem}", crate::sessions::short(id));
+        eprintln!("note: session {} could not be opened: {problem}", crate::sessions::short(id));
     }
     if let Some(demo) = demo {
-        demo.first_session(&sessions).await?;
+        demo.create_session(&sessions).await?;
     }
-    let roots = roots(&options.roots, demo)?;
-    let config = Config {
+    let roots = roots(&args.roots, demo)?;
+    let config = GatewayConfig {
         data: settings.data.clone(),
-        hosts: Hosts::new(address, &options.hosts),
+        hosts: Hosts::new(address, &args.hosts),
         roots: roots.clone(),
-        proxy: options.trusted_header.clone().map(|header| Proxy {
+        proxy: args.trusted_header.clone().map(|header| ProxyConfig {
             header,
-            addresses: options.trusted_proxies.clone(),
-            role: options.trusted_role.into(),
+            addresses: args.trusted_proxies.clone(),
+            role: args.trusted_role.into(),
         }),
-        pages: options.pages.clone(),
-        demo: options.agent.demo,
+        pages: args.pages.clone(),
+        demo: args.agent.demo,
         secure,
-        connections: options.connections as usize,
+        max_connections: args.connections as usize,
     };
-    let link = (!options.no_link).then(|| keyring.add(LINK, Role::Admin, now()));
-    let token = link.transpose()?;
-    let beside = || Beside::begin(&options.bot, settings, roots.clone(), sessions.clone());
-    let beside = options.telegram.then(beside).transpose()?;
-    announce(options, address, token.as_ref()).map_err(Failure::Announce)?;
+    let link = (!args.no_link).then(|| tokens.add(LINK_TOKEN, Role::Admin, now()));
+    let link = link.transpose()?;
+    let beside = || Beside::begin(&args.bot, settings, roots.clone(), sessions.clone());
+    let beside = args.telegram.then(beside).transpose()?;
+    print_address(args, address, link.as_ref()).map_err(ServeError::Announce)?;
     let lookout = Lookout::begin(sessions.journal().clone(), roots);
-    let mut how = How::Leave;
-    let shutdown = async { how = ending.wait().await };
-    gateway::run(listener, tls, sessions.clone(), config, shutdown).await?;
-    let left = tokio::time::timeout(LEAVING, lookout.leave());
-    let left_telegram = async {
+    let mut mode = StopMode::KeepAgents;
+    let shutdown = async { mode = signals.wait(&tokens).await };
+    let (store, served) = (Arc::clone(&tokens), sessions.clone());
+    gateway::run(listener, tls, served, store, config, shutdown).await?;
+    let watch_stopped = tokio::time::timeout(RELEASE_TIMEOUT, lookout.leave());
+    let telegram_stopped = async {
         if let Some(beside) = beside {
             beside.leave().await;
         }
     };
-    // Whatever did not get done in time is taken up by the next server.
-    let _ = tokio::join!(left, left_telegram);
-    // What a demonstration wrote goes with it, so nobody could pick its agents up.
-    let fleeting = demo.is_some() && options.data.is_none();
-    part(how, fleeting, &sessions).await;
+    // The next server continues what was not finished in time.
+    let _ = tokio::join!(watch_stopped, telegram_stopped);
+    // The data of a demo is removed with it, so no other server could take over its agents.
+    let temporary = demo.is_some() && args.data.is_none();
+    release(mode, temporary, &sessions).await;
     Ok(Verdict::Done)
 }
 
-/// Lets go of sessions, or ends their agents.
-pub(crate) async fn part(how: How, fleeting: bool, sessions: &Sessions) {
-    match how {
-        How::Leave if fleeting => drop(tokio::time::timeout(LEAVING, end_agents(sessions)).await),
+/// Releases the sessions, or stops their agents.
+pub(crate) async fn release(mode: StopMode, temporary: bool, sessions: &Sessions) {
+    match mode {
+        StopMode::KeepAgents if temporary => {
+            drop(tokio::time::timeout(RELEASE_TIMEOUT, stop_agents(sessions)).await);
+        }
         // Nothing is lost if it takes longer: the journal has everything already.
-        How::Leave => drop(tokio::time::timeout(LEAVING, sessions.leave()).await),
-        How::EndAgents => drop(tokio::time::timeout(ENDING, end_agents(sessions)).await),
+        StopMode::KeepAgents => {
+            drop(tokio::time::timeout(RELEASE_TIMEOUT, sessions.leave()).await);
+        }
+        StopMode::StopAgents => {
+            drop(tokio::time::timeout(STOP_TIMEOUT, stop_agents(sessions)).await);
+        }
     }
 }
 
-/// Agents outlive this process: whoever serves next is expected soon.
+/// Agents outlive this process, because another server is expected soon.
 pub(crate) fn home(settings: &Settings, agent: AgentProgram) -> Result<Home, NoHome> {
     Ok(Home { alone: Alone::PATIENT, ..settings.home(agent, Limits::default())? })
 }
 
-pub(crate) fn roots(given: &[PathBuf], demo: Option<&Demo>) -> Result<Roots, Failure> {
+pub(crate) fn roots(given: &[PathBuf], demo: Option<&Demo>) -> Result<Roots, ServeError> {
     let mut roots = given.to_vec();
     roots.extend(demo.map(Demo::project));
     if roots.is_empty() {
-        roots.push(std::env::current_dir().map_err(Failure::Root)?);
+        roots.push(std::env::current_dir().map_err(ServeError::Root)?);
     }
-    Roots::new(&roots).map_err(Failure::Root)
+    Roots::new(&roots).map_err(ServeError::Root)
 }
 
-fn announce(options: &ServeOptions, address: SocketAddr, token: Option<&Secret>) -> io::Result<()> {
-    let scheme = if options.tls_cert.is_some() { "https" } else { "http" };
-    let url = match options.hosts.first() {
+fn print_address(
+    args: &ServeArgs,
+    address: SocketAddr,
+    token: Option<&TokenSecret>,
+) -> io::Result<()> {
+    let scheme = if args.tls_cert.is_some() { "https" } else { "http" };
+    let url = match args.hosts.first() {
         Some(name) if !address.ip().is_loopback() => {
             format!("{scheme}://{name}:{}", address.port())
         }
@@ -248,8 +261,8 @@ fn announce(options: &ServeOptions, address: SocketAddr, token: Option<&Secret>)
     };
     let mut stdout = io::stdout().lock();
     match token {
-        Some(token) if options.json => {
-            let ready = Ready { url: &url, token: token.reveal(), pid: std::process::id() };
+        Some(token) if args.json => {
+            let ready = ReadyLine { url: &url, token: token.reveal(), pid: std::process::id() };
             let mut line = serde_json::to_vec(&ready)?;
             line.push(b'\n');
             stdout.write_all(&line)?;
@@ -260,58 +273,76 @@ fn announce(options: &ServeOptions, address: SocketAddr, token: Option<&Secret>)
     stdout.flush()
 }
 
-/// How the server ends.
+/// What happens to agents when the server stops.
 #[derive(Clone, Copy)]
-pub(crate) enum How {
-    /// Agents go on.
-    Leave,
-    /// Agents end too.
-    EndAgents,
+pub(crate) enum StopMode {
+    KeepAgents,
+    StopAgents,
 }
 
-/// The signals that end the server.
-pub(crate) struct Ending {
+/// The signals that stop the server, and the one that reloads its tokens.
+pub(crate) struct StopSignals {
     interrupt: Signal,
     terminate: Signal,
-    stop: Signal,
+    stop_agents: Signal,
+    reload_tokens: Signal,
 }
 
-impl Ending {
+impl StopSignals {
     pub(crate) fn listen() -> io::Result<Self> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
-            stop: signal(SignalKind::user_defined1())?,
+            stop_agents: signal(SignalKind::user_defined1())?,
+            reload_tokens: signal(SignalKind::user_defined2())?,
         })
     }
 
-    pub(crate) async fn wait(&mut self) -> How {
+    /// Waits for a signal that stops the process.
+    pub(crate) async fn stopped(&mut self) -> StopMode {
         tokio::select! {
-            _ = self.interrupt.recv() => How::Leave,
-            _ = self.terminate.recv() => How::Leave,
-            _ = self.stop.recv() => How::EndAgents,
+            _ = self.interrupt.recv() => StopMode::KeepAgents,
+            _ = self.terminate.recv() => StopMode::KeepAgents,
+            _ = self.stop_agents.recv() => StopMode::StopAgents,
+        }
+    }
+
+    /// Waits for a signal that stops the server, and reloads the tokens on request until then.
+    async fn wait(&mut self, tokens: &TokenStore) -> StopMode {
+        loop {
+            tokio::select! {
+                _ = self.interrupt.recv() => return StopMode::KeepAgents,
+                _ = self.terminate.recv() => return StopMode::KeepAgents,
+                _ = self.stop_agents.recv() => return StopMode::StopAgents,
+                _ = self.reload_tokens.recv() => if let Err(error) = tokens.reload() {
+                    warn!(%error, "the access tokens could not be reloaded");
+                },
+            }
         }
     }
 }
 
-/// Ends the server of a data directory and the agents of its sessions, or those that a server which
-/// is gone has left.
-async fn stop(settings: &Settings) -> Result<Verdict, Failure> {
-    if Post::dismiss(&settings.data).await? {
+/// Stops the server of a data directory and its agents, or agents that a server left behind.
+async fn stop(settings: &Settings) -> Result<Verdict, ServeError> {
+    if ServerLock::stop_server(&settings.data).await? {
         eprintln!("stopped");
         return Ok(Verdict::Done);
     }
-    let nobody = AgentProgram { program: "claude".into(), arguments: Vec::new() };
-    let sessions = Sessions::new(home(settings, nobody)?, settings.journal()?);
+    let unused = AgentProgram { program: "claude".into(), arguments: Vec::new() };
+    let sessions = Sessions::new(home(settings, unused)?, settings.journal()?);
     sessions.recover().await?;
-    let ended = sessions.open_sessions().len();
-    let _ = tokio::time::timeout(ENDING, end_agents(&sessions)).await;
-    eprintln!("nobody serves here; {ended} agents were left, and are ended");
-    Ok(if ended > 0 { Verdict::Done } else { Verdict::No })
+    let stopped = sessions.open_sessions().len();
+    let _ = tokio::time::timeout(STOP_TIMEOUT, stop_agents(&sessions)).await;
+    match stopped {
+        0 => eprintln!("no server is running"),
+        1 => eprintln!("no server is running; stopped 1 leftover agent"),
+        _ => eprintln!("no server is running; stopped {stopped} leftover agents"),
+    }
+    Ok(if stopped > 0 { Verdict::Done } else { Verdict::No })
 }
 
-/// Ends the agents of all sessions that are driven, and waits until they are gone.
-async fn end_agents(sessions: &Sessions) {
+/// Stops the agents of all open sessions, and waits until they have exited.
+async fn stop_agents(sessions: &Sessions) {
     let open = sessions.open_sessions();
     for session in &open {
         if let Err(problem) = session.close().await {
@@ -319,11 +350,11 @@ async fn end_agents(sessions: &Sessions) {
         }
     }
     for session in &open {
-        // The answer comes when the agent is told to end; what it says last is still to be read.
+        // `close` returns when the agent is told to stop. Its last output is still to be read.
         while let Ok(Some(record)) = sessions.journal().session(session.id()).await
             && sessions.has_remains(&record)
         {
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(STOP_POLL).await;
         }
     }
     sessions.leave().await;

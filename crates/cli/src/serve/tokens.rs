@@ -1,43 +1,43 @@
-//! `towpath serve tokens`: who may use the server.
+//! `towpath serve tokens`: manages access tokens.
 
 use std::io::{self, Write as _};
 use std::path::Path;
 
 use anstream::eprintln;
-use gateway::access::{Keyring, KeyringError, Role};
+use gateway::access::{Role, TokenStore};
 
-use super::arguments::TokenDeed;
+use super::ServeError;
+use super::arguments::TokensCommand;
+use super::lock::ServerLock;
 use crate::clock::now;
 use crate::verdict::Verdict;
 
-/// Runs the command.
-pub(super) fn carry_out(deed: &TokenDeed, data: &Path) -> Result<Verdict, KeyringError> {
-    let keyring = Keyring::open(data)?;
+pub(super) fn run(command: &TokensCommand, data: &Path) -> Result<Verdict, ServeError> {
+    let store = TokenStore::open(data)?;
     let mut stdout = io::stdout().lock();
-    let written = match deed {
-        TokenDeed::Add { name, role } => {
-            let secret = keyring.add(name, (*role).into(), now())?;
-            eprintln!(
-                "it opens the server as `/#token=…` at the end of its address, or as a bearer token:"
-            );
+    let written = match command {
+        TokensCommand::Add { name, role } => {
+            let secret = store.add(name, (*role).into(), now())?;
+            eprintln!("append `/#token=…` to the server's address, or use it as a bearer token:");
             writeln!(stdout, "{}", secret.reveal())
         }
-        TokenDeed::List => keyring.tokens()?.iter().try_for_each(|key| {
-            let role = match key.role {
+        TokensCommand::List => store.tokens()?.iter().try_for_each(|token| {
+            let role = match token.role {
                 Role::Watch => "watch",
                 Role::Drive => "drive",
                 Role::Admin => "admin",
             };
-            writeln!(stdout, "{}\t{role}", key.name)
+            writeln!(stdout, "{}\t{role}", token.name)
         }),
-        TokenDeed::Revoke { name } => {
-            if !keyring.revoke(name)? {
+        TokensCommand::Revoke { name } => {
+            if !store.revoke(name)? {
                 eprintln!("there is no token `{name}`");
                 return Ok(Verdict::No);
             }
+            ServerLock::notify_tokens_changed(data)?;
             Ok(())
         }
     };
-    // Whoever reads our output may have seen enough.
+    // The reader of the output may have closed it early.
     Ok(if written.is_ok() { Verdict::Done } else { Verdict::CouldNotTry })
 }

@@ -15,7 +15,7 @@ pub(crate) use choice::{BotChoice, NoBot};
 
 use crate::complaint::complain;
 use crate::log;
-use crate::serve::{self, Demo, Ending, Post};
+use crate::serve::{self, Demo, ServerLock, StopSignals};
 use crate::settings::Settings;
 use crate::verdict::Verdict;
 
@@ -23,12 +23,13 @@ use crate::verdict::Verdict;
 pub(crate) fn run(options: &TelegramOptions) -> Verdict {
     log::begin();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let ran = runtime.map_err(serve::Failure::Runtime).map_err(Failure::from).and_then(|runtime| {
-        let ran = runtime.block_on(carry_out(options));
-        // Threads that read for somebody who is gone must not hold up the end.
-        runtime.shutdown_background();
-        ran
-    });
+    let ran =
+        runtime.map_err(serve::ServeError::Runtime).map_err(Failure::from).and_then(|runtime| {
+            let ran = runtime.block_on(carry_out(options));
+            // Threads that read for somebody who is gone must not hold up the end.
+            runtime.shutdown_background();
+            ran
+        });
     match ran {
         Ok(()) => Verdict::Done,
         Err(failure) => {
@@ -41,7 +42,7 @@ pub(crate) fn run(options: &TelegramOptions) -> Verdict {
 #[derive(Debug, thiserror::Error)]
 enum Failure {
     #[error(transparent)]
-    Here(#[from] serve::Failure),
+    Here(#[from] serve::ServeError),
     #[error(transparent)]
     NoBot(#[from] NoBot),
 }
@@ -57,7 +58,7 @@ impl Failure {
 
 impl From<OpenError> for Failure {
     fn from(error: OpenError) -> Self {
-        serve::Failure::from(error).into()
+        serve::ServeError::from(error).into()
     }
 }
 
@@ -68,36 +69,36 @@ struct Ready<'a> {
 }
 
 async fn carry_out(options: &TelegramOptions) -> Result<(), Failure> {
-    let mut ending = Ending::listen().map_err(serve::Failure::Runtime)?;
-    let demo = options.agent.demo.then(Demo::new).transpose().map_err(serve::Failure::Demo)?;
-    let mut settings = Settings::read().map_err(serve::Failure::from)?;
+    let mut ending = StopSignals::listen().map_err(serve::ServeError::Runtime)?;
+    let demo = options.agent.demo.then(Demo::new).transpose().map_err(serve::ServeError::Demo)?;
+    let mut settings = Settings::read().map_err(serve::ServeError::from)?;
     if let Some(data) = options.data.clone().or_else(|| demo.as_ref().map(Demo::data)) {
         settings.data = std::path::absolute(&data).unwrap_or(data);
     }
     let roots = serve::roots(&options.roots, demo.as_ref())?;
     let bridge = options.bot.bridge(&settings, roots)?;
-    let agent = settings.agent(&options.agent).map_err(serve::Failure::from)?;
-    settings.make_data().map_err(serve::Failure::from)?;
-    let _post = Post::take(&settings.data)?;
+    let agent = settings.agent(&options.agent).map_err(serve::ServeError::from)?;
+    settings.make_data().map_err(serve::ServeError::from)?;
+    let _post = ServerLock::acquire(&settings.data)?;
     if options.bot.allow.is_empty() {
         eprintln!("note: nobody may use the bot; your number is here once you write to it");
     }
     let met = tokio::select! {
         met = Bridge::meet(bridge) => met.map_err(NoBot::from)?,
-        _ = ending.wait() => return Ok(()),
+        _ = ending.stopped() => return Ok(()),
     };
-    let journal = settings.journal().map_err(serve::Failure::from)?;
-    let home = serve::home(&settings, agent).map_err(serve::Failure::from)?;
+    let journal = settings.journal().map_err(serve::ServeError::from)?;
+    let home = serve::home(&settings, agent).map_err(serve::ServeError::from)?;
     let sessions = Sessions::new(home, journal);
     for (id, problem) in sessions.recover().await? {
         eprintln!("note: session {} is left alone: {problem}", crate::sessions::short(id));
     }
-    announce(options, met.name()).map_err(serve::Failure::Announce)?;
-    let mut how = serve::How::Leave;
-    let shutdown = async { how = ending.wait().await };
+    announce(options, met.name()).map_err(serve::ServeError::Announce)?;
+    let mut how = serve::StopMode::KeepAgents;
+    let shutdown = async { how = ending.stopped().await };
     let ran = met.run(sessions.clone(), shutdown).await;
     let fleeting = demo.is_some() && options.data.is_none();
-    serve::part(how, fleeting, &sessions).await;
+    serve::release(how, fleeting, &sessions).await;
     Ok(ran.map_err(NoBot::from)?)
 }
 

@@ -1,7 +1,7 @@
-//! Chromium and node for tests, with the scripts of `tests/web` and the packages they stand on.
+//! Chromium and node for tests, with the scripts of `tests/web` and the packages they need.
 //!
-//! Packages are installed under `target/` on first use. Without node, npm or Chromium a test says
-//! that it was skipped; where `CI` is `true` that is a failure.
+//! Packages are installed under `target/` on first use. Without node, npm or Chromium a test reports
+//! that it was skipped; if `CI` is `true` that is a failure.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -10,17 +10,22 @@ use std::sync::OnceLock;
 use tempfile::TempDir;
 use test_support::packages::{self, OptionalPackages};
 
-const PACKAGES: [&str; 4] =
-    ["playwright-core@1.56.1", "axe-core@4.11.0", "typescript@5.9.3", "@types/node@20"];
+const PACKAGES: [&str; 5] = [
+    "playwright-core@1.56.1",
+    "axe-core@4.11.0",
+    "typescript@5.9.3",
+    "prettier@3.6.2",
+    "@types/node@20",
+];
 const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
 
-/// The directory with the scripts and their packages, or nothing where the test is skipped.
-pub(crate) fn stand() -> Option<&'static Path> {
-    static STAND: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    packages::or_skip(STAND.get_or_init(install).as_deref().map_err(Clone::clone))
+/// The directory with the scripts and their packages, or `None` if the test is skipped.
+pub(crate) fn scripts() -> Option<&'static Path> {
+    static SCRIPTS: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    packages::or_skip(SCRIPTS.get_or_init(install).as_deref().map_err(Clone::clone))
 }
 
-/// Tells a command that runs a script all it has to know; what it leaves goes with the directory.
+/// Sets the environment of a command that runs a script. Its files are removed with the directory.
 pub(crate) fn prepare(command: &mut Command) -> TempDir {
     let scratch = tempfile::tempdir().expect("a temporary directory");
     for variable in ["ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"] {
@@ -32,24 +37,24 @@ pub(crate) fn prepare(command: &mut Command) -> TempDir {
     scratch
 }
 
-/// The pages as they lie there.
+/// The source of the pages.
 pub(crate) fn pages() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web")
 }
 
 fn install() -> Result<PathBuf, String> {
     browser().ok_or("no Chromium is installed")?;
-    // Several programs of tests may come here one after the other, and find it done.
-    let stand = Path::new(env!("CARGO_TARGET_TMPDIR")).join("web");
-    packages::npm(&stand, &PACKAGES, OptionalPackages::Install)?;
-    // A module finds its packages beside itself.
+    // Several test binaries share the directory.
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("web");
+    packages::npm(&directory, &PACKAGES, OptionalPackages::Install)?;
+    // A module finds its packages in its own directory.
     let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/web");
     for script in std::fs::read_dir(scripts).map_err(|error| error.to_string())? {
         let script = script.map_err(|error| error.to_string())?;
-        std::fs::copy(script.path(), stand.join(script.file_name()))
+        std::fs::copy(script.path(), directory.join(script.file_name()))
             .map_err(|error| error.to_string())?;
     }
-    Ok(stand)
+    Ok(directory)
 }
 
 fn browser() -> Option<PathBuf> {

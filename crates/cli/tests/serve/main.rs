@@ -1,12 +1,12 @@
-//! `towpath serve` from outside: the built binary, the built-in agent, a scripted API, and clients
-//! that speak HTTP and WebSocket.
+//! `towpath serve` end to end: the built binary, the built-in agent, a scripted API, and clients
+//! over HTTP and WebSocket.
 
 #![expect(clippy::disallowed_methods, reason = "tests start the program they test")]
 
-mod attacks;
-mod following;
-mod prompting;
-mod restarting;
+mod fixture;
+mod prompts;
+mod restart;
 mod schema;
-mod stage;
-mod watching;
+mod security;
+mod streams;
+mod watch;

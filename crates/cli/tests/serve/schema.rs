@@ -1,5 +1,5 @@
-//! The OpenAPI document against the server, by `schemathesis`: whatever fits the document, and what
-//! nearly does, is sent, and no answer may be a failure of the server or one the document lacks.
+//! Tests the server against its OpenAPI document with `schemathesis`: no response may be a server error
+//! or one that the document lacks.
 //!
 //! It is installed under `target/` on first use. Without Python or a way to install, the test says
 //! that it was skipped; where `CI` is `true` that is a failure.
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use test_support::packages;
 
-use crate::stage::Stage;
+use crate::fixture::Fixture;
 
 const SCHEMATHESIS: &str = "schemathesis==4.32.5";
 
@@ -16,28 +16,28 @@ const SCHEMATHESIS: &str = "schemathesis==4.32.5";
 const LEFT_OUT: &str = "/(events|follow|sign-out)$";
 
 #[tokio::test]
-async fn every_answer_is_one_the_document_has() {
+async fn every_response_is_documented() {
     let Some(program) = packages::or_skip(schemathesis()) else { return };
-    let stage = Stage::new("api text \"hi\"").await;
-    let serving = stage.serve().await;
-    let session = serving.session(&stage).await;
-    serving.prompt(&session, "say hi").await;
-    let mut follower = serving.follow(&format!("/sessions/{session}/follow")).await;
-    follower.until(|page| page.snapshots > 0 && page.is_idle() && page.says("hi")).await;
-    // Ids that exist are told in a file, so that more than 404 is tried.
-    let token = &serving.token;
+    let fixture = Fixture::new("api text \"hi\"").await;
+    let server = fixture.serve().await;
+    let session = server.session(&fixture).await;
+    server.prompt(&session, "say hi").await;
+    let mut client = server.follow(&format!("/sessions/{session}/follow")).await;
+    client.until(|page| page.snapshots > 0 && page.is_idle() && page.contains("hi")).await;
+    // Existing ids are passed in a file, so that not every response is 404.
+    let token = &server.token;
     let settings = format!(
         "[parameters]\n\"path.id\" = \"{session}\"\n\n[auth.openapi.token]\nbearer = \"{token}\"\n"
     );
-    let file = stage.path("schemathesis.toml");
+    let file = fixture.path("schemathesis.toml");
     std::fs::write(&file, settings).expect("a file");
     let mut command = tokio::process::Command::new(program);
     command
         .arg("--config-file")
         .arg(file)
         .arg("run")
-        .arg(format!("{}/api/v1/openapi.json", serving.url));
-    command.args(["-H", &format!("Authorization: Bearer {}", serving.token)]);
+        .arg(format!("{}/api/v1/openapi.json", server.url));
+    command.args(["-H", &format!("Authorization: Bearer {}", server.token)]);
     command.args(["--checks", "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"]);
     command.args(["--exclude-path-regex", LEFT_OUT, "--exclude-method", "DELETE"]);
     command.args([
@@ -50,7 +50,7 @@ async fn every_answer_is_one_the_document_has() {
         "--request-timeout",
         "30",
     ]);
-    command.current_dir(stage.path("tmp"));
+    command.current_dir(fixture.path("tmp"));
     for variable in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy"] {
         command.env_remove(variable);
     }
@@ -63,7 +63,7 @@ async fn every_answer_is_one_the_document_has() {
         output.status.success() && got_in,
         "{text}\n{}\n{}",
         String::from_utf8_lossy(&output.stderr),
-        stage.log()
+        fixture.log()
     );
 }
 

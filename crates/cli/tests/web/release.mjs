@@ -1,7 +1,7 @@
 // The pages around the real CLI, which is asked what the player is asked elsewhere.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { agree, assert, DESK, idle, PHONE, say, shown, steps, until } from "./stand.mjs";
+import { agree, assert, DESKTOP, idle, PHONE, say, shown, steps, until } from "./fixture.mjs";
 
 const says = (page, words) => page.waitForFunction((words) => document.querySelector(".log")?.textContent?.includes(words), words, { timeout: 40_000 });
 const card = (page) => page.locator("section.request");
@@ -9,7 +9,7 @@ const card = (page) => page.locator("section.request");
 await steps({ options: { claude: process.env.CLAUDE }, steps: {
   "words, a reload, and a server that is killed in mid-turn": async (server, screen) => {
     const session = await server.session();
-    const page = await screen.page(DESK, session);
+    const page = await screen.page(DESKTOP, session);
     await say(page, "tell the long story");
     await says(page, "w30 ");
     await page.reload();
@@ -26,7 +26,7 @@ await steps({ options: { claude: process.env.CLAUDE }, steps: {
   },
   "a permission in two browsers, and a question by key": async (server, screen) => {
     const session = await server.session();
-    const page = await screen.page(DESK, session);
+    const page = await screen.page(DESKTOP, session);
     await say(page, "make a file");
     await card(page).waitFor({ timeout: 40_000 });
     const phone = await screen.page(PHONE, session);
@@ -46,19 +46,19 @@ await steps({ options: { claude: process.env.CLAUDE }, steps: {
   },
   "files and conversation are put back": async (server, screen) => {
     const session = await server.session({ allowed_tools: ["Write", "Edit"] });
-    const page = await screen.page(DESK, session);
+    const page = await screen.page(DESKTOP, session);
     const log = () => readFileSync(join(server.project, "log.txt"), "utf8");
     for (const words of ["write the log", "change the log"]) {
       await say(page, words);
-      await until(words, async () => (await server.said(session)).length === (words.startsWith("write") ? 1 : 2), 40_000);
+      await until(words, async () => (await server.texts(session)).length === (words.startsWith("write") ? 1 : 2), 40_000);
       await idle(page);
     }
     assert.equal(log(), "one\n2\nthree\n");
-    await page.getByRole("button", { name: "Go back to before this prompt" }).nth(1).focus();
+    await page.getByRole("button", { name: "Rewind to before this message" }).nth(1).focus();
     await page.keyboard.press("Enter");
-    const dialog = page.getByRole("dialog", { name: "Go back to before this prompt" });
-    await dialog.getByText("1 file would be put back").waitFor();
-    await dialog.getByRole("button", { name: "Go back" }).click();
+    const dialog = page.getByRole("dialog", { name: "Rewind to before this message" });
+    await dialog.getByText("1 file would be restored").waitFor();
+    await dialog.getByRole("button", { name: "Rewind" }).click();
     await says(page, "put back the files and the conversation");
     assert.equal(log(), "one\ntwo\nthree\n");
   },

@@ -1,15 +1,14 @@
-//! Who may do what: keys, their roles, and how often one may guess.
+//! Who may do what: access tokens and their roles, the host and origin checks, and the middleware
+//! that applies them to every request.
 
-mod attempts;
-mod key;
-mod keyring;
-mod pass;
-mod secret;
+mod check;
+mod client;
+mod hosts;
+mod tokens;
 
-pub use key::{Key, Role, Sort};
-pub use keyring::{Keyring, KeyringError};
-pub use secret::Secret;
+pub use hosts::Hosts;
+pub use tokens::{AccessToken, Role, TokenKind, TokenSecret, TokenStore, TokenStoreError};
 
-pub(crate) use attempts::Attempts;
-pub(crate) use pass::{Pass, look_around};
-pub(crate) use secret::Digest;
+pub(crate) use check::{FailedSignIns, check};
+pub(crate) use client::{AuthenticatedClient, PeerAddress, SignInMethod};
+pub(crate) use tokens::StreamAuthorization;

@@ -1,4 +1,4 @@
-//! Prompts: sending, and changing those that wait.
+//! Prompts: sending them, and changing queued ones.
 
 use axum::Json;
 use axum::extract::State;
@@ -9,146 +9,128 @@ use journal::{PromptRecord, SessionId};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
-use wire::note::{Delivery, PromptState};
 use wire::say::Image;
 
-use super::problem::Answer;
-use super::sent::{Named, Sent};
-use super::{Person, Problem, tag};
+use super::conversation::{DeliveryKind, PromptStateName};
+use super::extract::{JsonBody, PathParams};
+use super::tag;
+use crate::access::AuthenticatedClient;
 use crate::gateway::Gateway;
-use crate::visitor::Visitor;
+use crate::problem::{ActorResponse, ApiResult, Problem};
 
-/// The longest words of a prompt.
-const WORDS: usize = 4 << 20;
+const MAX_TEXT_BYTES: usize = 4 << 20;
 
-/// Pictures a prompt may have.
-const PICTURES: usize = 20;
+const MAX_IMAGES: usize = 20;
 
-/// A prompt to be.
+/// A new prompt.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct NewPrompt {
-    /// Its id, made by the sender: the same again is the same prompt.
+pub(super) struct PromptRequest {
+    /// Made by the sender. A prompt with a known id is not added again.
     id: Uuid,
-    /// The words.
     #[serde(default)]
     text: String,
-    /// Pictures.
     #[serde(default)]
-    images: Vec<SentImage>,
-    /// When it may go to the agent: `queue`, after the running turn; `steer`, into it.
+    images: Vec<ImageRequest>,
     #[serde(default)]
-    #[schema(value_type = Option<DeliveryWord>)]
-    delivery: Delivery,
+    delivery: DeliveryKind,
 }
 
-/// When a prompt may go to the agent.
-#[derive(ToSchema)]
-#[schema(rename_all = "snake_case")]
-#[expect(dead_code, reason = "it describes `Delivery`, which knows nothing of descriptions")]
-enum DeliveryWord {
-    Queue,
-    Steer,
-}
-
-/// A picture.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct SentImage {
+pub(super) struct ImageRequest {
     /// `image/png`, `image/jpeg`, `image/gif` or `image/webp`.
     media_type: String,
-    /// Its bytes in base64.
+    /// In base64.
     data: String,
 }
 
-/// Where a prompt stands.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Taken {
+pub(super) struct SendPromptResponse {
     id: Uuid,
-    #[schema(value_type = String)]
-    state: PromptState,
+    state: PromptStateName,
 }
 
 /// Prompts that are not done yet.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct PromptList {
-    prompts: Vec<OpenPrompt>,
+pub(super) struct PromptsResponse {
+    prompts: Vec<PromptResponse>,
 }
 
 /// A prompt that is not done yet.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct OpenPrompt {
+#[schema(as = OpenPrompt)]
+pub(super) struct PromptResponse {
     id: Uuid,
     text: String,
-    #[schema(value_type = String)]
-    delivery: Delivery,
-    #[schema(value_type = String)]
-    state: PromptState,
-    by: Person,
+    delivery: DeliveryKind,
+    state: PromptStateName,
+    by: ActorResponse,
     turn: Option<u64>,
     created: u64,
 }
 
-/// Other words for a prompt.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Edit {
+pub(super) struct EditPromptRequest {
     text: String,
 }
 
-/// Another place for a prompt.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Move {
-    /// In front of this one; to the end where nothing is said.
+pub(super) struct MovePromptRequest {
+    /// The prompt to move it in front of; without one it moves to the end.
     #[serde(default)]
     before: Option<Uuid>,
 }
 
-impl NewPrompt {
-    pub(super) fn of_words(text: String) -> Self {
-        Self { id: Uuid::new_v4(), text, images: Vec::new(), delivery: Delivery::Queue }
+impl PromptRequest {
+    pub(super) fn from_text(text: String) -> Self {
+        Self { id: Uuid::new_v4(), text, images: Vec::new(), delivery: DeliveryKind::Queue }
     }
 
-    pub(super) fn check(&self) -> Answer<()> {
-        if self.text.len() > WORDS || self.images.len() > PICTURES {
-            return Err(Problem::invalid("the prompt is too long, or has too many pictures"));
+    pub(super) fn check(&self) -> ApiResult<()> {
+        if self.text.len() > MAX_TEXT_BYTES || self.images.len() > MAX_IMAGES {
+            return Err(Problem::invalid("the prompt is too long or has too many images"));
         }
         if self.text.trim().is_empty() && self.images.is_empty() {
-            return Err(Problem::invalid("a prompt needs some text or an image"));
+            return Err(Problem::invalid("a prompt needs text or an image"));
         }
         Ok(())
     }
 
-    pub(super) fn into_prompt(self, by: &Visitor) -> Answer<session::machine::NewPrompt> {
+    pub(super) fn into_prompt(
+        self,
+        by: &AuthenticatedClient,
+    ) -> ApiResult<session::machine::NewPrompt> {
         self.check()?;
-        let images = self.images.iter().map(SentImage::read).collect::<Answer<_>>()?;
+        let images = self.images.iter().map(ImageRequest::decode).collect::<ApiResult<_>>()?;
         Ok(session::machine::NewPrompt {
             id: self.id,
             text: self.text,
             images,
-            delivery: self.delivery,
+            delivery: self.delivery.into(),
             by: by.actor(),
         })
     }
 }
 
-impl SentImage {
-    fn read(&self) -> Answer<Image> {
+impl ImageRequest {
+    fn decode(&self) -> ApiResult<Image> {
         let bytes = BASE64_STANDARD.decode(&self.data);
         let bytes =
-            bytes.map_err(|it| Problem::invalid(format!("a picture is not base64: {it}")))?;
+            bytes.map_err(|it| Problem::invalid(format!("an image is not valid base64: {it}")))?;
         Image::declared(&bytes, &self.media_type).map_err(|it| Problem::invalid(it.to_string()))
     }
 }
 
-impl From<PromptRecord> for OpenPrompt {
+impl From<PromptRecord> for PromptResponse {
     fn from(it: PromptRecord) -> Self {
         Self {
             id: it.id,
             text: it.text,
-            delivery: it.delivery,
-            state: it.state,
+            delivery: it.delivery.into(),
+            state: it.state.into(),
             by: it.by.into(),
             turn: it.turn,
             created: it.created,
@@ -157,43 +139,43 @@ impl From<PromptRecord> for OpenPrompt {
 }
 
 #[utoipa::path(get, path = "/sessions/{id}/prompts", tag = tag::PROMPTS, params(("id" = Uuid, Path)),
-    responses((status = 200, body = PromptList)))]
-/// Prompts that are not done yet, in the order of the queue.
+    responses((status = 200, body = PromptsResponse)))]
+/// Prompts that are not done yet, in queue order.
 pub(super) async fn list(
     State(gateway): State<Gateway>,
-    Named(id): Named<Uuid>,
-) -> Answer<Json<PromptList>> {
+    PathParams(id): PathParams<Uuid>,
+) -> ApiResult<Json<PromptsResponse>> {
     let prompts = gateway.sessions.journal().open_prompts(SessionId(id)).await?;
-    Ok(Json(PromptList { prompts: prompts.into_iter().map(OpenPrompt::from).collect() }))
+    Ok(Json(PromptsResponse { prompts: prompts.into_iter().map(PromptResponse::from).collect() }))
 }
 
-#[utoipa::path(post, path = "/sessions/{id}/prompts", tag = tag::PROMPTS, params(("id" = Uuid, Path)), request_body = NewPrompt,
-    responses((status = 202, body = Taken)))]
-/// Sends a prompt. The same id again is the same prompt, and no second turn.
+#[utoipa::path(post, path = "/sessions/{id}/prompts", tag = tag::PROMPTS, params(("id" = Uuid, Path)), request_body = PromptRequest,
+    responses((status = 202, body = SendPromptResponse)))]
+/// Sends a prompt. Sending the same id again does not start a second turn.
 pub(super) async fn send(
     State(gateway): State<Gateway>,
-    visitor: Visitor,
-    Named(id): Named<Uuid>,
-    Sent(new): Sent<NewPrompt>,
-) -> Answer<(StatusCode, Json<Taken>)> {
-    let prompt = new.into_prompt(&visitor)?;
+    client: AuthenticatedClient,
+    PathParams(id): PathParams<Uuid>,
+    JsonBody(new): JsonBody<PromptRequest>,
+) -> ApiResult<(StatusCode, Json<SendPromptResponse>)> {
+    let prompt = new.into_prompt(&client)?;
     let session = gateway.sessions.open(SessionId(id)).await?;
     let id = prompt.id;
     let state = session.prompt(prompt).await?;
-    Ok((StatusCode::ACCEPTED, Json(Taken { id, state })))
+    Ok((StatusCode::ACCEPTED, Json(SendPromptResponse { id, state: state.into() })))
 }
 
 #[utoipa::path(patch, path = "/sessions/{id}/prompts/{prompt}", tag = tag::PROMPTS,
-    params(("id" = Uuid, Path), ("prompt" = Uuid, Path)), request_body = Edit,
+    params(("id" = Uuid, Path), ("prompt" = Uuid, Path)), request_body = EditPromptRequest,
     responses((status = 204, description = "changed")))]
-/// Changes the words of a prompt that waits.
+/// Changes the text of a queued prompt.
 pub(super) async fn edit(
     State(gateway): State<Gateway>,
-    Named((id, prompt)): Named<(Uuid, Uuid)>,
-    Sent(Edit { text }): Sent<Edit>,
-) -> Answer<StatusCode> {
-    if text.trim().is_empty() || text.len() > WORDS {
-        return Err(Problem::invalid("the words are missing or too many"));
+    PathParams((id, prompt)): PathParams<(Uuid, Uuid)>,
+    JsonBody(EditPromptRequest { text }): JsonBody<EditPromptRequest>,
+) -> ApiResult<StatusCode> {
+    if text.trim().is_empty() || text.len() > MAX_TEXT_BYTES {
+        return Err(Problem::invalid("the text is empty or too long"));
     }
     gateway.sessions.open(SessionId(id)).await?.edit_prompt(prompt, text).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -201,25 +183,25 @@ pub(super) async fn edit(
 
 #[utoipa::path(delete, path = "/sessions/{id}/prompts/{prompt}", tag = tag::PROMPTS,
     params(("id" = Uuid, Path), ("prompt" = Uuid, Path)),
-    responses((status = 204, description = "taken back")))]
-/// Takes a prompt back, unless the agent has begun with it.
+    responses((status = 204, description = "removed")))]
+/// Removes a prompt, unless the agent has started with it.
 pub(super) async fn remove(
     State(gateway): State<Gateway>,
-    Named((id, prompt)): Named<(Uuid, Uuid)>,
-) -> Answer<StatusCode> {
+    PathParams((id, prompt)): PathParams<(Uuid, Uuid)>,
+) -> ApiResult<StatusCode> {
     gateway.sessions.open(SessionId(id)).await?.remove_prompt(prompt).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 #[utoipa::path(post, path = "/sessions/{id}/prompts/{prompt}/move", tag = tag::PROMPTS,
-    params(("id" = Uuid, Path), ("prompt" = Uuid, Path)), request_body = Move,
+    params(("id" = Uuid, Path), ("prompt" = Uuid, Path)), request_body = MovePromptRequest,
     responses((status = 204, description = "moved")))]
-/// Puts a prompt that waits elsewhere in the queue.
-pub(super) async fn shift(
+/// Moves a prompt in the queue.
+pub(super) async fn reorder(
     State(gateway): State<Gateway>,
-    Named((id, prompt)): Named<(Uuid, Uuid)>,
-    Sent(Move { before }): Sent<Move>,
-) -> Answer<StatusCode> {
+    PathParams((id, prompt)): PathParams<(Uuid, Uuid)>,
+    JsonBody(MovePromptRequest { before }): JsonBody<MovePromptRequest>,
+) -> ApiResult<StatusCode> {
     gateway.sessions.open(SessionId(id)).await?.move_prompt(prompt, before).await?;
     Ok(StatusCode::NO_CONTENT)
 }

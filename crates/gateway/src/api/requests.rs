@@ -1,143 +1,164 @@
-//! Requests to a person, and the ledger of what came of them.
+//! Requests of agents, the ledger of how they were resolved, and grants.
+//!
+//! A session looks up its grants for every call, so a revoked grant is asked for again from the
+//! next call on.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use axum::Json;
 use axum::extract::State;
-use journal::{RequestRecord, SessionId};
+use axum::http::StatusCode;
+use journal::{Grant, RequestRecord, SessionId};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use session::machine::{Answer as Given, GrantScope, RuleChoice};
+use session::machine::{Answer, GrantScope, RuleChoice};
 use utoipa::ToSchema;
 use uuid::Uuid;
-use wire::consent::RuleId;
-use wire::note::{Outcome, Wants};
+use wire::consent;
+use wire::note::Outcome;
 use wire::say::JsonObject;
 
-use super::problem::{Answer, ShownResolution};
-use super::sent::{Named, Sent};
-use super::sessions::mode;
-use super::{Problem, tag};
-use crate::gateway::Gateway;
-use crate::visitor::Visitor;
+use super::consent::{ConsentResponse, RequestKindName, RuleIdName};
+use super::extract::{JsonBody, PathParams};
+use super::sessions::{find_record, parse_mode};
+use super::tag;
+use crate::access::AuthenticatedClient;
+use crate::gateway::{Gateway, now};
+use crate::problem::{ActorResponse, ApiResult, OutcomeName, Problem, ResolutionResponse};
 
-/// How many entries of the ledger are told at a time.
-const LEDGER: usize = 500;
+/// How many entries of the ledger are returned.
+const MAX_LEDGER_ENTRIES: usize = 500;
 
-/// Requests that wait for a person.
+/// Requests that wait for an answer.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct RequestList {
-    requests: Vec<ShownRequest>,
+pub(super) struct RequestsResponse {
+    requests: Vec<RequestResponse>,
 }
 
-/// What was asked and what came of it, newest first.
+/// Resolved requests, newest first.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Ledger {
-    entries: Vec<ShownRequest>,
+pub(super) struct LedgerResponse {
+    entries: Vec<RequestResponse>,
 }
 
-/// A request to a person.
+/// A request of an agent.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct ShownRequest {
+#[schema(as = RequestEntry)]
+pub(super) struct RequestResponse {
     /// The agent's id of it.
     id: String,
-    /// The session.
     session: Uuid,
-    /// What sort of answer it wants: `permission`, `answers`, `plan_approval`.
-    #[schema(value_type = String)]
-    wants: Wants,
-    /// The tool it is about.
+    kind: RequestKindName,
     tool: String,
-    /// What the tool would be given, as JSON.
+    /// The input of the call, as JSON.
     input: String,
-    /// Rules the agent would have remembered, as JSON.
+    /// Rules that the CLI suggests, as JSON.
     suggestions: Option<String>,
-    /// When it was asked, in milliseconds since 1970.
+    /// When it was made, in milliseconds since 1970.
     opened: u64,
-    /// When it will be refused for want of an answer.
+    /// When it will be denied if nobody answers.
     expires: Option<u64>,
-    /// What came of it.
-    resolution: Option<ShownResolution>,
+    resolution: Option<ResolutionResponse>,
+    #[serde(flatten)]
+    consent: ConsentResponse,
 }
 
 /// An answer to a request.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Decided {
-    /// Yes or no.
-    decision: Decision,
-    /// Why not; the agent is told so.
+pub(super) struct AnswerRequest {
+    decision: AnswerDecision,
+    /// The reason for a denial, which the agent is told.
     #[serde(default)]
     message: Option<String>,
-    /// What the tool is given instead.
+    /// The input the tool gets instead.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     updated_input: Option<Box<RawValue>>,
     /// Answers by the text of the question.
     #[serde(default)]
     answers: Option<BTreeMap<String, String>>,
-    /// What is allowed beyond this call.
+    /// Allows similar calls without asking.
     #[serde(default)]
-    remember: Option<Remembered>,
-    /// The permission mode from here on, where a plan is approved.
+    remember: Option<RememberRequest>,
+    /// The permission mode to continue in when a plan is approved.
     #[serde(default)]
     mode: Option<String>,
-    /// Whether a refusal ends the turn.
+    /// Whether a denial also ends the turn.
     #[serde(default)]
     interrupt: bool,
 }
 
-/// Yes or no.
 #[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Decision {
-    /// Yes.
+#[schema(as = Decision)]
+pub(super) enum AnswerDecision {
     Allow,
-    /// No.
     Deny,
 }
 
-/// What is allowed beyond a call.
+/// A grant to be made.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Remembered {
-    /// The id of a rule offered with the request: `exact`, `directory`, `host` or `tool`.
-    #[schema(value_type = String)]
-    rule: RuleId,
+pub(super) struct RememberRequest {
+    /// The id of a rule that was offered with the request.
+    rule: RuleIdName,
     /// When the grant expires, in milliseconds since 1970; never by default.
     #[serde(default)]
     until: Option<u64>,
     #[serde(default)]
-    scope: ScopeName,
+    scope: GrantScopeName,
 }
 
 /// The sessions in which a grant applies.
 #[derive(Clone, Copy, Debug, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum ScopeName {
-    /// In this session.
+#[schema(as = GrantScope)]
+pub(super) enum GrantScopeName {
+    /// This session.
     #[default]
     Session,
-    /// In every session of this directory.
+    /// Every session in this directory.
     Directory,
 }
 
-/// What came of an answer.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Answered {
-    #[schema(value_type = String)]
-    outcome: Outcome,
+pub(super) struct AnswerResponse {
+    outcome: OutcomeName,
 }
 
-impl Decided {
-    fn into_answer(self) -> Answer<(Given, Outcome)> {
-        if matches!(self.decision, Decision::Deny) {
-            let message = self.message.filter(|it| !it.trim().is_empty());
-            let message = message.unwrap_or_else(|| "The user said no.".to_owned());
-            return Ok((Given::Deny { message, interrupt: self.interrupt }, Outcome::Denied));
+/// What is allowed without asking.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct GrantsResponse {
+    grants: Vec<GrantResponse>,
+}
+
+/// A permission for more than one call.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Grant)]
+pub(super) struct GrantResponse {
+    id: Uuid,
+    /// The session it applies in.
+    session: Option<Uuid>,
+    /// The directory it applies in, for every session there.
+    directory: Option<String>,
+    tool: String,
+    /// The calls it covers; all calls of the tool if there is none.
+    pattern: Option<String>,
+    /// When it expires, in milliseconds since 1970; never if there is none.
+    until: Option<u64>,
+    by: ActorResponse,
+    created: u64,
+}
+
+impl AnswerRequest {
+    fn into_answer(self) -> ApiResult<(Answer, Outcome)> {
+        if matches!(self.decision, AnswerDecision::Deny) {
+            let message = consent::denial(self.message.as_deref().unwrap_or("")).to_owned();
+            return Ok((Answer::Deny { message, interrupt: self.interrupt }, Outcome::Denied));
         }
         if let Some(answers) = self.answers {
-            return Ok((Given::Answers(answers.into_iter().collect()), Outcome::Allowed));
+            return Ok((Answer::Answers(answers.into_iter().collect()), Outcome::Allowed));
         }
         let input = self.updated_input.map(|it| JsonObject::parse(it.get()));
         let input = input.transpose().map_err(|it| Problem::invalid(it.to_string()))?;
@@ -146,86 +167,170 @@ impl Decided {
             None => Outcome::Allowed,
         };
         let remember = self.remember.map(|it| RuleChoice {
-            rule: it.rule,
+            rule: it.rule.into(),
             until: it.until,
             scope: match it.scope {
-                ScopeName::Session => GrantScope::Session,
-                ScopeName::Directory => GrantScope::Directory,
+                GrantScopeName::Session => GrantScope::Session,
+                GrantScopeName::Directory => GrantScope::Directory,
             },
         });
-        let mode = self.mode.as_deref().map(mode).transpose()?;
-        Ok((Given::Allow { input, remember, mode }, outcome))
+        let mode = self.mode.as_deref().map(parse_mode).transpose()?;
+        Ok((Answer::Allow { input, remember, mode }, outcome))
     }
 }
 
-fn shown((session, it): (SessionId, RequestRecord)) -> ShownRequest {
-    ShownRequest {
-        id: it.id,
-        session: session.0,
-        wants: it.wants,
-        tool: it.tool_name,
-        input: it.input,
-        suggestions: it.suggestions,
-        opened: it.opened,
-        expires: it.expires,
-        resolution: it.resolution.as_ref().map(ShownResolution::from),
+impl RequestResponse {
+    fn new(session: SessionId, it: RequestRecord, consent: ConsentResponse) -> Self {
+        Self {
+            id: it.id,
+            session: session.0,
+            kind: it.wants.into(),
+            tool: it.tool_name,
+            input: it.input,
+            suggestions: it.suggestions,
+            opened: it.opened,
+            expires: it.expires,
+            resolution: it.resolution.as_ref().map(ResolutionResponse::from),
+            consent,
+        }
     }
 }
 
-async fn waiting(gateway: &Gateway, session: Option<SessionId>) -> Answer<Json<RequestList>> {
-    let requests = gateway.sessions.journal().open_requests(session).await?;
-    Ok(Json(RequestList { requests: requests.into_iter().map(shown).collect() }))
+impl From<Grant> for GrantResponse {
+    fn from(it: Grant) -> Self {
+        Self {
+            id: it.id,
+            session: it.session.map(|it| it.0),
+            directory: it.directory.map(|it| it.to_string_lossy().into_owned()),
+            tool: it.tool,
+            pattern: it.pattern,
+            until: it.until,
+            by: it.by.into(),
+            created: it.created,
+        }
+    }
 }
 
-async fn told(gateway: &Gateway, session: Option<SessionId>) -> Answer<Json<Ledger>> {
-    let entries = gateway.sessions.journal().ledger(session, LEDGER).await?;
-    Ok(Json(Ledger { entries: entries.into_iter().map(shown).collect() }))
+async fn open_requests(
+    gateway: &Gateway,
+    session: Option<SessionId>,
+) -> ApiResult<Json<RequestsResponse>> {
+    let journal = gateway.sessions.journal();
+    let mut directories: HashMap<SessionId, String> = HashMap::new();
+    let mut requests = Vec::new();
+    for (session, record) in journal.open_requests(session).await? {
+        if !directories.contains_key(&session) {
+            let Some(found) = journal.session(session).await? else { continue };
+            directories.insert(session, found.directory.to_string_lossy().into_owned());
+        }
+        let directory = directories.get(&session).map_or("", String::as_str);
+        let consent = ConsentResponse::of_call(
+            record.wants.into(),
+            &record.tool_name,
+            &record.input,
+            directory,
+        );
+        requests.push(RequestResponse::new(session, record, consent));
+    }
+    Ok(Json(RequestsResponse { requests }))
 }
 
-#[utoipa::path(get, path = "/requests", tag = tag::REQUESTS, responses((status = 200, body = RequestList)))]
-/// Requests of all sessions that wait for a person.
-pub(super) async fn list_all(State(gateway): State<Gateway>) -> Answer<Json<RequestList>> {
-    waiting(&gateway, None).await
+async fn read_ledger(
+    gateway: &Gateway,
+    session: Option<SessionId>,
+) -> ApiResult<Json<LedgerResponse>> {
+    let entries = gateway.sessions.journal().ledger(session, MAX_LEDGER_ENTRIES).await?;
+    let response =
+        |(session, record)| RequestResponse::new(session, record, ConsentResponse::default());
+    Ok(Json(LedgerResponse { entries: entries.into_iter().map(response).collect() }))
+}
+
+#[utoipa::path(get, path = "/requests", tag = tag::REQUESTS, responses((status = 200, body = RequestsResponse)))]
+/// Open requests of all sessions.
+pub(super) async fn list_all(State(gateway): State<Gateway>) -> ApiResult<Json<RequestsResponse>> {
+    open_requests(&gateway, None).await
 }
 
 #[utoipa::path(get, path = "/sessions/{id}/requests", tag = tag::REQUESTS, params(("id" = Uuid, Path)),
-    responses((status = 200, body = RequestList)))]
-/// Requests of a session that wait for a person.
+    responses((status = 200, body = RequestsResponse)))]
+/// Open requests of a session.
 pub(super) async fn list(
     State(gateway): State<Gateway>,
-    Named(id): Named<Uuid>,
-) -> Answer<Json<RequestList>> {
-    waiting(&gateway, Some(SessionId(id))).await
+    PathParams(id): PathParams<Uuid>,
+) -> ApiResult<Json<RequestsResponse>> {
+    open_requests(&gateway, Some(SessionId(id))).await
 }
 
 #[utoipa::path(post, path = "/sessions/{id}/requests/{request}", tag = tag::REQUESTS,
-    params(("id" = Uuid, Path), ("request" = String, Path)), request_body = Decided,
-    responses((status = 200, body = Answered)))]
-/// Answers a request. The first answer counts; later ones are told of it with 409.
+    params(("id" = Uuid, Path), ("request" = String, Path)), request_body = AnswerRequest,
+    responses((status = 200, body = AnswerResponse)))]
+/// Answers a request. The first answer counts; later ones get 409 with its resolution.
 pub(super) async fn answer(
     State(gateway): State<Gateway>,
-    visitor: Visitor,
-    Named((id, request)): Named<(Uuid, String)>,
-    Sent(decided): Sent<Decided>,
-) -> Answer<Json<Answered>> {
-    let (answer, outcome) = decided.into_answer()?;
+    client: AuthenticatedClient,
+    PathParams((id, request)): PathParams<(Uuid, String)>,
+    JsonBody(body): JsonBody<AnswerRequest>,
+) -> ApiResult<Json<AnswerResponse>> {
+    let (answer, outcome) = body.into_answer()?;
     let session = gateway.sessions.open(SessionId(id)).await?;
-    session.answer(&request, answer, visitor.actor()).await?;
-    Ok(Json(Answered { outcome }))
+    session.answer(&request, answer, client.actor()).await?;
+    Ok(Json(AnswerResponse { outcome: outcome.into() }))
 }
 
-#[utoipa::path(get, path = "/ledger", tag = tag::REQUESTS, responses((status = 200, body = Ledger)))]
-/// Who allowed what, in all sessions.
-pub(super) async fn ledger_of_all(State(gateway): State<Gateway>) -> Answer<Json<Ledger>> {
-    told(&gateway, None).await
+#[utoipa::path(get, path = "/ledger", tag = tag::REQUESTS, responses((status = 200, body = LedgerResponse)))]
+/// Resolved requests of all sessions: who allowed what.
+pub(super) async fn ledger_of_all(
+    State(gateway): State<Gateway>,
+) -> ApiResult<Json<LedgerResponse>> {
+    read_ledger(&gateway, None).await
 }
 
 #[utoipa::path(get, path = "/sessions/{id}/ledger", tag = tag::REQUESTS, params(("id" = Uuid, Path)),
-    responses((status = 200, body = Ledger)))]
-/// Who allowed what, in a session.
+    responses((status = 200, body = LedgerResponse)))]
+/// Resolved requests of a session: who allowed what.
 pub(super) async fn ledger(
     State(gateway): State<Gateway>,
-    Named(id): Named<Uuid>,
-) -> Answer<Json<Ledger>> {
-    told(&gateway, Some(SessionId(id))).await
+    PathParams(id): PathParams<Uuid>,
+) -> ApiResult<Json<LedgerResponse>> {
+    read_ledger(&gateway, Some(SessionId(id))).await
+}
+
+#[utoipa::path(get, path = "/grants", tag = tag::REQUESTS, responses((status = 200, body = GrantsResponse)))]
+/// Grants of all sessions.
+pub(super) async fn list_all_grants(
+    State(gateway): State<Gateway>,
+) -> ApiResult<Json<GrantsResponse>> {
+    let grants = gateway.sessions.journal().grants(now()).await?;
+    Ok(Json(GrantsResponse { grants: grants.into_iter().map(GrantResponse::from).collect() }))
+}
+
+#[utoipa::path(get, path = "/sessions/{id}/grants", tag = tag::REQUESTS, params(("id" = Uuid, Path)),
+    responses((status = 200, body = GrantsResponse)))]
+/// Grants that apply in a session: its own and those of its directory.
+pub(super) async fn list_grants(
+    State(gateway): State<Gateway>,
+    PathParams(id): PathParams<Uuid>,
+) -> ApiResult<Json<GrantsResponse>> {
+    let directory = find_record(&gateway, id).await?.directory;
+    let mut grants = gateway.sessions.journal().grants(now()).await?;
+    grants.retain(|it| {
+        it.session.is_none_or(|session| session == SessionId(id))
+            && it.directory.as_ref().is_none_or(|it| *it == directory)
+    });
+    Ok(Json(GrantsResponse { grants: grants.into_iter().map(GrantResponse::from).collect() }))
+}
+
+#[utoipa::path(delete, path = "/grants/{grant}", tag = tag::REQUESTS, params(("grant" = Uuid, Path)),
+    responses((status = 204, description = "the next call is asked for again")))]
+/// Revokes a grant.
+pub(super) async fn revoke_grant(
+    State(gateway): State<Gateway>,
+    PathParams(grant): PathParams<Uuid>,
+) -> ApiResult<StatusCode> {
+    let (journal, now) = (gateway.sessions.journal(), now());
+    if !journal.grants(now).await?.iter().any(|it| it.id == grant) {
+        return Err(Problem::not_found("grant"));
+    }
+    journal.revoke_grant(grant, now).await?;
+    Ok(StatusCode::NO_CONTENT)
 }

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use gateway::Roots;
-use gateway::watching::{DRAWER, Watching};
+use gateway::watch_state::{WATCH_STATE, WatchState};
 use journal::{Entry, Follower, Journal, Memory, Origin, Seq, SessionId, SessionRecord};
 use tokio::sync::watch::Receiver;
 use tokio::time::sleep;
@@ -32,7 +32,7 @@ pub(super) struct Follow {
     session: SessionId,
     directory: PathBuf,
     leaving: Receiver<bool>,
-    memory: Watching,
+    memory: WatchState,
     /// The last entry that was heard, which may be further than what is done with.
     heard: u64,
     /// When the last turn ended, or the wish was made.
@@ -45,7 +45,7 @@ pub(super) struct Follow {
 /// How following ended.
 pub(super) enum Ended {
     /// Nothing happens; this is where to go on.
-    Rests(Box<Watching>),
+    Rests(Box<WatchState>),
     /// There is no such session any more.
     Gone,
     /// It cannot go on.
@@ -79,7 +79,7 @@ impl Follow {
         journal: Journal,
         roots: Roots,
         record: &SessionRecord,
-        memory: Watching,
+        memory: WatchState,
         leaving: Receiver<bool>,
     ) -> Self {
         Self {
@@ -92,7 +92,7 @@ impl Follow {
             since: memory.since,
             work: None,
             ahead: VecDeque::new(),
-            remarks: Remarks::new(record.id, memory.said.clone()),
+            remarks: Remarks::new(record.id, memory.log.clone()),
             memory,
         }
     }
@@ -102,7 +102,7 @@ impl Follow {
             Ok(()) => Ended::Rests(Box::new(self.memory)),
             Err(Trouble::Journal(journal::Error::Gone | journal::Error::NoSuchSession(_))) => {
                 let forget = Memory { name: self.session.to_string(), value: None };
-                match self.journal.keep(DRAWER, vec![forget]).await {
+                match self.journal.keep(WATCH_STATE, vec![forget]).await {
                     Ok(()) | Err(journal::Error::Closed) => Ended::Gone,
                     Err(error) => Ended::Failed(error.into()),
                 }
@@ -113,7 +113,7 @@ impl Follow {
 
     async fn follow(&mut self) -> Result<(), Trouble> {
         let mut follower = self.journal.follow(self.session, Seq(self.memory.after));
-        if let Some(wish) = self.memory.wish.clone() {
+        if let Some(wish) = self.memory.config.clone() {
             self.take_up(&wish).await?;
         }
         while let Some(step) = self.next(&mut follower).await? {
@@ -194,7 +194,7 @@ impl Follow {
             work.finish().await;
         }
         self.ahead.clear();
-        self.memory.wish.clone_from(&wish);
+        self.memory.config.clone_from(&wish);
         (self.heard, self.since) = (entry.seq.0, entry.at);
         self.keep(self.heard, Vec::new(), self.since).await?;
         match wish {
@@ -240,10 +240,10 @@ impl Follow {
     async fn keep(&mut self, after: u64, recall: Vec<u64>, since: u64) -> Result<(), Trouble> {
         let said = self.remarks.last();
         (self.memory.after, self.memory.recall, self.memory.since) = (after, recall, since);
-        self.memory.said = said;
+        self.memory.log = said;
         // Numbers and texts serialise.
         let value = serde_json::to_vec(&self.memory).unwrap_or_default();
         let memory = Memory { name: self.session.to_string(), value: Some(value) };
-        Ok(self.journal.keep(DRAWER, vec![memory]).await?)
+        Ok(self.journal.keep(WATCH_STATE, vec![memory]).await?)
     }
 }

@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use anstream::eprintln;
 use gateway::Roots;
-use gateway::watching::{DRAWER, Watching};
+use gateway::watch_state::{WATCH_STATE, WatchState};
 use journal::{Journal, Memory, SessionId, SessionRecord};
 use tokio::sync::watch::{Receiver, Sender, channel};
 use tokio::task::{Id, JoinHandle, JoinSet};
@@ -68,7 +68,7 @@ struct Looking {
     roots: Roots,
     leaving: Receiver<bool>,
     /// What is remembered of sessions that are not followed just now.
-    known: HashMap<SessionId, Watching>,
+    known: HashMap<SessionId, WatchState>,
     tasks: JoinSet<Ended>,
     running: HashMap<Id, SessionId>,
     /// Sessions that cannot be followed by this process.
@@ -97,7 +97,7 @@ impl Looking {
     }
 
     async fn remember(&mut self) -> Result<(), journal::Error> {
-        for (name, value) in self.journal.kept(DRAWER).await? {
+        for (name, value) in self.journal.kept(WATCH_STATE).await? {
             let memory = serde_json::from_slice(&value);
             if let (Ok(id), Ok(memory)) = (name.parse(), memory) {
                 self.known.insert(SessionId(id), memory);
@@ -116,18 +116,18 @@ impl Looking {
                 continue;
             }
             let known = self.known.get(id);
-            let wished = known.is_some_and(|it| it.wish.is_some()) || has_wish(record);
-            let same = |it: &Watching| it.created == record.created;
+            let wished = known.is_some_and(|it| it.config.is_some()) || has_wish(record);
+            let same = |it: &WatchState| it.created == record.created;
             if wished && known.is_none_or(|it| !same(it) || it.after < last.0) {
                 let memory = self.known.remove(id).filter(same);
-                let new = || Watching { created: record.created, ..Watching::default() };
+                let new = || WatchState { created: record.created, ..WatchState::default() };
                 self.follow(record, memory.unwrap_or_else(new));
             }
         }
         Ok(())
     }
 
-    fn follow(&mut self, record: &SessionRecord, memory: Watching) {
+    fn follow(&mut self, record: &SessionRecord, memory: WatchState) {
         let follow = Follow::new(
             self.journal.clone(),
             self.roots.clone(),
@@ -166,7 +166,7 @@ impl Looking {
             self.known.keys().filter(|id| !there.contains(id)).copied().collect();
         if !gone.is_empty() {
             let forget = |id: &SessionId| Memory { name: id.to_string(), value: None };
-            self.journal.keep(DRAWER, gone.iter().map(forget).collect()).await?;
+            self.journal.keep(WATCH_STATE, gone.iter().map(forget).collect()).await?;
             self.known.retain(|id, _| there.contains(id));
         }
         Ok(())

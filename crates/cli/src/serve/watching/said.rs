@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use ::watch::{Loudness, Remark};
 use anstream::eprintln;
-use gateway::watching::Said;
+use gateway::watch_state::WatchLogLine;
 use journal::SessionId;
 
 use crate::clock::now;
@@ -20,11 +20,11 @@ const LONG: usize = 400;
 #[derive(Clone, Debug)]
 pub(super) struct Remarks {
     session: SessionId,
-    last: Arc<Mutex<VecDeque<Said>>>,
+    last: Arc<Mutex<VecDeque<WatchLogLine>>>,
 }
 
 impl Remarks {
-    pub(super) fn new(session: SessionId, said: Vec<Said>) -> Self {
+    pub(super) fn new(session: SessionId, said: Vec<WatchLogLine>) -> Self {
         Self { session, last: Arc::new(Mutex::new(said.into())) }
     }
 
@@ -43,10 +43,10 @@ impl Remarks {
         if last.len() >= LAST {
             last.pop_front();
         }
-        last.push_back(Said { at: now(), wrong, text });
+        last.push_back(WatchLogLine { at: now(), error: wrong, text });
     }
 
-    pub(super) fn last(&self) -> Vec<Said> {
+    pub(super) fn last(&self) -> Vec<WatchLogLine> {
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         last.iter().cloned().collect()
     }

@@ -1,0 +1,101 @@
+//! The server lock of a data directory: at most one server holds it, and others can signal that
+//! server.
+//!
+//! The lock decides whether a server is running; the file contains its process id. An id alone could
+//! belong to another process by now.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Read as _, Seek as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::time::{Instant, sleep};
+
+use super::ServeError;
+
+/// How long a server may take to stop.
+const STOP_TIMEOUT: Duration = Duration::from_secs(40);
+
+/// Held for as long as a server runs.
+#[derive(Debug)]
+pub(crate) struct ServerLock {
+    _file: File,
+}
+
+/// Another server uses the data directory.
+#[derive(Debug, thiserror::Error)]
+#[error("another towpath server is running on `{}`", .0.display())]
+pub(crate) struct ServerRunning(PathBuf);
+
+impl ServerLock {
+    pub(crate) fn acquire(data: &Path) -> Result<Self, ServeError> {
+        let (path, mut file) = open(data)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(ServerRunning(data.to_owned()).into()),
+            Err(TryLockError::Error(source)) => return Err(ServeError::Lock { path, source }),
+        }
+        let written = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
+        written.map_err(|source| ServeError::Lock { path, source })?;
+        Ok(Self { _file: file })
+    }
+
+    /// Stops the running server and its agents. Returns whether there was one.
+    pub(crate) async fn stop_server(data: &Path) -> Result<bool, ServeError> {
+        let (path, mut file) = open(data)?;
+        let failed = |source| ServeError::Lock { path: path.clone(), source };
+        if !signal_holder(&mut file, Signal::USR1).map_err(failed)? {
+            return Ok(false);
+        }
+        let deadline = Instant::now() + STOP_TIMEOUT;
+        while !is_free(&file).map_err(failed)? {
+            if Instant::now() > deadline {
+                return Err(failed(io::ErrorKind::TimedOut.into()));
+            }
+            sleep(Duration::from_millis(50)).await;
+        }
+        Ok(true)
+    }
+
+    /// Tells a running server that the access tokens changed, so that it ends the streams of revoked
+    /// ones. Does nothing if no server is running.
+    pub(super) fn notify_tokens_changed(data: &Path) -> Result<(), ServeError> {
+        let (path, mut file) = open(data)?;
+        let signalled = signal_holder(&mut file, Signal::USR2);
+        signalled.map(drop).map_err(|source| ServeError::Lock { path, source })
+    }
+}
+
+fn open(data: &Path) -> Result<(PathBuf, File), ServeError> {
+    let path = data.join("serve.lock");
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false).mode(0o600);
+    match options.open(&path) {
+        Ok(file) => Ok((path, file)),
+        Err(source) => Err(ServeError::Lock { path, source }),
+    }
+}
+
+/// Signals the process that holds the lock. Returns whether there is one.
+fn signal_holder(file: &mut File, signal: Signal) -> io::Result<bool> {
+    if is_free(file)? {
+        return Ok(false);
+    }
+    let mut text = String::new();
+    file.rewind()?;
+    file.read_to_string(&mut text)?;
+    let pid = text.trim().parse().ok().and_then(Pid::from_raw);
+    kill_process(pid.ok_or(io::ErrorKind::InvalidData)?, signal)?;
+    Ok(true)
+}
+
+/// Whether no process holds the lock. This one does not hold it afterwards either.
+fn is_free(file: &File) -> io::Result<bool> {
+    match file.try_lock() {
+        Ok(()) => file.unlock().map(|()| true),
+        Err(TryLockError::WouldBlock) => Ok(false),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}

@@ -1,0 +1,411 @@
+//! Access tokens and the file they are stored in, which only this user can read.
+//!
+//! A running server and `towpath serve tokens` share the file. A writer holds its lock and reads it
+//! again first; the server checks whether the file changed each time it looks up a token. So a
+//! revoked token is refused from then on. Open streams end when the server is told to
+//! [`reload`](TokenStore::reload).
+
+use std::fmt;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use base64::Engine as _;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use thiserror::Error;
+use tokio::sync::watch;
+use utoipa::ToSchema;
+
+use crate::gateway::now;
+
+/// How long a browser stays signed in, in milliseconds.
+const COOKIE_LIFETIME: u64 = 90 * 24 * 60 * 60 * 1000;
+
+/// How many browsers may be signed in; beyond that the oldest has to sign in again.
+const MAX_COOKIES: usize = 256;
+
+/// The access tokens of a data directory.
+#[derive(Debug)]
+pub struct TokenStore {
+    path: PathBuf,
+    cache: Mutex<TokenCache>,
+    changes: watch::Sender<()>,
+}
+
+/// What a client may do. Each role includes those before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Read.
+    Watch,
+    /// Send prompts, answer requests, change sessions.
+    Drive,
+    /// Manage tokens.
+    Admin,
+}
+
+/// How a token is presented.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TokenKind {
+    /// In a link or a program's configuration.
+    Token,
+    /// By a browser, which got it in exchange for a token.
+    Cookie,
+}
+
+/// A token, without its secret.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AccessToken {
+    /// A cookie has the name of the token it was exchanged for.
+    pub name: String,
+    pub role: Role,
+    #[serde(rename = "sort")]
+    pub kind: TokenKind,
+    pub(super) digest: TokenDigest,
+    /// In milliseconds since 1970.
+    pub created: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires: Option<u64>,
+}
+
+/// What a client presents. `Debug` does not show it, and it is never stored.
+#[derive(Clone, PartialEq, Eq)]
+pub struct TokenSecret(String);
+
+/// The hash of a secret, which is all that is stored. Secrets are 256 random bits, so neither a
+/// salt nor a slow hash would add anything, and the time of a comparison reveals nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct TokenDigest(String);
+
+/// The authorization of an open stream, which a client may hold for hours after its request was
+/// checked.
+#[derive(Debug)]
+pub(crate) struct StreamAuthorization {
+    /// `None` if a proxy signs users in.
+    token: Option<TokenDigest>,
+    tokens: Arc<TokenStore>,
+    changes: watch::Receiver<()>,
+}
+
+#[derive(Debug, Default)]
+struct TokenCache {
+    stamp: Option<FileStamp>,
+    tokens: Vec<AccessToken>,
+}
+
+/// Identifies a version of the file. The file is replaced and never written in place, so its inode
+/// changes even if its time does not.
+type FileStamp = (u64, i64, i64, u64);
+
+#[derive(Default, Serialize, Deserialize)]
+struct TokenFile {
+    #[serde(rename = "keys")]
+    tokens: Vec<AccessToken>,
+}
+
+/// Why tokens could not be read or stored.
+#[derive(Debug, Error)]
+pub enum TokenStoreError {
+    #[error("could not use the token file `{path}`")]
+    Io { path: PathBuf, source: io::Error },
+    #[error("the token file `{path}` is damaged")]
+    Damaged { path: PathBuf, source: serde_json::Error },
+    #[error("the system provided no random numbers")]
+    NoRandomness,
+    #[error("`{0}` is not a valid token name: use up to 64 letters, digits, `-`, `_` and `.`")]
+    InvalidName(String),
+}
+
+impl TokenStore {
+    /// Opens the tokens of a data directory; there are none if the file does not exist yet.
+    pub fn open(data: &Path) -> Result<Self, TokenStoreError> {
+        let (path, changes) = (data.join("keys.json"), watch::Sender::new(()));
+        let store = Self { path, cache: Mutex::default(), changes };
+        store.reload()?;
+        Ok(store)
+    }
+
+    /// Creates a token and replaces the one with that name. Browsers that signed in with the old
+    /// one stay signed in.
+    pub fn add(&self, name: &str, role: Role, now: u64) -> Result<TokenSecret, TokenStoreError> {
+        let allowed = |it: char| it.is_ascii_alphanumeric() || matches!(it, '-' | '_' | '.');
+        if name.is_empty() || name.len() > 64 || !name.chars().all(allowed) {
+            return Err(TokenStoreError::InvalidName(name.to_owned()));
+        }
+        let secret = TokenSecret::random().map_err(|_| TokenStoreError::NoRandomness)?;
+        let token = AccessToken {
+            name: name.to_owned(),
+            role,
+            kind: TokenKind::Token,
+            digest: secret.digest(),
+            created: now,
+            expires: None,
+        };
+        self.change(|tokens| {
+            tokens.retain(|it| it.kind != TokenKind::Token || it.name != name);
+            tokens.push(token);
+        })?;
+        Ok(secret)
+    }
+
+    /// Creates a cookie for the holder of a token.
+    pub(crate) fn sign_in(
+        &self,
+        token: &AccessToken,
+        now: u64,
+    ) -> Result<TokenSecret, TokenStoreError> {
+        let secret = TokenSecret::random().map_err(|_| TokenStoreError::NoRandomness)?;
+        let cookie = AccessToken {
+            kind: TokenKind::Cookie,
+            digest: secret.digest(),
+            created: now,
+            expires: Some(now + COOKIE_LIFETIME),
+            ..token.clone()
+        };
+        self.change(|tokens| {
+            tokens.retain(|it| it.is_valid(now));
+            tokens.push(cookie);
+            let cookies = tokens.iter().filter(|it| it.kind == TokenKind::Cookie).count();
+            let mut excess = cookies.saturating_sub(MAX_COOKIES);
+            tokens.retain(|it| {
+                let remove = excess > 0 && it.kind == TokenKind::Cookie;
+                excess -= usize::from(remove);
+                !remove
+            });
+        })?;
+        Ok(secret)
+    }
+
+    pub(crate) fn sign_out(&self, cookie: &TokenDigest) -> Result<(), TokenStoreError> {
+        self.change(|tokens| tokens.retain(|it| it.digest != *cookie))
+    }
+
+    /// Revokes a token and every cookie it was exchanged for. Returns whether there was one.
+    pub fn revoke(&self, name: &str) -> Result<bool, TokenStoreError> {
+        let mut found = false;
+        self.change(|tokens| {
+            let before = tokens.len();
+            tokens.retain(|it| it.name != name);
+            found = tokens.len() < before;
+        })?;
+        Ok(found)
+    }
+
+    /// The tokens without the cookies, oldest first.
+    pub fn tokens(&self) -> Result<Vec<AccessToken>, TokenStoreError> {
+        self.with_tokens(|tokens| {
+            tokens.iter().filter(|it| it.kind == TokenKind::Token).cloned().collect()
+        })
+    }
+
+    /// The valid token a secret belongs to.
+    pub(crate) fn find(
+        &self,
+        secret: &TokenSecret,
+        kind: TokenKind,
+        now: u64,
+    ) -> Result<Option<AccessToken>, TokenStoreError> {
+        let digest = secret.digest();
+        let matches =
+            |it: &&AccessToken| it.kind == kind && it.digest == digest && it.is_valid(now);
+        self.with_tokens(|tokens| tokens.iter().find(matches).cloned())
+    }
+
+    /// Reads the file again if another process changed it, and ends the streams of tokens that
+    /// were revoked.
+    pub fn reload(&self) -> Result<(), TokenStoreError> {
+        self.with_tokens(|_| ())
+    }
+
+    fn is_valid(&self, token: &TokenDigest, now: u64) -> Result<bool, TokenStoreError> {
+        self.with_tokens(|all| all.iter().any(|it| it.digest == *token && it.is_valid(now)))
+    }
+
+    fn with_tokens<T>(
+        &self,
+        access: impl FnOnce(&[AccessToken]) -> T,
+    ) -> Result<T, TokenStoreError> {
+        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        let stamp = match fs::metadata(&self.path) {
+            Ok(it) => Some((it.ino(), it.mtime(), it.mtime_nsec(), it.size())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(source) => return Err(self.io_error(source)),
+        };
+        if stamp != cache.stamp {
+            cache.tokens = if stamp.is_some() { self.load()? } else { Vec::new() };
+            cache.stamp = stamp;
+            self.changes.send_replace(());
+        }
+        Ok(access(&cache.tokens))
+    }
+
+    fn load(&self) -> Result<Vec<AccessToken>, TokenStoreError> {
+        match fs::read(&self.path) {
+            Ok(text) => serde_json::from_slice::<TokenFile>(&text)
+                .map(|it| it.tokens)
+                .map_err(|source| TokenStoreError::Damaged { path: self.path.clone(), source }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            Err(source) => Err(self.io_error(source)),
+        }
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Vec<AccessToken>)) -> Result<(), TokenStoreError> {
+        let lock = self.path.with_extension("lock");
+        let lock = open_private(&lock).map_err(|it| self.io_error(it))?;
+        lock.lock().map_err(|it| self.io_error(it))?;
+        let mut tokens = self.load()?;
+        change(&mut tokens);
+        self.replace(&TokenFile { tokens }).map_err(|it| self.io_error(it))?;
+        self.reload()
+    }
+
+    fn replace(&self, content: &TokenFile) -> io::Result<()> {
+        let new = self.path.with_extension("new");
+        let mut file = open_private(&new)?;
+        file.set_len(0)?;
+        file.write_all(&serde_json::to_vec_pretty(content)?)?;
+        file.sync_all()?;
+        fs::rename(new, &self.path)
+    }
+
+    fn io_error(&self, source: io::Error) -> TokenStoreError {
+        TokenStoreError::Io { path: self.path.clone(), source }
+    }
+}
+
+impl AccessToken {
+    fn is_valid(&self, now: u64) -> bool {
+        self.expires.is_none_or(|expires| expires > now)
+    }
+}
+
+impl TokenSecret {
+    pub fn random() -> Result<Self, getrandom::Error> {
+        let mut bytes = [0; 32];
+        getrandom::fill(&mut bytes)?;
+        Ok(Self(BASE64_URL_SAFE_NO_PAD.encode(bytes)))
+    }
+
+    /// A secret that a client presents.
+    pub fn presented(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+
+    /// The secret itself, to be handed to its owner.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+
+    pub(crate) fn digest(&self) -> TokenDigest {
+        TokenDigest(BASE64_URL_SAFE_NO_PAD.encode(Sha256::digest(self.0.as_bytes())))
+    }
+}
+
+impl fmt::Debug for TokenSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TokenSecret(…)")
+    }
+}
+
+impl StreamAuthorization {
+    pub(crate) fn new(token: Option<TokenDigest>, tokens: Arc<TokenStore>) -> Self {
+        let changes = tokens.changes.subscribe();
+        Self { token, tokens, changes }
+    }
+
+    /// Waits until the token is revoked.
+    pub(crate) async fn revoked(mut self) {
+        let Some(token) = self.token else { return std::future::pending().await };
+        // If the file cannot be read, nothing proves that the token is still valid.
+        while self.tokens.is_valid(&token, now()).unwrap_or(false) {
+            if self.changes.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// Opens a file that only this user can read.
+fn open_private(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::{COOKIE_LIFETIME, Role, TokenKind, TokenSecret, TokenStore};
+
+    #[test]
+    fn a_token_and_its_cookies_are_valid_until_another_process_revokes_them() {
+        let data = tempfile::tempdir().unwrap();
+        let server = TokenStore::open(data.path()).unwrap();
+        let command = TokenStore::open(data.path()).unwrap();
+        let secret = command.add("phone", Role::Drive, 1).unwrap();
+        let token = server.find(&secret, TokenKind::Token, 2).unwrap().unwrap();
+        assert_eq!((token.name.as_str(), token.role), ("phone", Role::Drive));
+        let cookie = server.sign_in(&token, 2).unwrap();
+        assert!(server.find(&cookie, TokenKind::Cookie, 3).unwrap().is_some());
+        assert!(server.find(&cookie, TokenKind::Token, 3).unwrap().is_none(), "not a token");
+        assert!(server.find(&cookie, TokenKind::Cookie, 3 + COOKIE_LIFETIME).unwrap().is_none());
+        assert!(command.revoke("phone").unwrap());
+        assert!(!command.revoke("phone").unwrap());
+        assert!(server.find(&secret, TokenKind::Token, 4).unwrap().is_none());
+        assert!(server.find(&cookie, TokenKind::Cookie, 4).unwrap().is_none());
+    }
+
+    #[test]
+    fn the_file_holds_no_secret_and_only_this_user_can_read_it() {
+        let data = tempfile::tempdir().unwrap();
+        let store = TokenStore::open(data.path()).unwrap();
+        let secret = store.add("link", Role::Admin, 1).unwrap();
+        let path = data.path().join("keys.json");
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(!text.contains(secret.reveal()));
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        for word in text.split('"') {
+            let found = store.find(&TokenSecret::presented(word), TokenKind::Token, 2).unwrap();
+            assert!(found.is_none(), "{word}");
+        }
+    }
+
+    #[test]
+    fn a_new_link_does_not_sign_browsers_out() {
+        let data = tempfile::tempdir().unwrap();
+        let store = TokenStore::open(data.path()).unwrap();
+        let old = store.add("link", Role::Admin, 1).unwrap();
+        let token = store.find(&old, TokenKind::Token, 1).unwrap().unwrap();
+        let cookie = store.sign_in(&token, 1).unwrap();
+        store.add("link", Role::Admin, 2).unwrap();
+        assert!(store.find(&old, TokenKind::Token, 3).unwrap().is_none());
+        assert!(store.find(&cookie, TokenKind::Cookie, 3).unwrap().is_some());
+        store.sign_out(&cookie.digest()).unwrap();
+        assert!(store.find(&cookie, TokenKind::Cookie, 3).unwrap().is_none());
+        assert!(store.add("a b", Role::Watch, 1).is_err());
+    }
+
+    #[test]
+    fn a_file_of_an_earlier_version_is_read() {
+        let data = tempfile::tempdir().unwrap();
+        let text =
+            r#"{"keys":[{"name":"phone","role":"drive","sort":"token","digest":"x","created":1}]}"#;
+        std::fs::write(data.path().join("keys.json"), text).unwrap();
+        let store = TokenStore::open(data.path()).unwrap();
+        assert_eq!(store.tokens().unwrap()[0].kind, TokenKind::Token);
+    }
+
+    #[test]
+    fn a_secret_does_not_show_itself() {
+        let secret = TokenSecret::random().unwrap();
+        assert_eq!(format!("{secret:?}"), "TokenSecret(…)");
+        assert_eq!(secret.reveal().len(), 43);
+        assert_ne!(secret, TokenSecret::random().unwrap());
+        assert_eq!(secret.digest(), TokenSecret::presented(secret.reveal()).digest());
+    }
+}

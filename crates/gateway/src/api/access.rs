@@ -1,0 +1,187 @@
+//! Signing in and out, the current client, and access tokens.
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{AppendHeaders, IntoResponse, Response};
+use axum::{Extension, Json};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::consent::ModeResponse;
+use super::extract::{JsonBody, MAX_SIGN_IN_BYTES, PathParams, read_json};
+use super::tag;
+use crate::access::{
+    AccessToken, AuthenticatedClient, PeerAddress, Role, SignInMethod, TokenKind, TokenSecret,
+};
+use crate::gateway::{Gateway, now};
+use crate::problem::{ApiResult, Problem};
+
+/// How long a browser keeps the cookie, in seconds. The token store removes it after 90 days too.
+const COOKIE_SECONDS: u64 = 90 * 24 * 60 * 60;
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct HealthResponse {
+    /// `ok`.
+    status: &'static str,
+    version: &'static str,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SignInRequest {
+    token: String,
+}
+
+/// The client that is signed in, and the server.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Me)]
+pub(super) struct MeResponse {
+    /// The name of the token, or the user name from the proxy.
+    name: String,
+    role: Role,
+    /// `browser` or `api`.
+    via: &'static str,
+    /// The version of the server.
+    version: &'static str,
+    /// Where sessions may work.
+    roots: Vec<String>,
+    /// Whether the agent is the built-in one.
+    demo: bool,
+    /// All permission modes, the most careful ones first.
+    modes: Vec<ModeResponse>,
+}
+
+#[utoipa::path(get, path = "/health", tag = tag::ACCESS, security(()), responses((status = 200, body = HealthResponse)))]
+/// Whether the server is up. Needs no token.
+pub(super) async fn health() -> Json<HealthResponse> {
+    Json(HealthResponse { status: "ok", version: env!("CARGO_PKG_VERSION") })
+}
+
+#[utoipa::path(post, path = "/sign-in", tag = tag::ACCESS, security(()), request_body = SignInRequest,
+    responses((status = 204, description = "signed in; the cookie is set")))]
+/// Exchanges a token for a cookie.
+pub(super) async fn sign_in(
+    State(gateway): State<Gateway>,
+    peer: Option<Extension<PeerAddress>>,
+    request: Request,
+) -> ApiResult<Response> {
+    let peer = peer.map(|Extension(peer)| peer);
+    if peer.is_some_and(|PeerAddress(from)| gateway.failed_sign_ins.limit_reached(from.ip())) {
+        return Err(gateway.sign_in_failed(peer));
+    }
+    let SignInRequest { token } = read_json(request, MAX_SIGN_IN_BYTES).await?;
+    let now = now();
+    let secret = TokenSecret::presented(&token);
+    let token = gateway.tokens.find(&secret, TokenKind::Token, now)?;
+    let Some(token) = token else { return Err(gateway.sign_in_failed(peer)) };
+    let cookie = gateway.tokens.sign_in(&token, now)?;
+    set_cookie(&gateway, cookie.reveal(), COOKIE_SECONDS)
+}
+
+#[utoipa::path(post, path = "/sign-out", tag = tag::ACCESS, responses((status = 204, description = "signed out")))]
+/// Revokes the cookie.
+pub(super) async fn sign_out(
+    State(gateway): State<Gateway>,
+    client: AuthenticatedClient,
+) -> ApiResult<Response> {
+    if let SignInMethod::Cookie(digest) = &client.method {
+        gateway.tokens.sign_out(digest)?;
+    }
+    set_cookie(&gateway, "", 0)
+}
+
+#[utoipa::path(get, path = "/me", tag = tag::ACCESS, responses((status = 200, body = MeResponse)))]
+/// The client that is signed in.
+pub(super) async fn me(
+    State(gateway): State<Gateway>,
+    client: AuthenticatedClient,
+) -> Json<MeResponse> {
+    let roots = gateway.config.roots.directories();
+    Json(MeResponse {
+        via: client.method.name(),
+        name: client.name,
+        role: client.role,
+        version: env!("CARGO_PKG_VERSION"),
+        roots: roots.iter().map(|it| it.to_string_lossy().into_owned()).collect(),
+        demo: gateway.config.demo,
+        modes: ModeResponse::all(),
+    })
+}
+
+fn set_cookie(gateway: &Gateway, value: &str, seconds: u64) -> ApiResult<Response> {
+    let name = gateway.cookie_name();
+    let secure = if gateway.config.secure { "; Secure" } else { "" };
+    let cookie =
+        format!("{name}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}{secure}");
+    let cookie = HeaderValue::from_str(&cookie).map_err(|it| Problem::failed(&it))?;
+    Ok((StatusCode::NO_CONTENT, AppendHeaders([(header::SET_COOKIE, cookie)])).into_response())
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct TokensResponse {
+    tokens: Vec<TokenResponse>,
+}
+
+/// A token, without its secret.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Token)]
+pub(super) struct TokenResponse {
+    name: String,
+    role: Role,
+    /// When it was created, in milliseconds since 1970.
+    created: u64,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CreateTokenRequest {
+    /// Letters, digits, `-`, `_` and `.`.
+    #[schema(min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9._-]+$")]
+    name: String,
+    role: Role,
+}
+
+/// A new token with its secret, which is not shown again.
+#[derive(Serialize, ToSchema)]
+pub(super) struct CreateTokenResponse {
+    name: String,
+    token: String,
+}
+
+#[utoipa::path(get, path = "/tokens", tag = tag::ACCESS, responses((status = 200, body = TokensResponse)))]
+/// All tokens.
+pub(super) async fn list_tokens(State(gateway): State<Gateway>) -> ApiResult<Json<TokensResponse>> {
+    let tokens = gateway.tokens.tokens()?;
+    let response = |AccessToken { name, role, created, .. }| TokenResponse { name, role, created };
+    Ok(Json(TokensResponse { tokens: tokens.into_iter().map(response).collect() }))
+}
+
+#[utoipa::path(post, path = "/tokens", tag = tag::ACCESS, request_body = CreateTokenRequest,
+    responses((status = 201, body = CreateTokenResponse)))]
+/// Creates a token.
+pub(super) async fn create_token(
+    State(gateway): State<Gateway>,
+    JsonBody(new): JsonBody<CreateTokenRequest>,
+) -> ApiResult<(StatusCode, Json<CreateTokenResponse>)> {
+    // The existing token may be in use.
+    if gateway.tokens.tokens()?.iter().any(|it| it.name == new.name) {
+        let detail = "a token with that name exists; revoke it first";
+        return Err(Problem::conflict("conflict", detail));
+    }
+    let secret = gateway.tokens.add(&new.name, new.role, now())?;
+    let (name, token) = (new.name, secret.reveal().to_owned());
+    Ok((StatusCode::CREATED, Json(CreateTokenResponse { name, token })))
+}
+
+#[utoipa::path(delete, path = "/tokens/{name}", tag = tag::ACCESS, params(("name" = String, Path)),
+    responses((status = 204, description = "revoked")))]
+/// Revokes a token and signs out the browsers that signed in with it.
+pub(super) async fn revoke_token(
+    State(gateway): State<Gateway>,
+    PathParams(name): PathParams<String>,
+) -> ApiResult<StatusCode> {
+    if !gateway.tokens.revoke(&name)? {
+        return Err(Problem::not_found("token"));
+    }
+    Ok(StatusCode::NO_CONTENT)
+}

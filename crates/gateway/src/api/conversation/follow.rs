@@ -1,0 +1,243 @@
+//! Following a session, or the list of sessions, over a WebSocket.
+//!
+//! A client is sent one frame at a time. Whatever happens while that is on its way goes into the
+//! next one, so a slow client gets fewer and larger frames and delays no other client.
+
+use std::collections::HashMap;
+use std::pin::pin;
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::extract::ws::rejection::WebSocketUpgradeRejection;
+use axum::extract::ws::{Message, Utf8Bytes, WebSocket, WebSocketUpgrade};
+use axum::response::Response;
+use serde::{Deserialize, Serialize};
+use tokio::time::{Instant, sleep_until, timeout};
+use utoipa::{IntoParams, ToSchema};
+use uuid::Uuid;
+use view::Revision;
+
+use super::frame::{ConversationFrame, Heartbeat, SessionListFrame};
+use super::{ConversationSubscription, subscribe};
+use crate::access::{AuthenticatedClient, StreamAuthorization};
+use crate::api::extract::{PathParams, QueryParams};
+use crate::api::sessions::SessionResponse;
+use crate::api::tag;
+use crate::gateway::{Gateway, now};
+use crate::live::LiveState;
+use crate::problem::{ApiResult, Problem};
+
+/// How long nothing may be sent before the client gets a heartbeat.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+
+/// The heartbeat timer is never set for less.
+const MIN_TIMER: Duration = Duration::from_secs(1);
+
+/// A client that does not take a frame for this long is disconnected; it may reconnect.
+const SEND_TIMEOUT: Duration = Duration::from_mins(1);
+
+/// The largest message of a client.
+const MAX_MESSAGE_BYTES: usize = 4 << 10;
+
+type Upgrade = Result<WebSocketUpgrade, WebSocketUpgradeRejection>;
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(in crate::api) struct FollowQuery {
+    /// The revision of the document that the client still has.
+    #[serde(default)]
+    since: Option<u64>,
+}
+
+/// What a client may send.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(tag = "frame", rename_all = "snake_case")]
+pub(in crate::api) enum ClientFrame {
+    /// Asks for a snapshot.
+    Snapshot,
+}
+
+#[utoipa::path(get, path = "/sessions/{id}/follow", tag = tag::CONVERSATION, params(("id" = Uuid, Path), FollowQuery),
+    responses((status = 101, description = "the conversation, as frames")))]
+/// Follows a conversation over a WebSocket: a snapshot, then updates.
+pub(in crate::api) async fn session(
+    State(gateway): State<Gateway>,
+    client: AuthenticatedClient,
+    PathParams(id): PathParams<Uuid>,
+    QueryParams(FollowQuery { since }): QueryParams<FollowQuery>,
+    upgrade: Upgrade,
+) -> ApiResult<Response> {
+    let upgrade = with_limits(upgrade)?;
+    let subscription = subscribe(&gateway, id).await?;
+    let authorization = gateway.authorize_stream(&client);
+    Ok(upgrade.on_upgrade(async move |socket| {
+        let stream = follow_session(socket, subscription, since.map(Revision));
+        while_authorized(authorization, stream).await;
+    }))
+}
+
+#[utoipa::path(get, path = "/follow", tag = tag::SESSIONS,
+    responses((status = 101, description = "all sessions, as frames")))]
+/// Follows the list of sessions over a WebSocket.
+pub(in crate::api) async fn session_list(
+    State(gateway): State<Gateway>,
+    client: AuthenticatedClient,
+    upgrade: Upgrade,
+) -> ApiResult<Response> {
+    let upgrade = with_limits(upgrade)?;
+    let authorization = gateway.authorize_stream(&client);
+    Ok(upgrade.on_upgrade(async move |socket| {
+        while_authorized(authorization, follow_list(socket, gateway)).await;
+    }))
+}
+
+async fn while_authorized(authorization: StreamAuthorization, stream: impl Future<Output = ()>) {
+    tokio::select! {
+        () = stream => {}
+        () = authorization.revoked() => {}
+    }
+}
+
+fn with_limits(upgrade: Upgrade) -> ApiResult<WebSocketUpgrade> {
+    let upgrade = upgrade.map_err(|it| Problem::invalid(it.body_text()))?;
+    // A thousand clients that mostly wait should not hold a thousand large buffers.
+    Ok(upgrade
+        .read_buffer_size(1 << 10)
+        .write_buffer_size(0)
+        .max_message_size(MAX_MESSAGE_BYTES)
+        .max_frame_size(MAX_MESSAGE_BYTES))
+}
+
+enum FollowEvent {
+    State(LiveState),
+    Received(Option<Message>),
+    HeartbeatDue,
+}
+
+async fn follow_session(
+    mut socket: WebSocket,
+    mut subscription: ConversationSubscription,
+    mut known: Option<Revision>,
+) {
+    // A new client, and one that asks for a snapshot, gets a frame without waiting for a change.
+    let mut send_now = true;
+    let mut last_sent = Instant::now();
+    // Reset when it fires and not with each frame: there may be a thousand clients.
+    let mut timer = pin!(sleep_until(last_sent + HEARTBEAT));
+    loop {
+        let event = if send_now {
+            FollowEvent::State(LiveState::Loading)
+        } else {
+            tokio::select! {
+                biased;
+                message = socket.recv() => FollowEvent::Received(message.and_then(Result::ok)),
+                state = subscription.newer_than(known.unwrap_or_default()) => {
+                    FollowEvent::State(state)
+                }
+                () = &mut timer => {
+                    timer.as_mut().reset((last_sent + HEARTBEAT).max(Instant::now() + MIN_TIMER));
+                    if last_sent.elapsed() < HEARTBEAT {
+                        continue;
+                    }
+                    FollowEvent::HeartbeatDue
+                }
+            }
+        };
+        let frame = match event {
+            FollowEvent::State(LiveState::Deleted) => {
+                let _ = send(&mut socket, serialise(&ConversationFrame::Deleted)).await;
+                let _ = timeout(SEND_TIMEOUT, socket.send(Message::Close(None))).await;
+                return;
+            }
+            FollowEvent::State(LiveState::Ready(_) | LiveState::Loading) => {
+                let (frame, now) = subscription.with_document(|it| it.frame(known));
+                known = Some(now);
+                send_now = false;
+                frame
+            }
+            FollowEvent::HeartbeatDue => {
+                serialise(&ConversationFrame::Heartbeat(Heartbeat { at: now() }))
+            }
+            FollowEvent::Received(None | Some(Message::Close(_))) => return,
+            FollowEvent::Received(Some(Message::Text(text))) => {
+                if let Ok(ClientFrame::Snapshot) = serde_json::from_str(&text) {
+                    (known, send_now) = (None, true);
+                }
+                continue;
+            }
+            FollowEvent::Received(Some(
+                Message::Binary(_) | Message::Ping(_) | Message::Pong(_),
+            )) => continue,
+        };
+        if send(&mut socket, frame).await.is_none() {
+            return;
+        }
+        last_sent = Instant::now();
+    }
+}
+
+async fn follow_list(mut socket: WebSocket, gateway: Gateway) {
+    let mut lists = gateway.session_list.watch();
+    let Ok(mut known) = gateway.session_list.load().await else { return };
+    let first = SessionListFrame::Sessions { sessions: known.clone() };
+    if send(&mut socket, serialise(&first)).await.is_none() {
+        return;
+    }
+    let mut last_sent = Instant::now();
+    loop {
+        let frames = tokio::select! {
+            changed = lists.changed() => match changed {
+                Ok(()) => {
+                    let list = lists.borrow_and_update().clone();
+                    let frames = list_changes(&known, &list);
+                    known.clone_from(&list);
+                    frames
+                }
+                Err(_) => return,
+            },
+            message = socket.recv() => match message {
+                Some(Ok(Message::Close(_)) | Err(_)) | None => return,
+                Some(Ok(_)) => continue,
+            },
+            () = sleep_until(last_sent + HEARTBEAT) => {
+                vec![SessionListFrame::Heartbeat { at: now() }]
+            }
+        };
+        for frame in &frames {
+            if send(&mut socket, serialise(frame)).await.is_none() {
+                return;
+            }
+            last_sent = Instant::now();
+        }
+    }
+}
+
+/// The frames that turn one list into the other. New entries and the time of the last one do not
+/// count as a change.
+fn list_changes(before: &[SessionResponse], after: &[SessionResponse]) -> Vec<SessionListFrame> {
+    let known: HashMap<Uuid, &SessionResponse> = before.iter().map(|it| (it.id, it)).collect();
+    let mut frames = Vec::new();
+    for session in after {
+        let same = known.get(&session.id).is_some_and(|known| {
+            let mut after = session.clone();
+            (after.active, after.last) = (known.active, known.last);
+            **known == after
+        });
+        if !same {
+            frames.push(SessionListFrame::Session { session: Box::new(session.clone()) });
+        }
+    }
+    let deleted = before.iter().filter(|it| !after.iter().any(|other| other.id == it.id));
+    frames.extend(deleted.map(|it| SessionListFrame::SessionDeleted { id: it.id }));
+    frames
+}
+
+/// Sends a frame; `None` if the client is gone or takes too long.
+async fn send(socket: &mut WebSocket, frame: Utf8Bytes) -> Option<()> {
+    timeout(SEND_TIMEOUT, socket.send(Message::Text(frame))).await.ok()?.ok()
+}
+
+fn serialise(frame: &impl Serialize) -> Utf8Bytes {
+    serde_json::to_string(frame).unwrap_or_default().into()
+}

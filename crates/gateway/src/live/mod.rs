@@ -1,0 +1,225 @@
+//! Live sessions: one for each session that a client has open.
+//!
+//! A live session's task follows the journal and folds its entries into a document. A subscription
+//! is only a position in it: a client that is slow, or one of a thousand, costs no memory here and
+//! gets everything since its revision in one piece when it is ready for more.
+//!
+//! What clients are sent is derived elsewhere. `C` is the cache that the deriving code keeps beside
+//! the document; this module only stores it.
+//!
+//! A live session starts from the checkpoint that the [`checkpoint_task`] saved, so opening one
+//! does not depend on how long the session is.
+
+mod checkpoint;
+mod checkpoint_task;
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use journal::{Entry, Journal, SessionId};
+use tokio::sync::watch;
+use tokio::time::sleep;
+use tracing::warn;
+use view::{Fold, Revision};
+
+use checkpoint::{CheckpointStore, Replay};
+use checkpoint_task::CheckpointTask;
+
+/// How long a live session stays after its last subscription: a reloaded page comes back at once.
+const LINGER: Duration = Duration::from_secs(10);
+
+/// Renders the newest items of a document, reusing what was rendered before. The result is stored
+/// in a checkpoint and handed back as [`LiveDocument::rendered`].
+pub(crate) type Prerender = fn(&Fold, Option<&[u8]>) -> Vec<u8>;
+
+/// All live sessions. Clones share them.
+#[derive(Debug)]
+pub(crate) struct LiveSessions<C>(Arc<LiveShared<C>>);
+
+#[derive(Debug)]
+struct LiveShared<C> {
+    journal: Journal,
+    checkpoints: Arc<CheckpointStore>,
+    prerender: Prerender,
+    open: Mutex<HashMap<SessionId, Arc<LiveSession<C>>>>,
+}
+
+#[derive(Debug)]
+struct LiveSession<C> {
+    session: SessionId,
+    document: Mutex<LiveDocument<C>>,
+    state: watch::Sender<LiveState>,
+}
+
+/// The document of a live session and what was derived from it.
+#[derive(Debug, Default)]
+pub(crate) struct LiveDocument<C> {
+    pub(crate) fold: Fold,
+    pub(crate) cache: C,
+    /// What [`Prerender`] returned for the checkpoint this document started from, until the cache
+    /// takes it.
+    pub(crate) rendered: Option<Vec<u8>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LiveState {
+    /// Entries that were in the journal already are still being folded.
+    Loading,
+    /// The document has this revision.
+    Ready(Revision),
+    /// The session was deleted, or can no longer be read.
+    Deleted,
+}
+
+/// A client's subscription to a live session, which stays open while there is one.
+#[derive(Debug)]
+pub(crate) struct Subscription<C> {
+    live: Arc<LiveSession<C>>,
+    state: watch::Receiver<LiveState>,
+}
+
+impl<C: Default + Send + 'static> LiveSessions<C> {
+    pub(crate) fn new(journal: Journal, checkpoints: PathBuf, prerender: Prerender) -> Self {
+        let checkpoints = Arc::new(CheckpointStore::new(checkpoints));
+        Self(Arc::new(LiveShared { journal, checkpoints, prerender, open: Mutex::default() }))
+    }
+
+    /// Subscribes to a session, which must exist.
+    pub(crate) fn subscribe(&self, session: SessionId) -> Subscription<C> {
+        let mut open = self.open();
+        let live = open.entry(session).or_insert_with(|| {
+            let live = Arc::new(LiveSession {
+                session,
+                document: Mutex::default(),
+                state: watch::Sender::new(LiveState::Loading),
+            });
+            // The task ends by itself: after the last subscription, or with the session.
+            tokio::spawn(self.clone().run(Arc::clone(&live)));
+            live
+        });
+        Subscription { state: live.state.subscribe(), live: Arc::clone(live) }
+    }
+
+    /// Keeps the checkpoints of all sessions up to date. Ends with the journal.
+    pub(crate) async fn run_checkpoints(self) {
+        let LiveShared { journal, checkpoints, prerender, .. } = &*self.0;
+        CheckpointTask::new(journal.clone(), Arc::clone(checkpoints), *prerender).run().await;
+    }
+
+    async fn run(self, live: Arc<LiveSession<C>>) {
+        if let Err(error) = self.follow(&live).await {
+            let session = live.session;
+            live.state.send_replace(LiveState::Deleted);
+            self.open().remove(&session);
+            // `Gone` is a deleted session or a closed journal. The checkpoint task tells them apart
+            // and removes the checkpoint of a deleted one.
+            if !matches!(error, journal::Error::Gone) {
+                warn!(%session, %error, "a session can no longer be followed");
+            }
+        }
+    }
+
+    /// Folds entries until the last subscription has been gone for a while.
+    async fn follow(&self, live: &LiveSession<C>) -> Result<(), journal::Error> {
+        let LiveShared { journal, checkpoints, .. } = &*self.0;
+        let replay = Replay::start(journal, checkpoints, live.session).await?;
+        let Replay { fold, rendered, mut entries, mut follower, position: _ } = replay;
+        *live.document() = LiveDocument { fold, rendered, cache: C::default() };
+        // Subscribers see nothing before everything that is already there is folded.
+        loop {
+            live.document().push_all(&entries);
+            entries = follower.ready().await?;
+            if entries.is_empty() {
+                break;
+            }
+            if live.state.receiver_count() == 0 && self.close_if_unused(live) {
+                return Ok(());
+            }
+        }
+        loop {
+            let mut unused = pin!(async {
+                live.state.closed().await;
+                sleep(LINGER).await;
+            });
+            loop {
+                let state = LiveState::Ready(live.document().fold.revision());
+                live.state.send_if_modified(|known| std::mem::replace(known, state) != state);
+                tokio::select! {
+                    entries = follower.next() => live.document().push_all(&entries?),
+                    () = &mut unused => break,
+                }
+            }
+            if self.close_if_unused(live) {
+                return Ok(());
+            }
+        }
+    }
+
+    fn close_if_unused(&self, live: &LiveSession<C>) -> bool {
+        let mut open = self.open();
+        // Subscribing takes the same lock, so no subscription is added in between.
+        let unused = live.state.receiver_count() == 0;
+        if unused {
+            open.remove(&live.session);
+        }
+        unused
+    }
+
+    fn open(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<LiveSession<C>>>> {
+        self.0.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<C> Clone for LiveSessions<C> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<C> LiveSession<C> {
+    fn document(&self) -> MutexGuard<'_, LiveDocument<C>> {
+        self.document.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<C> LiveDocument<C> {
+    fn push_all(&mut self, entries: &[Entry]) {
+        for entry in entries {
+            push(&mut self.fold, entry);
+        }
+    }
+}
+
+impl<C> Subscription<C> {
+    /// Waits until the document is loaded. `false` if the session is deleted instead.
+    pub(crate) async fn ready(&mut self) -> bool {
+        let state = self.state.wait_for(|state| *state != LiveState::Loading).await;
+        state.is_ok_and(|state| *state != LiveState::Deleted)
+    }
+
+    /// Waits until the document is newer than `revision`.
+    pub(crate) async fn newer_than(&mut self, revision: Revision) -> LiveState {
+        let newer = |state: &LiveState| match state {
+            LiveState::Loading => false,
+            LiveState::Ready(now) => *now > revision,
+            LiveState::Deleted => true,
+        };
+        self.state.wait_for(newer).await.map_or(LiveState::Deleted, |state| *state)
+    }
+
+    /// Gives access to the document while it is locked.
+    pub(crate) fn with_document<T>(&self, access: impl FnOnce(&mut LiveDocument<C>) -> T) -> T {
+        access(&mut self.live.document())
+    }
+}
+
+/// Folds an entry of the journal.
+pub(crate) fn push(fold: &mut Fold, entry: &Entry) {
+    fold.push_recorded(entry.line());
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,234 @@
+/**
+ * The card of a permission request. It shows everything the server discloses in full, and offers the
+ * rules that the server lists. *Allow* is disabled until all of it could be seen.
+ *
+ * @module
+ */
+
+import { callBody, keyButton, keyHandler, reasonForm } from "./card.js";
+import { h } from "../ui/elements.js";
+
+/** @typedef {import("./card.js").Request} Request */
+
+const ACTIONS = /** @type {Record<string, string>} */ ({
+  run: "run",
+  write: "write",
+  edit: "edit",
+  read: "read",
+  fetch: "fetch",
+  search_web: "search the web for",
+  search: "search",
+});
+
+/** How long a rule can apply, in seconds. */
+const DURATIONS = [
+  ["", ""],
+  ["1800", "for 30 minutes"],
+  ["28800", "for 8 hours"],
+];
+
+/**
+ * @param {Request} request
+ * @param {import("./card.js").SendAnswer} answer
+ * @param {() => void} leave
+ * @returns {import("./card.js").Card}
+ */
+export function permissionCard(request, answer, leave) {
+  const always = request.rules.length > 0 ? ruleForm(request, answer) : undefined;
+  const reason = reasonForm({
+    placeholder: "What should Claude do instead?",
+    label: "Reason",
+    button: "Deny with reason",
+    send: (message) => void answer({ decision: "deny", message: message || undefined }),
+  });
+
+  const details = h(
+    "div",
+    { class: "request-body", tabindex: "0", role: "region", "aria-label": "Details" },
+    ...disclosures(request),
+  );
+  const visibility = new Visibility(details);
+  const allow = () => {
+    if (visibility.complete) void answer({ decision: "allow" });
+    else visibility.showAll();
+  };
+  const remember = () => {
+    if (!always) return;
+    if (!visibility.complete) visibility.showAll();
+    else if (always.form.hidden) always.form.hidden = false;
+    else always.submit();
+  };
+  const deny = () => void answer({ decision: "deny" });
+
+  const allowButton = keyButton("Allow once", "y", "primary", allow);
+  const alwaysButton = always && keyButton("Always allow…", "a", "", remember);
+  visibility.changed = () => {
+    for (const button of [allowButton, alwaysButton]) {
+      if (button) button.disabled = !visibility.complete;
+    }
+  };
+  visibility.changed();
+
+  const body = h(
+    "div",
+    { class: "request-inner" },
+    details,
+    visibility.button,
+    h(
+      "div",
+      { class: "request-actions" },
+      allowButton,
+      alwaysButton,
+      h("span", { class: "spacer" }),
+      keyButton("Deny", "n", "danger", deny),
+      keyButton("Deny with reason", "d", "quiet", reason.open),
+    ),
+    always?.form,
+    reason.form,
+  );
+  const key = keyHandler({ y: allow, a: remember, n: deny, d: reason.open, Escape: leave });
+  return { title: title(request), body, key };
+}
+
+/** @param {Request} request */
+function title(request) {
+  if (request.action === "run") return request.description || "Claude wants to run a command";
+  const action = ACTIONS[request.action];
+  const target = request.target.split("/").pop();
+  return action && target
+    ? `Claude wants to ${action} ${target}`
+    : `Claude wants to use ${request.tool}`;
+}
+
+/** @param {Request} request */
+function disclosures(request) {
+  /** @type {import("../ui/elements.js").Child[]} */
+  const parts = request.disclosures.map(({ label, text }) =>
+    h(
+      "div",
+      { class: "disclosure" },
+      h("h3", {}, label),
+      h("pre", { class: label === "Command" ? "given command" : "given" }, text),
+    ),
+  );
+  // A diff says more than the input. A command is already disclosed.
+  if (request.html && request.action !== "run") {
+    parts.push(h("div", { class: "item" }, callBody(request.html)));
+  }
+  const path = request.blocked_path ? `It asks because of ${request.blocked_path}` : "";
+  const reason = request.reason ?? path;
+  if (reason) parts.push(h("p", { class: "help-text" }, reason));
+  return parts;
+}
+
+/**
+ * The rules that *Always* offers, their scope and their duration.
+ *
+ * @param {Request} request
+ * @param {import("./card.js").SendAnswer} answer
+ */
+function ruleForm(request, answer) {
+  const name = `rule-${request.id}`;
+  const rules = request.rules.map((rule, n) => {
+    const radio = h("input", { type: "radio", name, value: rule.id, checked: n === 0 });
+    return h("label", { class: "request-rule" }, radio, rule.label);
+  });
+  const scope = h(
+    "select",
+    { "aria-label": "Where" },
+    h("option", { value: "session" }, "in this session"),
+    h("option", { value: "directory" }, "in this directory"),
+  );
+  const duration = h(
+    "select",
+    { "aria-label": "For how long" },
+    ...DURATIONS.map(([value, label]) => h("option", { value }, label)),
+  );
+  // Without a limit a grant ends with its session, or when it is revoked.
+  const unlimited = /** @type {HTMLOptionElement} */ (duration.options[0]);
+  const describeUnlimited = () => {
+    const ends = scope.value === "session" ? "until this session ends" : "until it is revoked";
+    unlimited.textContent = ends;
+  };
+  scope.addEventListener("change", describeUnlimited);
+  describeUnlimited();
+  const submit = () => {
+    const chosen = request.rules.find((rule) =>
+      form.querySelector(`input[value="${rule.id}"]:checked`),
+    );
+    if (!chosen) return;
+    const until = duration.value ? Date.now() + Number(duration.value) * 1000 : undefined;
+    const where = /** @type {import("../gateway.js").GrantScope} */ (scope.value);
+    void answer({ decision: "allow", remember: { rule: chosen.id, scope: where, until } });
+  };
+  const form = h(
+    "form",
+    {
+      class: "request-rules",
+      hidden: true,
+      onsubmit: (/** @type {Event} */ event) => {
+        event.preventDefault();
+        submit();
+      },
+    },
+    h("fieldset", {}, h("legend", {}, "Always allow"), ...rules),
+    h(
+      "div",
+      { class: "request-rule-limits" },
+      scope,
+      duration,
+      h("button", { type: "submit", class: "button primary" }, "Always allow"),
+    ),
+  );
+  return { form, submit };
+}
+
+/**
+ * Whether the whole content of a scrollable element could be seen: it fits, the user scrolled to its
+ * end, or pressed *Show all*.
+ */
+class Visibility {
+  /** @param {HTMLElement} element */
+  constructor(element) {
+    this.element = element;
+    /** Not before it was measured. */
+    this.complete = false;
+    this.seen = false;
+    this.changed = () => {};
+    const show = () => this.showAll();
+    this.button = h(
+      "button",
+      { type: "button", class: "button show-all", hidden: true, onclick: show },
+      "Show all",
+    );
+    element.addEventListener("scroll", () => this.#check(), { passive: true });
+    const observer = new ResizeObserver(() => this.#measure());
+    observer.observe(element);
+  }
+
+  showAll() {
+    this.element.classList.add("expanded");
+    this.#setComplete(true);
+    this.element.focus({ preventScroll: true });
+  }
+
+  /** The content does not change, so it is measured until it was completely visible once. */
+  #measure() {
+    if (this.element.clientHeight === 0 || this.seen) return;
+    const fits = this.element.scrollHeight <= this.element.clientHeight + 2;
+    this.#setComplete(fits);
+  }
+
+  #check() {
+    const { scrollTop, clientHeight, scrollHeight } = this.element;
+    if (scrollTop + clientHeight >= scrollHeight - 4) this.#setComplete(true);
+  }
+
+  /** @param {boolean} complete */
+  #setComplete(complete) {
+    this.seen = this.seen || complete;
+    this.complete = complete;
+    this.button.hidden = complete;
+    this.changed();
+  }
+}
