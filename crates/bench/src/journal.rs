@@ -98,8 +98,8 @@ impl JournalBench<'_> {
                     }
                 }
                 let fresh = self.replay(&journal).await?;
-                journal.settle(session(0), last).await?;
-                journal.tidy().await?;
+                journal.compact(session(0), last).await?;
+                journal.finish_maintenance().await?;
                 let compacted = self.replay(&journal).await?;
                 journal.close().await?;
                 Ok([fresh, compacted])
@@ -198,10 +198,10 @@ async fn write_and_compact(file: &Path, turns: &[Vec<Bytes>]) -> Result<Duration
     for turn in turns {
         let last = write(&journal, session(0), turn).await?;
         let start = Instant::now();
-        journal.settle(session(0), last).await?;
+        journal.compact(session(0), last).await?;
         compaction += start.elapsed();
     }
-    journal.tidy().await?;
+    journal.finish_maintenance().await?;
     journal.close().await?;
     Ok(compaction)
 }

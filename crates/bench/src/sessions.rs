@@ -10,11 +10,10 @@ use std::time::{Duration, Instant};
 
 use cpu_time::ProcessTime;
 use journal::{Journal, Origin, Seq};
-use session::machine::{Limits, NewPrompt};
-use session::{AgentProgram, Alone, Creation, Home, Options, Session, Sessions};
+use session::{AgentProgram, NewPrompt, Session, SessionLimits, SessionOptions, SessionSpec, Sessions, SessionsConfig, UnattendedLimits};
 use tokio::runtime::Runtime;
 use uuid::Uuid;
-use wire::note::{Actor, Delivery, Note, QueueFate};
+use wire::note::{Actor, Delivery, Note, QueuePolicy};
 
 use crate::cache::BenchCache;
 use crate::error::BenchError;
@@ -46,7 +45,7 @@ pub(crate) fn rows(cache: &BenchCache) -> Result<Vec<BenchRow>, BenchError> {
             for session in setup.sessions.open_sessions() {
                 let _ = session.close().await;
             }
-            setup.sessions.leave().await;
+            setup.sessions.release().await;
             rows
         });
         rows.extend(measured.map_err(failed)?);
@@ -80,7 +79,7 @@ impl SessionsSetup {
         fs::write(&scenario, format!("# Words\n\napi repeat \"word \" {WORDS}\n> user \"go\"\n"))?;
         let towpath = cache.program("towpath");
         let variable = |name: &str, value: &Path| (name.into(), value.as_os_str().to_owned());
-        let home = Home {
+        let home = SessionsConfig {
             data: directory.join("data"),
             runtime: directory.join("home"),
             agent: AgentProgram { program: towpath.clone().into(), arguments: vec!["play".into()] },
@@ -92,17 +91,17 @@ impl SessionsSetup {
                 variable("TOWPATH_PLAY_SCENARIO", &scenario),
                 ("TOWPATH_PLAY_PACE".into(), "0".into()),
             ],
-            limits: Limits::default(),
-            alone: Alone::BRIEF,
+            limits: SessionLimits::default(),
+            unattended: UnattendedLimits::SHORT,
         };
-        let journal = Journal::open(&Home::journal(&home.data))?.journal;
+        let journal = Journal::open(&SessionsConfig::journal_path(&home.data))?.journal;
         Ok(Self { directory, sessions: Sessions::new(home, journal) })
     }
 
     async fn create(&self) -> Result<Session, AnyError> {
         let directory = self.directory.join("project");
-        let options = Options { directory, ..Options::default() };
-        Ok(self.sessions.create(Creation { options, ..Creation::default() }).await?)
+        let options = SessionOptions { directory, ..SessionOptions::default() };
+        Ok(self.sessions.create(SessionSpec { options, ..SessionSpec::default() }).await?)
     }
 
     /// The memory of sessions without an agent, and of a shim.
@@ -116,7 +115,7 @@ impl SessionsSetup {
         let mut shims = Vec::new();
         for session in self.sessions.open_sessions().into_iter().take(IDLE_AGENTS) {
             session.wake().await?;
-            let register = self.sessions.home().live_directory(session.id()).join("shim.json");
+            let register = self.sessions.config().live_directory(session.id()).join("shim.json");
             let register: serde_json::Value = serde_json::from_slice(&fs::read(register)?)?;
             shims.push(resident(&register["shim"].to_string())?);
         }
@@ -165,7 +164,7 @@ impl SessionsSetup {
         let mut longest = Duration::ZERO;
         for session in &sessions {
             let start = Instant::now();
-            session.interrupt(QueueFate::Keep, bench_actor()).await?;
+            session.interrupt(QueuePolicy::Keep, bench_actor()).await?;
             longest = longest.max(start.elapsed());
         }
         let longest = longest.as_secs_f64() * 1000.0;
@@ -207,7 +206,7 @@ async fn turn(session: &Session) -> Result<u32, AnyError> {
             match entry.origin {
                 Origin::Agent => events += 1,
                 Origin::Towpath => {
-                    if let Some(Note::TurnOver { .. }) = Note::read(&entry.bytes) {
+                    if let Some(Note::TurnEnded { .. }) = Note::read(&entry.bytes) {
                         return Ok(events);
                     }
                 }

@@ -79,8 +79,7 @@ mod tests {
     use std::time::Duration;
 
     use journal::{Journal, NewSession, SessionId};
-    use session::machine::Limits;
-    use session::{AgentProgram, Alone, Home, Roots, Sessions};
+    use session::{AgentProgram, Roots, SessionLimits, Sessions, SessionsConfig, UnattendedLimits};
     use tokio::net::TcpListener;
     use tokio::runtime::Handle;
     use tokio::time::sleep;
@@ -90,14 +89,14 @@ mod tests {
     use crate::access::TokenStore;
 
     fn sessions(data: &Path, journal: Journal) -> Sessions {
-        let home = Home {
+        let home = SessionsConfig {
             data: data.to_owned(),
             runtime: data.to_owned(),
             towpath: "towpath".into(),
             agent: AgentProgram { program: "claude".into(), arguments: Vec::new() },
             environment: Vec::new(),
-            limits: Limits::default(),
-            alone: Alone::PATIENT,
+            limits: SessionLimits::default(),
+            unattended: UnattendedLimits::LONG,
         };
         Sessions::new(home, journal)
     }

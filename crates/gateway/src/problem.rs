@@ -9,8 +9,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use journal::Resolution;
 use serde::{Deserialize, Serialize};
-use session::OpenError;
-use session::machine::Refusal;
+use session::{CommandError, OpenError};
 use tracing::error;
 use utoipa::ToSchema;
 use wire::note::{Actor, Outcome};
@@ -189,10 +188,10 @@ impl From<OpenError> for Problem {
     fn from(error: OpenError) -> Self {
         match error {
             OpenError::NoSuchSession(_) => Self::not_found("session"),
-            OpenError::Held(held) => Self::conflict("busy", held.to_string()),
+            OpenError::Owned(held) => Self::conflict("busy", held.to_string()),
             OpenError::Directory { .. } => Self::conflict("conflict", error.to_string()),
             OpenError::Journal(error) => error.into(),
-            error @ OpenError::TakeOver(_) => Self::failed(&error),
+            error @ OpenError::Takeover(_) => Self::failed(&error),
         }
     }
 }
@@ -213,23 +212,23 @@ impl From<session::Error> for Problem {
     }
 }
 
-impl From<Refusal> for Problem {
-    fn from(refusal: Refusal) -> Self {
+impl From<CommandError> for Problem {
+    fn from(refusal: CommandError) -> Self {
         let detail = refusal.to_string();
         match refusal {
-            Refusal::NoSuchPrompt => Self::not_found("prompt"),
-            Refusal::NoSuchRequest => Self::not_found("request"),
-            Refusal::EmptyPrompt | Refusal::UnfitAnswer(_) => Self::invalid(detail),
-            Refusal::NotWaiting(state) => {
+            CommandError::NoSuchPrompt => Self::not_found("prompt"),
+            CommandError::NoSuchRequest => Self::not_found("request"),
+            CommandError::EmptyPrompt | CommandError::Invalid(_) => Self::invalid(detail),
+            CommandError::NotWaiting(state) => {
                 Self { state: Some(state.into()), ..Self::conflict("not-waiting", detail) }
             }
-            Refusal::AlreadyResolved(resolution) => {
+            CommandError::AlreadyResolved(resolution) => {
                 let resolution = Some(Box::new(ResolutionResponse::from(&*resolution)));
                 Self { resolution, ..Self::conflict("resolved", detail) }
             }
-            Refusal::Busy => Self::conflict("busy", detail),
-            Refusal::ByAgent(_) => Self::conflict("agent-refused", detail),
-            Refusal::NoAnswer | Refusal::AgentGone => Self::conflict("agent-silent", detail),
+            CommandError::Busy => Self::conflict("busy", detail),
+            CommandError::RefusedByAgent(_) => Self::conflict("agent-refused", detail),
+            CommandError::NoAnswer | CommandError::AgentGone => Self::conflict("agent-silent", detail),
         }
     }
 }

@@ -5,7 +5,7 @@
 
 use journal::{Journal, SessionId};
 use serde::{Deserialize, Serialize};
-use wire::note::WatchWish;
+use wire::note::WatchConfig;
 
 /// The follower state that holds a [`WatchState`] for each session, by session id.
 pub const WATCH_STATE: &str = "watch";
@@ -20,7 +20,7 @@ pub struct WatchState {
     pub after: u64,
     /// The watch configuration at that entry.
     #[serde(alias = "wish", skip_serializing_if = "Option::is_none")]
-    pub config: Option<Box<WatchWish>>,
+    pub config: Option<Box<WatchConfig>>,
     /// Earlier entries that must be read again to know what is in progress: calls without a result,
     /// files that wait for the end of the turn.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -51,7 +51,7 @@ impl WatchState {
         session: SessionId,
     ) -> Result<Option<Self>, journal::Error> {
         let name = session.to_string();
-        let stored = journal.kept(WATCH_STATE).await?.into_iter().find(|(it, _)| *it == name);
+        let stored = journal.read_state(WATCH_STATE).await?.into_iter().find(|(it, _)| *it == name);
         Ok(stored.and_then(|(_, value)| serde_json::from_slice(&value).ok()))
     }
 }

@@ -2,8 +2,8 @@
 //! that some of them wait for.
 
 use serde::{Deserialize, Serialize};
-use wire::consent::{self, Disclosure, Rule};
-use wire::note::{Actor, Wants};
+use wire::consent::{Disclosure, Rule, self};
+use wire::note::{Actor, RequestKind};
 
 use crate::item::ItemId;
 use crate::tool::ToolAction;
@@ -99,7 +99,7 @@ pub struct CallPermission {
     /// The agent's id of the request; `None` if no person was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
-    pub kind: Wants,
+    pub kind: RequestKind,
     /// `None` while the request is open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<wire::note::Outcome>,
@@ -150,7 +150,7 @@ pub struct Request {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub item: Option<ItemId>,
     #[serde(alias = "wants")]
-    pub kind: Wants,
+    pub kind: RequestKind,
     pub tool: String,
     pub action: ToolAction,
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -217,7 +217,7 @@ impl CallState {
 }
 
 impl CallPermission {
-    pub(crate) fn new(request: Option<String>, kind: Wants) -> Self {
+    pub(crate) fn new(request: Option<String>, kind: RequestKind) -> Self {
         Self { request, kind, outcome: None, by: None, message: None, answers: Vec::new() }
     }
 }

@@ -4,7 +4,7 @@
 //! a restart, after the deltas were dropped, and when old entries are folded again.
 
 use serde::{Deserialize, Serialize};
-use wire::note::{Actor, Cause, Delivery, PromptState};
+use wire::note::{Actor, Delivery, ExitCause, PromptState};
 
 use crate::call::Call;
 
@@ -224,7 +224,7 @@ pub enum AgentProcessEvent {
         resumed: bool,
     },
     Stopped {
-        cause: Cause,
+        cause: ExitCause,
     },
 }
 

@@ -1,7 +1,7 @@
 //! What a session is doing right now.
 
 use serde::{Deserialize, Serialize};
-use wire::note::Cause;
+use wire::note::ExitCause;
 
 use crate::item::ItemId;
 
@@ -71,7 +71,7 @@ pub enum SessionPhase {
         seconds: u64,
     },
     /// There is no agent process.
-    Stopped { cause: Cause },
+    Stopped { cause: ExitCause },
 }
 
 impl SessionPhase {
@@ -82,7 +82,7 @@ impl SessionPhase {
 
     /// Whether the agent process was stopped to save memory; the next prompt starts it again.
     pub fn is_parked(&self) -> bool {
-        matches!(self, Self::Stopped { cause: Cause::Parked })
+        matches!(self, Self::Stopped { cause: ExitCause::Parked })
     }
 }
 

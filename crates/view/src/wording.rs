@@ -1,7 +1,7 @@
 //! The texts and number formats that all renderings share.
 
 use jiff::Timestamp;
-use wire::note::{Cause, Outcome, TurnEnding};
+use wire::note::{ExitCause, Outcome, TurnEnding};
 
 use crate::conversation::{Turn, TurnEnd};
 use crate::item::{AgentProcessEvent, HookRun, ItemBody, NoticeLevel, RawReason, RetryItem};
@@ -53,7 +53,7 @@ impl SystemMessage {
             ItemBody::Agent(AgentProcessEvent::Started { resumed: true }) => info("Agent resumed"),
             ItemBody::Agent(AgentProcessEvent::Stopped { cause }) => {
                 let level = match cause {
-                    Cause::Parked | Cause::Closed => NoticeLevel::Info,
+                    ExitCause::Parked | ExitCause::Closed => NoticeLevel::Info,
                     _ => NoticeLevel::Error,
                 };
                 line(level, stop_cause(cause))
@@ -139,7 +139,7 @@ pub fn turn_ending(end: &TurnEnd) -> Option<String> {
             message => format!("Failed: {message}"),
         }),
         TurnEnding::Interrupted => Some("Interrupted".to_owned()),
-        TurnEnding::Cut { cause } => {
+        TurnEnding::Aborted { cause } => {
             let mut cause = stop_cause(cause);
             if let Some(first) = cause.get_mut(..1) {
                 first.make_ascii_lowercase();
@@ -150,21 +150,21 @@ pub fn turn_ending(end: &TurnEnd) -> Option<String> {
 }
 
 /// Why an agent process stopped.
-pub fn stop_cause(cause: &Cause) -> String {
+pub fn stop_cause(cause: &ExitCause) -> String {
     match cause {
-        Cause::NotStarted { message } => format!("Could not start the agent: {message}"),
-        Cause::NotReady => "The agent did not respond in time".to_owned(),
-        Cause::Exited { code, stderr } if stderr.trim().is_empty() => {
+        ExitCause::NotStarted { message } => format!("Could not start the agent: {message}"),
+        ExitCause::NotReady => "The agent did not respond in time".to_owned(),
+        ExitCause::Exited { code, stderr } if stderr.trim().is_empty() => {
             format!("The agent exited with code {code}")
         }
-        Cause::Exited { code, stderr } => {
+        ExitCause::Exited { code, stderr } => {
             format!("The agent exited with code {code}: {}", stderr.trim())
         }
-        Cause::Killed { signal } => format!("The agent was killed by signal {signal}"),
-        Cause::Disobeyed => "The agent was killed because it did not stop when asked".to_owned(),
-        Cause::Parked => "The agent is paused and resumes with the next message".to_owned(),
-        Cause::Closed => "The session was closed".to_owned(),
-        Cause::Lost => "The agent was lost when the machine stopped".to_owned(),
+        ExitCause::Killed { signal } => format!("The agent was killed by signal {signal}"),
+        ExitCause::Unresponsive => "The agent was killed because it did not stop when asked".to_owned(),
+        ExitCause::Parked => "The agent is paused and resumes with the next message".to_owned(),
+        ExitCause::Closed => "The session was closed".to_owned(),
+        ExitCause::Lost => "The agent was lost when the machine stopped".to_owned(),
     }
 }
 

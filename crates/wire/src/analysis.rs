@@ -157,19 +157,19 @@ impl Identity {
     }
 }
 
-/// TokenCounts of a session, each message counted once.
+/// TokenTotals of a session, each message counted once.
 #[derive(Debug, Default)]
 pub struct UsageTotals {
     by_message: HashMap<String, Usage>,
     /// The message being written, by the call its sub-agent belongs to.
     open: HashMap<Option<String>, String>,
     /// Messages without an id cannot be told apart, so each counts.
-    anonymous: TokenCounts,
+    anonymous: TokenTotals,
 }
 
 /// Numbers of tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TokenCounts {
+pub struct TokenTotals {
     /// Read at full price.
     pub input: u64,
     /// Written.
@@ -212,7 +212,7 @@ impl UsageTotals {
     }
 
     /// All tokens so far.
-    pub fn total(&self) -> TokenCounts {
+    pub fn total(&self) -> TokenTotals {
         self.by_message.values().fold(self.anonymous, |sum, usage| sum.plus((*usage).into()))
     }
 }
@@ -226,7 +226,7 @@ fn overlay(by_message: &mut HashMap<String, Usage>, id: String, later: Usage) {
     *usage = usage.overlaid(later);
 }
 
-impl From<Usage> for TokenCounts {
+impl From<Usage> for TokenTotals {
     fn from(usage: Usage) -> Self {
         Self {
             input: usage.input_tokens.unwrap_or(0),
@@ -237,7 +237,7 @@ impl From<Usage> for TokenCounts {
     }
 }
 
-impl TokenCounts {
+impl TokenTotals {
     /// Both together.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
@@ -250,7 +250,7 @@ impl TokenCounts {
     }
 }
 
-impl std::iter::Sum for TokenCounts {
+impl std::iter::Sum for TokenTotals {
     fn sum<I: Iterator<Item = Self>>(tokens: I) -> Self {
         tokens.fold(Self::default(), Self::plus)
     }
@@ -344,10 +344,10 @@ mod identity_tests {
 
 #[cfg(test)]
 mod usage_tests {
-    use super::{TokenCounts, UsageTotals};
+    use super::{TokenTotals, UsageTotals};
     use crate::{Reading, read};
 
-    fn total(lines: &[&str]) -> TokenCounts {
+    fn total(lines: &[&str]) -> TokenTotals {
         let mut tally = UsageTotals::default();
         for line in lines.iter().flat_map(|line| read(line.as_bytes())) {
             let Reading::Event(event) = line.reading else { panic!("{line:?}") };
@@ -364,17 +364,17 @@ mod usage_tests {
     #[test]
     fn a_message_counts_once_with_its_last_usage() {
         let tokens = total(&[START, BLOCK, BLOCK, DELTA]);
-        assert_eq!(tokens, TokenCounts { input: 3, output: 9, cache_read: 7, cache_write: 0 });
+        assert_eq!(tokens, TokenTotals { input: 3, output: 9, cache_read: 7, cache_write: 0 });
     }
 
     #[test]
     fn sub_agents_count_and_do_not_disturb_the_message_being_written() {
         let tokens = total(&[START, SUB_AGENT, DELTA, SUB_AGENT]);
-        assert_eq!(tokens, TokenCounts { input: 13, output: 11, cache_read: 0, cache_write: 5 });
+        assert_eq!(tokens, TokenTotals { input: 13, output: 11, cache_read: 0, cache_write: 5 });
     }
 
     #[test]
     fn a_delta_of_nothing_counts_for_nothing() {
-        assert_eq!(total(&[DELTA]), TokenCounts::default());
+        assert_eq!(total(&[DELTA]), TokenTotals::default());
     }
 }

@@ -91,7 +91,7 @@ async fn corpus_rows(cache: &BenchCache, corpus: Corpus) -> Result<Vec<BenchRow>
 /// Writes a session to the journal and compacts it.
 async fn write(setup: &ServeSetup, lines: &[&[u8]]) -> Result<Uuid, AnyError> {
     let session = SessionId(Uuid::new_v4());
-    let opening = Journal::open(&session::Home::journal(&setup.data()))?;
+    let opening = Journal::open(&session::SessionsConfig::journal_path(&setup.data()))?;
     let journal = opening.journal;
     let (directory, options) = (setup.project(), "{}".to_owned());
     journal.create(NewSession { id: session, directory, title: None, options, at: 1 }).await?;
@@ -105,7 +105,7 @@ async fn write(setup: &ServeSetup, lines: &[&[u8]]) -> Result<Uuid, AnyError> {
         let entries = batch.iter().map(entry).collect();
         last = journal.write(session, Batch { at: 1, entries, ..Batch::default() }).await?;
     }
-    journal.settle(session, last).await?;
+    journal.compact(session, last).await?;
     journal.close().await?;
     Ok(session.0)
 }

@@ -7,7 +7,7 @@ use std::io;
 use std::path::PathBuf;
 
 use journal::SessionId;
-use session::{Creation, OpenError, Options, Sessions};
+use session::{OpenError, SessionOptions, SessionSpec, Sessions};
 use tempfile::TempDir;
 use uuid::Uuid;
 
@@ -60,7 +60,7 @@ impl Demo {
 
     /// Creates a session without prompts, if it does not exist yet.
     pub(super) async fn create_session(&self, sessions: &Sessions) -> Result<(), OpenError> {
-        let options = Options { directory: self.project(), ..Options::default() };
+        let options = SessionOptions { directory: self.project(), ..SessionOptions::default() };
         let title = Some("Try “show me everything”".to_owned());
         let creation =
             Creation { id: Some(SessionId(FIRST_SESSION)), title, options, resume: None };

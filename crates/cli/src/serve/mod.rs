@@ -17,8 +17,7 @@ use anstream::eprintln;
 use gateway::access::{Role, TokenSecret, TokenStore, TokenStoreError};
 use gateway::{Certificate, GatewayConfig, Hosts, ProxyConfig, Roots, TlsError};
 use serde::Serialize;
-use session::machine::Limits;
-use session::{AgentProgram, Alone, Home, OpenError, Sessions};
+use session::{AgentProgram, OpenError, SessionLimits, Sessions, SessionsConfig, UnattendedLimits};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::warn;
@@ -225,7 +224,7 @@ pub(crate) async fn release(mode: StopMode, temporary: bool, sessions: &Sessions
         }
         // Nothing is lost if it takes longer: the journal has everything already.
         StopMode::KeepAgents => {
-            drop(tokio::time::timeout(RELEASE_TIMEOUT, sessions.leave()).await);
+            drop(tokio::time::timeout(RELEASE_TIMEOUT, sessions.release()).await);
         }
         StopMode::StopAgents => {
             drop(tokio::time::timeout(STOP_TIMEOUT, stop_agents(sessions)).await);
@@ -234,8 +233,8 @@ pub(crate) async fn release(mode: StopMode, temporary: bool, sessions: &Sessions
 }
 
 /// Agents outlive this process, because another server is expected soon.
-pub(crate) fn home(settings: &Settings, agent: AgentProgram) -> Result<Home, NoHome> {
-    Ok(Home { alone: Alone::PATIENT, ..settings.home(agent, Limits::default())? })
+pub(crate) fn home(settings: &Settings, agent: AgentProgram) -> Result<SessionsConfig, NoHome> {
+    Ok(SessionsConfig { unattended: UnattendedLimits::LONG, ..settings.home(agent, SessionLimits::default())? })
 }
 
 pub(crate) fn roots(given: &[PathBuf], demo: Option<&Demo>) -> Result<Roots, ServeError> {
@@ -352,10 +351,10 @@ async fn stop_agents(sessions: &Sessions) {
     for session in &open {
         // `close` returns when the agent is told to stop. Its last output is still to be read.
         while let Ok(Some(record)) = sessions.journal().session(session.id()).await
-            && sessions.has_remains(&record)
+            && sessions.needs_takeover(&record)
         {
             tokio::time::sleep(STOP_POLL).await;
         }
     }
-    sessions.leave().await;
+    sessions.release().await;
 }

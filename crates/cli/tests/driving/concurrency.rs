@@ -25,7 +25,7 @@ pub(crate) async fn check() {
         session.prompt(prompt("say a lot")).await.expect("a queued prompt");
         let seen = reader.until(is_turn_over).await;
         assert!(seen.is_sorted_by(|one, two| one.seq.0 + 1 == two.seq.0), "nothing is left out");
-        let over = Note::TurnOver { turn: 1, ending: TurnEnding::Completed };
+        let over = Note::TurnEnded { turn: 1, ending: TurnEnding::Completed };
         assert!(notes(&seen).contains(&over), "{:?}", notes(&seen));
         let deltas = seen.iter().filter(|entry| agent_line("text_delta")(entry)).count();
         assert!(deltas > 100, "{deltas} deltas");
@@ -35,7 +35,7 @@ pub(crate) async fn check() {
     let ends = sessions.iter().map(|session| async {
         session.close().await.expect("a stopped agent");
         let mut reader = JournalReader::new(session, Seq::default());
-        reader.until(|entry| matches!(note(entry), Some(Note::AgentGone { .. }))).await;
+        reader.until(|entry| matches!(note(entry), Some(Note::AgentExited { .. }))).await;
     });
     join_all(ends).await;
     towpath.sessions.release().await;

@@ -7,10 +7,8 @@ use session::{
     GrantScope, NewPrompt, RequestAnswer, RuleChoice, Session, SessionOptions, SessionSpec,
 };
 use wire::consent::RuleId;
-use wire::note::{
-    Actor, Cause, Delivery, Note, Outcome, PromptState, Rewind, Setting, TurnEnding, Wants,
-};
-use wire::say::{Image, PermissionMode};
+use wire::note::{Actor, Delivery, ExitCause, Note, Outcome, PromptState, RequestKind, Rewind, Setting, TurnEnding};
+use wire::outgoing::{Image, PermissionMode};
 
 use crate::fixture::{
     DrivingFixture, JournalReader, TowpathInstance, agent_line, ann, is_turn_over, note, notes,
@@ -58,7 +56,7 @@ impl TestSession {
     }
 
     /// The request the agent opens next.
-    async fn next_request(&mut self) -> (String, Wants) {
+    async fn next_request(&mut self) -> (String, RequestKind) {
         let seen = self.reader.until(|it| opened(it).is_some()).await;
         seen.last().and_then(opened).expect("a request")
     }
@@ -69,7 +67,7 @@ impl TestSession {
     }
 }
 
-fn opened(entry: &Entry) -> Option<(String, Wants)> {
+fn opened(entry: &Entry) -> Option<(String, RequestKind)> {
     match note(entry) {
         Some(Note::RequestOpened { request, wants, .. }) => Some((request, wants)),
         _ => None,
@@ -77,12 +75,12 @@ fn opened(entry: &Entry) -> Option<(String, Wants)> {
 }
 
 fn became(prompt: &NewPrompt, state: PromptState) -> Note {
-    Note::PromptBecame { prompt: prompt.id, state }
+    Note::PromptStateChanged { prompt: prompt.id, state }
 }
 
 fn ending(seen: &[Entry]) -> TurnEnding {
     let ending = notes(seen).into_iter().find_map(|note| match note {
-        Note::TurnOver { ending, .. } => Some(ending),
+        Note::TurnEnded { ending, .. } => Some(ending),
         _ => None,
     });
     ending.expect("the turn is over")
@@ -153,7 +151,7 @@ async fn a_grant_spares_the_next_question(agent: Vec<OsString>) {
     let mut test = TestSession::new(agent, replies, SessionOptions::default()).await;
     test.say("touch them").await;
     let (request, wants) = test.next_request().await;
-    assert_eq!(wants, Wants::Permission);
+    assert_eq!(wants, RequestKind::Permission);
     let remember = RuleChoice { rule: RuleId::Exact, until: None, scope: GrantScope::Directory };
     let allow = RequestAnswer::Allow { input: None, remember: Some(remember), mode: None };
     test.session.answer(&request, allow, ann()).await.expect("an answer");
@@ -178,7 +176,7 @@ async fn a_question_is_answered(agent: Vec<OsString>) {
     let mut test = TestSession::new(agent, replies, SessionOptions::default()).await;
     test.say("choose").await;
     let (request, wants) = test.next_request().await;
-    assert_eq!(wants, Wants::Answers);
+    assert_eq!(wants, RequestKind::Question);
     let answers = RequestAnswer::Answers(vec![("Which colour?".to_owned(), "Blue".to_owned())]);
     test.session.answer(&request, answers, ann()).await.expect("an answer");
     assert_eq!(ending(&test.turn_over().await), TurnEnding::Completed);
@@ -226,7 +224,7 @@ async fn a_parked_session_wakes_with_its_memory(agent: Vec<OsString>) {
     let mut test = TestSession::on(fixture, SessionOptions::default()).await;
     test.say("remember the milk").await;
     test.turn_over().await;
-    let parked = |it: &Entry| note(it) == Some(Note::AgentGone { cause: Cause::Parked });
+    let parked = |it: &Entry| note(it) == Some(Note::AgentExited { cause: ExitCause::Parked });
     test.reader.until(parked).await;
     test.say("what was it?").await;
     assert_eq!(ending(&test.turn_over().await), TurnEnding::Completed);
@@ -275,7 +273,7 @@ async fn a_cleared_conversation_has_another_id(agent: Vec<OsString>) {
     assert!(!asked.last().expect("a request").contains("zebra"));
     // The next process resumes the newer conversation.
     test.session.close().await.expect("a stopped agent");
-    test.reader.until(|it| matches!(note(it), Some(Note::AgentGone { .. }))).await;
+    test.reader.until(|it| matches!(note(it), Some(Note::AgentExited { .. }))).await;
     test.say("and again").await;
     test.turn_over().await;
     let asked = test.fixture.model_requests();
@@ -311,15 +309,15 @@ pub(crate) async fn an_agent_that_exits_at_once() {
         TestSession::new(vec![program.into()], "api text \"never\"", SessionOptions::default())
             .await;
     test.say("hello?").await;
-    let cause = Cause::Exited { code: 3, stderr: "no such luck".to_owned() };
+    let cause = ExitCause::Exited { code: 3, stderr: "no such luck".to_owned() };
     for _ in 0..4 {
-        let gone = Note::AgentGone { cause: cause.clone() };
+        let gone = Note::AgentExited { cause: cause.clone() };
         test.reader.until(|it| note(it) == Some(gone.clone())).await;
     }
     let waiting = test.towpath.sessions.journal().open_prompts(test.session.id()).await;
     assert_eq!(waiting.expect("prompts").len(), 1, "the prompt still waits");
     let record = test.towpath.sessions.journal().session(test.session.id()).await;
-    assert_eq!(record.expect("a journal").expect("a session").status, journal::Status::Failed);
+    assert_eq!(record.expect("a journal").expect("a session").status, journal::SessionStatus::Failed);
     test.session.release().await;
     // Deleting the session does not start the agent again, although a prompt waits.
     let starts = || std::fs::read_to_string(directory.path().join("starts")).expect("starts").len();

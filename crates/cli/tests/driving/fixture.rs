@@ -226,7 +226,7 @@ pub(crate) fn note(entry: &Entry) -> Option<Note> {
 }
 
 pub(crate) fn is_turn_over(entry: &Entry) -> bool {
-    matches!(note(entry), Some(Note::TurnOver { .. }))
+    matches!(note(entry), Some(Note::TurnEnded { .. }))
 }
 
 /// Matches a line of the agent that contains a text.

@@ -67,11 +67,11 @@ pub(crate) async fn check() {
     assert_eq!(refused.to_string(), "the disk is full: the command was not carried out");
     disk.grow("256m");
     seen.extend(reader.until(is_turn_over).await);
-    assert!(notes(&seen).contains(&Note::TurnOver { turn: 1, ending: TurnEnding::Completed }));
+    assert!(notes(&seen).contains(&Note::TurnEnded { turn: 1, ending: TurnEnding::Completed }));
     assert!(seen.is_sorted_by(|one, two| one.seq < two.seq), "in order");
     let answers = seen.iter().filter(|entry| agent_line(r#""type":"result""#)(entry)).count();
     assert_eq!(answers, 1, "the answer came once");
-    session.interrupt(wire::note::QueueFate::Clear, crate::fixture::ann()).await.expect("a stop");
+    session.interrupt(wire::note::QueuePolicy::Clear, crate::fixture::ann()).await.expect("a stop");
     session.close().await.expect("a stopped agent");
     session.release().await;
     drop(towpath);

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use journal::{Entry, Seq, SessionId};
 use serde::{Deserialize, Serialize};
 use session::{RequestAnswer, Session, SessionOptions};
-use wire::note::{Cause, Note, PromptState, TurnEnding};
-use wire::say::PermissionMode;
+use wire::note::{ExitCause, Note, PromptState, TurnEnding};
+use wire::outgoing::PermissionMode;
 
 use crate::fixture::{
     DrivingFixture, JournalReader, TIMEOUT, TestSetup, agent_line, ann, format_entries,
@@ -122,7 +122,7 @@ pub(crate) async fn check(agent: Vec<OsString>, killed: KilledProcess, point: Ki
             let mut reader = JournalReader::new(&session, Seq::default());
             kill(&fixture.setup, session.id(), killed);
             let before =
-                reader.until(|entry| matches!(note(entry), Some(Note::AgentGone { .. }))).await;
+                reader.until(|entry| matches!(note(entry), Some(Note::AgentExited { .. }))).await;
             let id = session.id();
             session.release().await;
             (id, before)
@@ -139,7 +139,7 @@ pub(crate) async fn check(agent: Vec<OsString>, killed: KilledProcess, point: Ki
     }
     let more = prompt("And now?");
     session.prompt(more.clone()).await.expect("a queued prompt");
-    let done = Note::PromptBecame { prompt: more.id, state: PromptState::Done };
+    let done = Note::PromptStateChanged { prompt: more.id, state: PromptState::Done };
     after.extend(reader.until(|entry| note(entry).as_ref() == Some(&done)).await);
     after.extend(reader.until(is_turn_over).await);
 
@@ -152,7 +152,7 @@ pub(crate) async fn check(agent: Vec<OsString>, killed: KilledProcess, point: Ki
     assert!(seen.is_sorted_by(follows), "{case}: {seen:?}");
     let all = notes(&[before, after].concat());
     let endings: Vec<_> = all.iter().filter_map(ending).collect();
-    let cut = matches!(endings[..], [(1, TurnEnding::Cut { .. }), (2, TurnEnding::Completed)]);
+    let cut = matches!(endings[..], [(1, TurnEnding::Aborted { .. }), (2, TurnEnding::Completed)]);
     let whole = matches!(endings[..], [(1, TurnEnding::Completed), (2, TurnEnding::Completed)]);
     let as_expected =
         if killed == KilledProcess::Towpath || point == KillPoint::Idle { whole } else { cut };
@@ -175,7 +175,7 @@ pub(crate) async fn check(agent: Vec<OsString>, killed: KilledProcess, point: Ki
     }
     session.close().await.expect("a stopped agent");
     let gone =
-        |entry: &Entry| matches!(note(entry), Some(Note::AgentGone { cause: Cause::Closed }));
+        |entry: &Entry| matches!(note(entry), Some(Note::AgentExited { cause: ExitCause::Closed }));
     reader.until(gone).await;
     session.release().await;
     wait_until(&format!("{case}: nothing is left"), || fixture.setup.processes().is_empty()).await;
@@ -251,14 +251,14 @@ fn is_request(entry: &Entry) -> bool {
 
 fn ending(note: &Note) -> Option<(u64, TurnEnding)> {
     match note {
-        Note::TurnOver { turn, ending } => Some((*turn, ending.clone())),
+        Note::TurnEnded { turn, ending } => Some((*turn, ending.clone())),
         _ => None,
     }
 }
 
 fn final_state(note: &Note) -> Option<(&'static str, String)> {
     match note {
-        Note::PromptBecame { prompt, state } if state.is_final() => {
+        Note::PromptStateChanged { prompt, state } if state.is_final() => {
             Some(("prompt", prompt.to_string()))
         }
         Note::RequestResolved { request, .. } => Some(("request", request.clone())),

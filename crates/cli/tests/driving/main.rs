@@ -13,7 +13,7 @@ mod repeated_kills;
 use std::time::Duration;
 
 use fixture::{DrivingFixture, JournalReader, agent_line, ann, is_turn_over, note, notes, prompt};
-use wire::note::{Note, Outcome, PromptState, QueueFate, TurnEnding};
+use wire::note::{Note, Outcome, PromptState, QueuePolicy, TurnEnding};
 
 use session::RequestAnswer;
 
@@ -27,8 +27,8 @@ async fn a_prompt_is_answered_and_the_journal_is_complete() {
     session.prompt(hello.clone()).await.expect("a queued prompt");
     let seen = reader.until(is_turn_over).await;
     let notes = notes(&seen);
-    assert!(notes.contains(&Note::PromptBecame { prompt: hello.id, state: PromptState::Done }));
-    assert!(notes.contains(&Note::TurnOver { turn: 1, ending: TurnEnding::Completed }));
+    assert!(notes.contains(&Note::PromptStateChanged { prompt: hello.id, state: PromptState::Done }));
+    assert!(notes.contains(&Note::TurnEnded { turn: 1, ending: TurnEnding::Completed }));
     assert!(seen.iter().any(|entry| agent_line("Hello there")(entry)));
     assert_eq!(fixture.model_requests().len(), 1);
     session.release().await;
@@ -78,13 +78,13 @@ async fn an_interrupt_stops_the_turn_and_the_session_continues() {
     session.prompt(prompt("go")).await.expect("a queued prompt");
     reader.until(agent_line("text_delta")).await;
     let asked = std::time::Instant::now();
-    session.interrupt(QueueFate::Keep, ann()).await.expect("an interrupt");
+    session.interrupt(QueuePolicy::Keep, ann()).await.expect("an interrupt");
     assert!(asked.elapsed() < Duration::from_secs(5));
     let seen = reader.until(is_turn_over).await;
-    assert!(notes(&seen).contains(&Note::TurnOver { turn: 1, ending: TurnEnding::Interrupted }));
+    assert!(notes(&seen).contains(&Note::TurnEnded { turn: 1, ending: TurnEnding::Interrupted }));
     session.prompt(prompt("go on")).await.expect("a queued prompt");
     let seen = reader.until(is_turn_over).await;
-    assert!(notes(&seen).contains(&Note::TurnOver { turn: 2, ending: TurnEnding::Completed }));
+    assert!(notes(&seen).contains(&Note::TurnEnded { turn: 2, ending: TurnEnding::Completed }));
     session.release().await;
 }
 
@@ -113,11 +113,11 @@ fn a_turn_during_which_only_towpath_died_is_complete() {
         let session = towpath.sessions.open(id).await.expect("a session to take over");
         let mut reader = JournalReader::new(&session, last);
         let seen = reader.until(is_turn_over).await;
-        assert!(notes(&seen).contains(&Note::TurnOver { turn: 1, ending: TurnEnding::Completed }));
+        assert!(notes(&seen).contains(&Note::TurnEnded { turn: 1, ending: TurnEnding::Completed }));
         assert!(seen.iter().any(|entry| agent_line("one two three four")(entry)));
         session.prompt(prompt("more")).await.expect("a queued prompt");
         let seen = reader.until(is_turn_over).await;
-        assert!(notes(&seen).contains(&Note::TurnOver { turn: 2, ending: TurnEnding::Completed }));
+        assert!(notes(&seen).contains(&Note::TurnEnded { turn: 2, ending: TurnEnding::Completed }));
         let journal = towpath.journal_of(id).await;
         let results =
             journal.iter().filter(|entry| agent_line(r#""type":"result""#)(entry)).count();

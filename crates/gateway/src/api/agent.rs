@@ -6,10 +6,10 @@ use axum::http::StatusCode;
 use journal::SessionId;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
-use session::machine::Query;
+use session::AgentQuery;
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
-use wire::note::{QueueFate, Rewind, Setting};
+use wire::note::{QueuePolicy, Rewind, Setting};
 
 use super::extract::{JsonBody, PathParams, QueryParams};
 use super::sessions::{check_argument, parse_mode};
@@ -136,8 +136,8 @@ pub(super) async fn interrupt(
     JsonBody(InterruptRequest { queue }): JsonBody<InterruptRequest>,
 ) -> ApiResult<StatusCode> {
     let queue = match queue {
-        QueueAction::Keep => QueueFate::Keep,
-        QueueAction::Clear => QueueFate::Clear,
+        QueueAction::Keep => QueuePolicy::Keep,
+        QueueAction::Clear => QueuePolicy::Clear,
     };
     gateway.sessions.open(SessionId(id)).await?.interrupt(queue, client.actor()).await?;
     Ok(StatusCode::ACCEPTED)
@@ -197,7 +197,7 @@ pub(super) async fn preview_rewind(
     PathParams(id): PathParams<Uuid>,
     QueryParams(RewindQuery { prompt }): QueryParams<RewindQuery>,
 ) -> ApiResult<Json<Box<RawValue>>> {
-    query(&gateway, id, Query::RewindPreview(prompt)).await
+    query(&gateway, id, AgentQuery::RewindPreview(prompt)).await
 }
 
 #[utoipa::path(get, path = "/sessions/{id}/context", tag = tag::AGENT, params(("id" = Uuid, Path)),
@@ -207,7 +207,7 @@ pub(super) async fn context(
     State(gateway): State<Gateway>,
     PathParams(id): PathParams<Uuid>,
 ) -> ApiResult<Json<Box<RawValue>>> {
-    query(&gateway, id, Query::Context).await
+    query(&gateway, id, AgentQuery::Context).await
 }
 
 #[utoipa::path(get, path = "/sessions/{id}/changes", tag = tag::AGENT, params(("id" = Uuid, Path)),
@@ -217,7 +217,7 @@ pub(super) async fn changes(
     State(gateway): State<Gateway>,
     PathParams(id): PathParams<Uuid>,
 ) -> ApiResult<Json<Box<RawValue>>> {
-    query(&gateway, id, Query::Changes).await
+    query(&gateway, id, AgentQuery::Changes).await
 }
 
 #[utoipa::path(post, path = "/sessions/{id}/wake", tag = tag::AGENT, params(("id" = Uuid, Path)),
@@ -228,7 +228,7 @@ pub(super) async fn wake(
     PathParams(id): PathParams<Uuid>,
 ) -> ApiResult<Json<AgentAbilities>> {
     let session = gateway.sessions.open(SessionId(id)).await?;
-    let abilities = match session.abilities().await? {
+    let abilities = match session.capabilities().await? {
         Some(abilities) => Some(abilities),
         None => session.wake().await?,
     };
@@ -247,7 +247,7 @@ pub(super) async fn close(
     Ok(StatusCode::NO_CONTENT)
 }
 
-async fn query(gateway: &Gateway, id: Uuid, question: Query) -> ApiResult<Json<Box<RawValue>>> {
+async fn query(gateway: &Gateway, id: Uuid, question: AgentQuery) -> ApiResult<Json<Box<RawValue>>> {
     let payload = gateway.sessions.open(SessionId(id)).await?.query(question).await?;
     let payload = payload.unwrap_or_else(|| "{}".to_owned());
     RawValue::from_string(payload).map(Json).map_err(|it| Problem::failed(&it))

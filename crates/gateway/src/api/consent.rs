@@ -5,10 +5,10 @@
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-use view::Verb;
-use wire::consent::{self, Disclosure, MODES, ModeDescription, PLAN_APPROVAL_MODES, Rule, RuleId};
-use wire::note::Wants;
-use wire::say::PermissionMode;
+use view::ToolAction;
+use wire::consent::{Disclosure, MODES, ModeDescription, PLAN_APPROVAL_MODES, Rule, RuleId, self};
+use wire::note::RequestKind;
+use wire::outgoing::PermissionMode;
 
 /// A request in a conversation, with all a card needs.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -23,7 +23,7 @@ pub(crate) struct RequestCard {
     tool: String,
     /// What the tool does: `read`, `edit`, `run`, ….
     #[schema(value_type = String)]
-    action: Verb,
+    action: ToolAction,
     /// What it would do it to.
     target: String,
     /// The input of the call, as JSON.
@@ -122,7 +122,7 @@ pub(crate) struct ModeResponse {
 
 impl RequestCard {
     pub(crate) fn new(request: view::Request, html: String) -> Self {
-        let kind = RequestKindName::from(request.wants);
+        let kind = RequestKindName::from(request.kind);
         let disclosures = match kind {
             RequestKindName::Permission => request.disclosures(),
             RequestKindName::Answers | RequestKindName::PlanApproval => Vec::new(),
@@ -132,7 +132,7 @@ impl RequestCard {
             item: request.item.map(|it| it.to_string()),
             kind,
             tool: request.tool,
-            action: request.verb,
+            action: request.action,
             target: request.target,
             input: request.input,
             description: request.description,
@@ -192,12 +192,12 @@ impl From<ModeDescription> for ModeResponse {
     }
 }
 
-impl From<Wants> for RequestKindName {
-    fn from(kind: Wants) -> Self {
+impl From<RequestKind> for RequestKindName {
+    fn from(kind: RequestKind) -> Self {
         match kind {
-            Wants::Permission => Self::Permission,
-            Wants::Answers => Self::Answers,
-            Wants::PlanApproval => Self::PlanApproval,
+            RequestKind::Permission => Self::Permission,
+            RequestKind::Question => Self::Answers,
+            RequestKind::Plan => Self::PlanApproval,
         }
     }
 }

@@ -9,7 +9,7 @@ use journal::{PromptRecord, SessionId};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
-use wire::say::Image;
+use wire::outgoing::Image;
 
 use super::conversation::{DeliveryKind, PromptStateName};
 use super::extract::{JsonBody, PathParams};
@@ -102,10 +102,10 @@ impl PromptRequest {
     pub(super) fn into_prompt(
         self,
         by: &AuthenticatedClient,
-    ) -> ApiResult<session::machine::NewPrompt> {
+    ) -> ApiResult<session::NewPrompt> {
         self.check()?;
         let images = self.images.iter().map(ImageRequest::decode).collect::<ApiResult<_>>()?;
-        Ok(session::machine::NewPrompt {
+        Ok(session::NewPrompt {
             id: self.id,
             text: self.text,
             images,

@@ -11,12 +11,12 @@ use axum::http::StatusCode;
 use journal::{Grant, RequestRecord, SessionId};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use session::machine::{Answer, GrantScope, RuleChoice};
+use session::{GrantScope, RequestAnswer, RuleChoice};
 use utoipa::ToSchema;
 use uuid::Uuid;
 use wire::consent;
 use wire::note::Outcome;
-use wire::say::JsonObject;
+use wire::outgoing::JsonObject;
 
 use super::consent::{ConsentResponse, RequestKindName, RuleIdName};
 use super::extract::{JsonBody, PathParams};
@@ -152,13 +152,13 @@ pub(super) struct GrantResponse {
 }
 
 impl AnswerRequest {
-    fn into_answer(self) -> ApiResult<(Answer, Outcome)> {
+    fn into_answer(self) -> ApiResult<(RequestAnswer, Outcome)> {
         if matches!(self.decision, AnswerDecision::Deny) {
             let message = consent::denial(self.message.as_deref().unwrap_or("")).to_owned();
-            return Ok((Answer::Deny { message, interrupt: self.interrupt }, Outcome::Denied));
+            return Ok((RequestAnswer::Deny { message, interrupt: self.interrupt }, Outcome::Denied));
         }
         if let Some(answers) = self.answers {
-            return Ok((Answer::Answers(answers.into_iter().collect()), Outcome::Allowed));
+            return Ok((RequestAnswer::Answers(answers.into_iter().collect()), Outcome::Allowed));
         }
         let input = self.updated_input.map(|it| JsonObject::parse(it.get()));
         let input = input.transpose().map_err(|it| Problem::invalid(it.to_string()))?;
@@ -175,7 +175,7 @@ impl AnswerRequest {
             },
         });
         let mode = self.mode.as_deref().map(parse_mode).transpose()?;
-        Ok((Answer::Allow { input, remember, mode }, outcome))
+        Ok((RequestAnswer::Allow { input, remember, mode }, outcome))
     }
 }
 
@@ -184,7 +184,7 @@ impl RequestResponse {
         Self {
             id: it.id,
             session: session.0,
-            kind: it.wants.into(),
+            kind: it.kind.into(),
             tool: it.tool_name,
             input: it.input,
             suggestions: it.suggestions,
@@ -225,7 +225,7 @@ async fn open_requests(
         }
         let directory = directories.get(&session).map_or("", String::as_str);
         let consent = ConsentResponse::of_call(
-            record.wants.into(),
+            record.kind.into(),
             &record.tool_name,
             &record.input,
             directory,

@@ -11,7 +11,7 @@ use journal::{Journal, SessionId, SessionRecord};
 use tokio::sync::{Notify, watch};
 use tokio::time::sleep;
 use tracing::warn;
-use view::phrase;
+use view::wording;
 
 use super::sessions::SessionResponse;
 
@@ -110,7 +110,7 @@ impl SessionList {
         }
         let prompts = self.journal.prompts(id).await?;
         let first = prompts.into_iter().min_by_key(|it| it.created);
-        let Some(words) = first.and_then(|it| phrase::title(&it.text)) else { return Ok(None) };
+        let Some(words) = first.and_then(|it| wording::title(&it.text)) else { return Ok(None) };
         self.known_words().insert(id, words.clone());
         Ok(Some(words))
     }

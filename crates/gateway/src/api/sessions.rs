@@ -6,13 +6,13 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use bytes::Bytes;
-use journal::{Batch, NewEntry, Origin, SessionId, SessionRecord, Status};
+use journal::{Batch, NewEntry, Origin, SessionId, SessionRecord, SessionStatus};
 use serde::{Deserialize, Serialize};
-use session::{Creation, Options};
+use session::{SessionOptions, SessionSpec};
 use utoipa::ToSchema;
 use uuid::Uuid;
-use wire::note::{Note, WatchWish};
-use wire::say::PermissionMode;
+use wire::note::{Note, WatchConfig};
+use wire::outgoing::PermissionMode;
 
 use super::extract::{JsonBody, PathParams};
 use super::prompts::PromptRequest;
@@ -86,28 +86,28 @@ struct ListedOptions {
     model: Option<String>,
     effort: Option<String>,
     permission_mode: Option<String>,
-    watch: Option<WatchWish>,
+    watch: Option<WatchConfig>,
 }
 
 impl SessionResponse {
     pub(crate) fn new(record: &SessionRecord, first_words: Option<&str>, requests: usize) -> Self {
         let options: ListedOptions = serde_json::from_str(&record.options).unwrap_or_default();
         let tier = match record.status {
-            Status::Waiting => SessionTier::NeedsYou,
+            SessionStatus::Waiting => SessionTier::NeedsYou,
             _ if requests > 0 => SessionTier::NeedsYou,
-            Status::Running => SessionTier::Running,
-            Status::Idle | Status::Dead | Status::Failed => SessionTier::Idle,
+            SessionStatus::Running => SessionTier::Running,
+            SessionStatus::Idle | SessionStatus::Dead | SessionStatus::Failed => SessionTier::Idle,
         };
         Self {
             id: record.id.0,
             title: record.title.clone().or_else(|| first_words.map(str::to_owned)),
             cwd: record.directory.to_string_lossy().into_owned(),
             status: match record.status {
-                Status::Idle => SessionStatusName::Idle,
-                Status::Running => SessionStatusName::Running,
-                Status::Waiting => SessionStatusName::Waiting,
-                Status::Dead => SessionStatusName::Dead,
-                Status::Failed => SessionStatusName::Failed,
+                SessionStatus::Idle => SessionStatusName::Idle,
+                SessionStatus::Running => SessionStatusName::Running,
+                SessionStatus::Waiting => SessionStatusName::Waiting,
+                SessionStatus::Dead => SessionStatusName::Dead,
+                SessionStatus::Failed => SessionStatusName::Failed,
             },
             tier,
             model: options.model,
@@ -215,7 +215,7 @@ pub(super) async fn create(
     let prompt = prompt.transpose()?.map(|it| it.into_prompt(&client)).transpose()?;
     let mode = new.mode.as_deref().map(parse_mode).transpose()?;
     let watch = new.watch.authorize(&gateway, &client).await?;
-    let options = Options {
+    let options = SessionOptions {
         directory: resolve_directory(&gateway, &new.cwd).await?,
         model: new.model.map(check_argument).transpose()?,
         effort: new.effort.map(check_argument).transpose()?,
@@ -226,10 +226,10 @@ pub(super) async fn create(
             .map(check_argument)
             .collect::<ApiResult<_>>()?,
         extra_directories: resolve_directories(&gateway, &new.extra_directories).await?,
-        ..Options::default()
+        ..SessionOptions::default()
     };
     let id = new.id.map(SessionId);
-    let creation = Creation {
+    let creation = SessionSpec {
         id,
         title: new.title.as_deref().map(check_title).transpose()?,
         options,
@@ -272,7 +272,7 @@ pub(super) async fn rename(
     JsonBody(RenameRequest { title }): JsonBody<RenameRequest>,
 ) -> ApiResult<Json<SessionResponse>> {
     let title = check_title(&title)?;
-    let note = Note::Named { title: title.clone() }.to_line();
+    let note = Note::TitleChanged { title: title.clone() }.to_line();
     let mut batch = Batch { at: now(), ..Batch::default() };
     batch.entries =
         vec![NewEntry { origin: Origin::Towpath, bytes: Bytes::from(note), transient: false }];
@@ -304,11 +304,11 @@ pub(super) async fn fork(
     let Some(resume) = record.agent_ids.last().cloned() else {
         return Err(Problem::conflict("conflict", "there is no conversation to fork yet"));
     };
-    let options: Options = serde_json::from_str(&record.options).unwrap_or_default();
+    let options: SessionOptions = serde_json::from_str(&record.options).unwrap_or_default();
     // The watch configuration was authorized for the original session only.
-    let options = Options { directory: record.directory, fork: true, watch: None, ..options };
+    let options = SessionOptions { directory: record.directory, fork: true, watch: None, ..options };
     let title = body.title.as_deref().map(check_title).transpose()?.or(record.title);
-    let creation = Creation { id: None, title, options, resume: Some(resume) };
+    let creation = SessionSpec { id: None, title, options, resume: Some(resume) };
     let session = gateway.sessions.create(creation).await?;
     Ok((StatusCode::CREATED, Json(CreateSessionResponse { id: session.id().0 })))
 }

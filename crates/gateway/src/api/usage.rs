@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
-use view::{Fold, Patch, Revision, Tokens, Turn};
+use view::{Fold, Patch, Revision, TokenCounts, Turn};
 
 use super::conversation::TokenCountsResponse;
 use super::extract::QueryParams;
@@ -137,7 +137,7 @@ struct TurnUsage {
     /// When it ended, or started while it runs.
     at: u64,
     model: Option<String>,
-    tokens: Tokens,
+    tokens: TokenCounts,
     cost: Option<f64>,
 }
 
@@ -199,7 +199,7 @@ impl SessionUsageFold {
         for turn in turns {
             let ended = turn.end.as_ref().and_then(|it| it.at);
             let usage = TurnUsage {
-                at: ended.or(turn.began).unwrap_or(0),
+                at: ended.or(turn.started).unwrap_or(0),
                 model: model.clone(),
                 tokens: turn.tokens,
                 cost: turn.cost,

@@ -11,10 +11,10 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use journal::SessionId;
 use serde::{Deserialize, Deserializer, Serialize};
-use session::Options;
+use session::SessionOptions;
 use utoipa::ToSchema;
 use uuid::Uuid;
-use wire::note::{CommitWish, HookWish, Pace, Setting, WatchTarget, WatchWish};
+use wire::note::{CommitConfig, HookConfig, Setting, Trigger, WatchConfig, WatchTarget};
 
 use super::extract::PathParams;
 use super::sessions::find_record;
@@ -87,7 +87,7 @@ pub(crate) enum WatchTargetBody {
 /// How many changes are handled together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-#[schema(as = Pace)]
+#[schema(as = Trigger)]
 pub(crate) enum PaceBody {
     /// Each one.
     #[default]
@@ -145,7 +145,7 @@ impl<'de> Deserialize<'de> for WatchSetting {
     }
 }
 
-impl From<PaceBody> for Pace {
+impl From<PaceBody> for Trigger {
     fn from(pace: PaceBody) -> Self {
         match pace {
             PaceBody::Change => Self::Change,
@@ -154,17 +154,17 @@ impl From<PaceBody> for Pace {
     }
 }
 
-impl From<Pace> for PaceBody {
-    fn from(pace: Pace) -> Self {
+impl From<Trigger> for PaceBody {
+    fn from(pace: Trigger) -> Self {
         match pace {
-            Pace::Change => Self::Change,
-            Pace::Turn => Self::Turn,
+            Trigger::Change => Self::Change,
+            Trigger::Turn => Self::Turn,
         }
     }
 }
 
-impl From<WatchWish> for WatchConfigBody {
-    fn from(config: WatchWish) -> Self {
+impl From<WatchConfig> for WatchConfigBody {
+    fn from(config: WatchConfig) -> Self {
         let text = |path: PathBuf| path.to_string_lossy().into_owned();
         let target = |target| match target {
             WatchTarget::Directory { path } => WatchTargetBody::Directory { path: text(path) },
@@ -173,7 +173,7 @@ impl From<WatchWish> for WatchConfigBody {
             }
             WatchTarget::Command { line } => WatchTargetBody::Command { line },
         };
-        let commit = |it: CommitWish| CommitConfigBody {
+        let commit = |it: CommitConfig| CommitConfigBody {
             every: it.every.into(),
             message: it.message,
             trailers: it.trailers,
@@ -181,7 +181,7 @@ impl From<WatchWish> for WatchConfigBody {
             branch: it.branch,
             worktree: it.worktree.map(text),
         };
-        let HookWish { pre, post, stop, gitbutler } = config.hooks;
+        let HookConfig { pre, post, stop, gitbutler } = config.hooks;
         Self {
             targets: config.targets.into_iter().map(target).collect(),
             every: config.every.into(),
@@ -225,7 +225,7 @@ pub(super) async fn show(
     PathParams(id): PathParams<Uuid>,
 ) -> ApiResult<Json<WatchResponse>> {
     let record = find_record(&gateway, id).await?;
-    let options: Options = serde_json::from_str(&record.options).unwrap_or_default();
+    let options: SessionOptions = serde_json::from_str(&record.options).unwrap_or_default();
     let state = WatchState::load(gateway.sessions.journal(), SessionId(id)).await?;
     let WatchState { after, log, .. } = state.unwrap_or_default();
     let response = |WatchLogLine { at, error, text }| WatchLogLineResponse { at, error, text };
@@ -266,7 +266,7 @@ impl WatchConfigBody {
         self,
         gateway: &Gateway,
         client: &AuthenticatedClient,
-    ) -> ApiResult<WatchWish> {
+    ) -> ApiResult<WatchConfig> {
         self.check_sizes()?;
         let needs_admin =
             self.targets.iter().any(|it| !matches!(it, WatchTargetBody::Directory { .. }))
@@ -293,14 +293,14 @@ impl WatchConfigBody {
             None => None,
         };
         let HooksConfigBody { pre, post, stop, gitbutler } = self.hooks;
-        Ok(WatchWish {
+        Ok(WatchConfig {
             targets,
             every: self.every.into(),
             scan: self.scan,
             include: self.include,
             exclude: self.exclude,
             commit,
-            hooks: HookWish { pre, post, stop, gitbutler },
+            hooks: HookConfig { pre, post, stop, gitbutler },
         })
     }
 
@@ -343,7 +343,7 @@ impl CommitConfigBody {
         self,
         gateway: &Gateway,
         client: &AuthenticatedClient,
-    ) -> ApiResult<CommitWish> {
+    ) -> ApiResult<CommitConfig> {
         let worktree = match self.worktree {
             Some(path) => Some(authorize_worktree(gateway, client, path).await?),
             None => None,
@@ -351,7 +351,7 @@ impl CommitConfigBody {
         if self.branch.as_deref().is_some_and(|it| it.starts_with('-')) {
             return Err(Problem::invalid("a branch name must not start with a dash"));
         }
-        Ok(CommitWish {
+        Ok(CommitConfig {
             every: self.every.into(),
             message: self.message,
             trailers: self.trailers,

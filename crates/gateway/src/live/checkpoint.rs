@@ -12,7 +12,7 @@ use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use journal::{Entry, Error, Follower, Journal, Seq, SessionId, SpoolMark};
+use journal::{Entry, Error, Follower, Journal, Seq, SessionId, SpoolPosition};
 use tokio::task::spawn_blocking;
 use tracing::debug;
 use view::Fold;
@@ -46,7 +46,7 @@ pub(super) struct Checkpoint {
 pub(super) struct CheckpointPosition {
     pub(super) last_entry: EntryFingerprint,
     /// How much of the agent's output was in the journal by then, or a little less.
-    pub(super) spool: SpoolMark,
+    pub(super) spool: SpoolPosition,
 }
 
 /// An entry, by number and content.
@@ -169,7 +169,7 @@ impl Replay {
 /// The first line of a file, without the checksum at its end.
 fn header(position: &CheckpointPosition) -> String {
     let EntryFingerprint { seq, hash } = position.last_entry;
-    let SpoolMark { run, offset } = position.spool;
+    let SpoolPosition { run, offset } = position.spool;
     format!("{} {seq} {hash} {run} {offset}", build())
 }
 
@@ -186,7 +186,7 @@ fn parse_header(header: &str) -> Option<(CheckpointPosition, u64)> {
     }
     let mut number = || words.next()?.parse().ok();
     let last_entry = EntryFingerprint { seq: number()?, hash: number()? };
-    let spool = SpoolMark { run: number()?, offset: number()? };
+    let spool = SpoolPosition { run: number()?, offset: number()? };
     Some((CheckpointPosition { last_entry, spool }, number()?))
 }
 

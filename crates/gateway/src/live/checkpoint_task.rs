@@ -12,7 +12,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use journal::{Entry, Error, Journal, Origin, Seq, SessionId, SessionRecord, SpoolMark, Status};
+use journal::{Entry, Error, Journal, Origin, Seq, SessionId, SessionRecord, SessionStatus, SpoolPosition};
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep};
 use tracing::debug;
@@ -64,7 +64,7 @@ struct Lag {
 #[derive(Clone, Copy, Debug)]
 struct CheckpointAttempt {
     last: Seq,
-    spool: SpoolMark,
+    spool: SpoolPosition,
     saved: bool,
 }
 
@@ -154,7 +154,7 @@ impl CheckpointTask {
             (Some(position), _) => (Seq(position.last_entry.seq), position.spool),
             (None, Some(CheckpointAttempt { last, spool, saved: false })) => (*last, *spool),
             // It never had a checkpoint, or the checkpoint turned out to be unusable.
-            (None, _) => (Seq(0), SpoolMark::default()),
+            (None, _) => (Seq(0), SpoolPosition::default()),
         };
         if last > record.last {
             // The checkpoint belongs to a longer journal than this one.
@@ -167,8 +167,8 @@ impl CheckpointTask {
         };
         let lag = Lag { entries: record.last.0 - last.0, bytes };
         lag.reaches(match record.status {
-            Status::Running | Status::Waiting => WORKING_LAG,
-            Status::Idle | Status::Dead | Status::Failed => IDLE_LAG,
+            SessionStatus::Running | SessionStatus::Waiting => WORKING_LAG,
+            SessionStatus::Idle | SessionStatus::Dead | SessionStatus::Failed => IDLE_LAG,
         })
     }
 

@@ -275,7 +275,7 @@ async fn a_continued_checkpoint_equals_the_folded_journal_wherever_it_was_saved_
             fixture.catch_up().await;
         }
         if number % 3 == 0 {
-            fixture.journal.settle(SESSION, last).await.unwrap();
+            fixture.journal.compact(SESSION, last).await.unwrap();
         }
         let (document, checkpoint) = fixture.read().await;
         assert_eq!(document, fixture.folded().await, "after {last:?} from {checkpoint:?}");
@@ -298,7 +298,7 @@ async fn a_checkpoint_within_a_long_message_is_used_until_that_is_compacted() {
     assert_eq!(document, fixture.folded().await);
     assert!(last.is_some_and(|it| it > 1000), "{last:?}");
     let last = fixture.write(end.to_vec()).await;
-    fixture.journal.settle(SESSION, last).await.unwrap();
+    fixture.journal.compact(SESSION, last).await.unwrap();
     assert_eq!(fixture.read().await, (fixture.folded().await, None));
     fixture.catch_up().await;
     assert_eq!(fixture.read().await, (fixture.folded().await, Some(last.0 - 3)));

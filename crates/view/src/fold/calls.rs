@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use serde::{Deserialize, Serialize};
 use wire::event::{Task, TaskPhase, ToolResult, ToolUse};
 use wire::json::{Raw, Shape, Text};
-use wire::note::{self, Wants};
+use wire::note::{RequestKind, self};
 
 use super::{Fold, Visibility, prefix, requests};
 use crate::call::{
@@ -153,7 +153,7 @@ impl Fold {
         self.change(id, |item| {
             let Some(call) = call_mut(item) else { return };
             let permission =
-                call.permission.get_or_insert(CallPermission::new(None, Wants::Permission));
+                call.permission.get_or_insert(CallPermission::new(None, RequestKind::Permission));
             permission.outcome.get_or_insert(note::Outcome::Denied);
             if message.is_some() {
                 permission.message = message;
@@ -324,7 +324,7 @@ impl Fold {
             let Some(call) = call_mut(item) else { return };
             let permission = call.permission.get_or_insert_with(|| CallPermission {
                 outcome: Some(note::Outcome::Allowed),
-                ..CallPermission::new(None, Wants::Answers)
+                ..CallPermission::new(None, RequestKind::Question)
             });
             if permission.answers.is_empty() {
                 permission.answers = answers;

@@ -136,7 +136,7 @@ impl Fold {
         let mut fold = Self::with_budget(bytes);
         if seq > 0 {
             // A note tells the fold that this record has notes about turns.
-            fold.push_note(seq, None, &Note::TurnOver { turn, ending: TurnEnding::Completed });
+            fold.push_note(seq, None, &Note::TurnEnded { turn, ending: TurnEnding::Completed });
         }
         fold
     }

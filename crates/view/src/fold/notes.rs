@@ -1,6 +1,6 @@
 //! Towpath's own notes about the session.
 
-use wire::note::{Cause, Note, Rewind, Setting, TurnEnding};
+use wire::note::{ExitCause, Note, Rewind, Setting, TurnEnding};
 
 use super::requests::RequestAnswer;
 use super::status::ProcessState;
@@ -20,16 +20,16 @@ impl Fold {
                 let before = before.map(|it| it.to_string());
                 self.prompt_moved(&prompt.to_string(), before.as_deref());
             }
-            Note::PromptBecame { prompt, state } => {
+            Note::PromptStateChanged { prompt, state } => {
                 self.prompt_state_noted(&prompt.to_string(), *state);
             }
-            Note::TurnBegan { turn, prompts } => {
+            Note::TurnStarted { turn, prompts } => {
                 self.begin_numbered_turn(*turn);
                 for prompt in prompts {
                     self.prompt_opens_turn(&prompt.to_string());
                 }
             }
-            Note::TurnOver { turn, ending } => self.turn_over(*turn, ending),
+            Note::TurnEnded { turn, ending } => self.turn_over(*turn, ending),
             Note::RequestOpened { request, expires, rules, .. } => {
                 let rev = self.rev();
                 self.requests.change(rev, |requests| {
@@ -50,7 +50,7 @@ impl Fold {
                     },
                 );
             }
-            Note::InterruptAsked { .. } => {
+            Note::InterruptRequested { .. } => {
                 self.signals.interrupting = self.turns.is_open();
                 self.turn_interrupted();
             }
@@ -62,7 +62,7 @@ impl Fold {
                     self.head.change(rev, |head| head.version.clone_from(version));
                 }
             }
-            Note::AgentGone { cause } => return self.agent_stopped(cause),
+            Note::AgentExited { cause } => return self.agent_stopped(cause),
             Note::SettingChanged { setting, by } => self.setting_changed(setting, &by.name),
             Note::Rewound { prompt, what, by } => {
                 if *what != Rewind::Files {
@@ -75,12 +75,12 @@ impl Fold {
                 };
                 self.add_notice(NoticeLevel::Info, format!("{} rewound {what}", by.name));
             }
-            Note::Named { title } => {
+            Note::TitleChanged { title } => {
                 let rev = self.rev();
                 self.head.change(rev, |head| head.title = Some(title.clone()));
             }
             Note::Stalled { seconds } => self.signals.stalled = Some(*seconds),
-            Note::Trouble { text } => self.add_notice(NoticeLevel::Error, text.clone()),
+            Note::Problem { text } => self.add_notice(NoticeLevel::Error, text.clone()),
         }
         Visibility::Visible
     }
@@ -116,11 +116,11 @@ impl Fold {
         Visibility::Visible
     }
 
-    fn agent_stopped(&mut self, cause: &Cause) -> Visibility {
+    fn agent_stopped(&mut self, cause: &ExitCause) -> Visibility {
         self.signals.process = ProcessState::Stopped(cause.clone());
         self.finish_messages();
         // A parked or closed session shows that in its status; it needs no item.
-        if !matches!(cause, Cause::Parked | Cause::Closed) {
+        if !matches!(cause, ExitCause::Parked | ExitCause::Closed) {
             let event = AgentProcessEvent::Stopped { cause: cause.clone() };
             self.add_line_item(ItemBody::Agent(event));
         }

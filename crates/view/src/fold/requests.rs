@@ -1,10 +1,8 @@
 //! Requests of the agent: permissions, questions, plans, and hooks that the host answers.
 
-use wire::event::{
-    CanUseTool, ControlCancel, ControlRequest, ControlResponse, Request as WireRequest, Response,
-};
+use wire::event::{CanUseTool, ControlCancel, ControlRequest, ControlRequestKind as WireRequest, ControlResponse, ControlResult};
 use wire::json::{Raw, Text};
-use wire::note::{Actor, Outcome, Wants};
+use wire::note::{Actor, Outcome, RequestKind};
 
 use super::{Fold, Visibility};
 use crate::call::{CallPermission, CallState, Request};
@@ -67,9 +65,9 @@ impl Fold {
     fn open_request(&mut self, id: &str, request: &CanUseTool<'_>) -> Visibility {
         let tool = request.tool_name.decode().into_owned();
         let kind = match &*tool {
-            "AskUserQuestion" => Wants::Answers,
-            "ExitPlanMode" | "exit_plan_mode" => Wants::PlanApproval,
-            _ => Wants::Permission,
+            "AskUserQuestion" => RequestKind::Question,
+            "ExitPlanMode" | "exit_plan_mode" => RequestKind::Plan,
+            _ => RequestKind::Permission,
         };
         let item = request.tool_use_id.map(|it| ItemId::call(&it.decode()));
         if let Some(item) = &item {
@@ -102,7 +100,7 @@ impl Fold {
 
     /// Marks a call as waiting for its request. A call whose own line is missing is created from the
     /// request.
-    fn attach_request(&mut self, item: &ItemId, id: &str, request: &CanUseTool<'_>, kind: Wants) {
+    fn attach_request(&mut self, item: &ItemId, id: &str, request: &CanUseTool<'_>, kind: RequestKind) {
         if !self.items.has(item) {
             let call = wire::event::ToolUse {
                 id: request.tool_use_id,
@@ -134,8 +132,8 @@ impl Fold {
         let hook = ItemId::hook(&id);
         if self.items.has(&hook) {
             let outcome = match response.response {
-                Response::Success(_) => "success",
-                Response::Error(_) => "error",
+                ControlResult::Success(_) => "success",
+                ControlResult::Error(_) => "error",
             };
             return self.hook_ended(&hook, outcome);
         }
@@ -143,8 +141,8 @@ impl Fold {
             return Visibility::Hidden;
         }
         let payload = match response.response {
-            Response::Success(payload) => payload,
-            Response::Error(message) => {
+            ControlResult::Success(payload) => payload,
+            ControlResult::Error(message) => {
                 let message = message.map(|it| it.decode().into_owned());
                 let answer =
                     RequestAnswer { message, ..RequestAnswer::with_outcome(Outcome::Denied) };

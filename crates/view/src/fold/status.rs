@@ -1,7 +1,7 @@
 //! What the session is doing, derived from everything else.
 
 use serde::{Deserialize, Serialize};
-use wire::note::Cause;
+use wire::note::ExitCause;
 
 use super::Fold;
 use super::messages::DraftKind;
@@ -31,7 +31,7 @@ pub(super) enum ProcessState {
     Unknown,
     Starting,
     Ready,
-    Stopped(Cause),
+    Stopped(ExitCause),
 }
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use wire::event::{Ending, Init, TurnEnded};
+use wire::event::{Init, ResultSubtype, TurnEnded};
 use wire::json::{Raw, Shape, Text};
 use wire::note::{PromptState, TurnEnding};
 
@@ -295,7 +295,7 @@ impl Fold {
             reason: ended
                 .terminal_reason
                 .or(match ended.ending {
-                    Some(Ending::Error(name) | Ending::Other(name)) => Some(name),
+                    Some(ResultSubtype::Error(name) | ResultSubtype::Other(name)) => Some(name),
                     _ => None,
                 })
                 .map(|reason| reason.decode().into_owned()),
@@ -373,7 +373,7 @@ fn turn_ending(ended: &TurnEnded<'_>, interrupted: bool) -> TurnEnding {
     }
     let text = ended.result.map(|it| it.decode().into_owned()).filter(|it| !it.is_empty());
     let message = text.or_else(|| first_error(ended.errors?)).or_else(|| match ended.ending {
-        Some(Ending::Error(name) | Ending::Other(name)) => Some(name.decode().into_owned()),
+        Some(ResultSubtype::Error(name) | ResultSubtype::Other(name)) => Some(name.decode().into_owned()),
         _ => None,
     });
     TurnEnding::Failed { message: message.unwrap_or_default() }

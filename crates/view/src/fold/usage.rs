@@ -1,7 +1,7 @@
 //! Tokens and cost.
 //!
 //! Tokens are counted once for each `message.id`, with the last usage reported for it, sub-agents
-//! included. This is the rule of `wire::meaning::Tally`, applied here per turn and call. Costs are only
+//! included. This is the rule of `wire::analysis::UsageTotals`, applied here per turn and call. Costs are only
 //! ever what the agent reports.
 
 use serde::{Deserialize, Serialize};

@@ -10,8 +10,8 @@ use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
-use view::diff::{Diff, DiffLine, Hunk, LineChange, Piece};
-use view::{Body, CallState, Fold, Subject, Turn, html};
+use view::diff::{Diff, DiffLine, DiffHunk, LineChange, DiffSpan};
+use view::{ItemBody, CallState, Fold, ToolInput, Turn, html};
 
 use super::{for_each_entry, subscribe};
 use crate::api::extract::{PathParams, QueryParams};
@@ -130,7 +130,7 @@ fn files_of(turns: &[Turn]) -> Vec<SessionFile> {
     for (turn, file) in turns.iter().flat_map(|turn| turn.files.iter().map(move |it| (turn, it))) {
         let new = || SessionFile { path: file.path.clone(), edits: 0, turns: Vec::new() };
         let known = files.entry(&file.path).or_insert_with(new);
-        known.edits += file.times;
+        known.edits += file.edits;
         known.turns.push(turn.number);
     }
     let mut files: Vec<_> = files.into_values().collect();
@@ -154,10 +154,10 @@ pub(super) async fn edited_in_turn(
     for_each_entry(&gateway, id, turns[at].first, last, |entry| push(&mut fold, entry)).await?;
     let mut files: BTreeMap<String, FileDiff> = BTreeMap::new();
     for item in fold.conversation(usize::MAX).items {
-        let Body::Call(call) = &item.body else { continue };
-        let (path, content) = match call.subject() {
-            Subject::Write { path, content } => (path, content),
-            Subject::Edit { path, .. } => (path, String::new()),
+        let ItemBody::Call(call) = &item.body else { continue };
+        let (path, content) = match call.tool_input() {
+            ToolInput::Write { path, content } => (path, content),
+            ToolInput::Edit { path, .. } => (path, String::new()),
             _ => continue,
         };
         if call.state != CallState::Done {
@@ -183,10 +183,10 @@ fn added_file(content: &str) -> Diff {
     let line = |(at, text): (usize, &str)| DiffLine {
         change: LineChange::Added,
         number: Some(at + 1),
-        pieces: vec![Piece { text: text.to_owned(), marked: false }],
+        spans: vec![DiffSpan { text: text.to_owned(), changed: false }],
     };
     let lines: Vec<_> = content.lines().enumerate().map(line).collect();
-    Diff { added: lines.len(), removed: 0, hunks: vec![Hunk { lines }] }
+    Diff { added: lines.len(), removed: 0, hunks: vec![DiffHunk { lines }] }
 }
 
 #[utoipa::path(get, path = "/sessions/{id}/files", tag = tag::CONVERSATION, params(("id" = Uuid, Path), FileSearchQuery),
@@ -217,7 +217,7 @@ pub(super) async fn directories(
     };
     let under = resolve_directory(&gateway, &under).await?;
     let listed = tokio::task::spawn_blocking(move || {
-        let parent = under.parent().filter(|it| roots.have(it)).map(text);
+        let parent = under.parent().filter(|it| roots.contains(it)).map(text);
         let directories = subdirectories(&under);
         DirectoriesResponse { under: Some(text(&under)), parent, directories }
     });
@@ -278,7 +278,7 @@ fn match_rank(path: &str, query: &str) -> Option<(u8, usize)> {
 
 #[cfg(test)]
 mod tests {
-    use view::{FileTouched, Turn};
+    use view::{FileEdits, Turn};
 
     use super::{files_of, match_rank};
 
@@ -290,9 +290,9 @@ mod tests {
                 "tokens": { "input": 0, "output": 0, "cache_read": 0, "cache_write": 0 },
             }))
             .unwrap();
-            let touched = |(path, times): &(&str, u32)| FileTouched {
+            let touched = |(path, times): &(&str, u32)| FileEdits {
                 path: (*path).to_owned(),
-                times: *times,
+                edits: *times,
             };
             turn.files = files.iter().map(touched).collect();
             turn

@@ -6,8 +6,8 @@ use std::collections::HashMap;
 
 use axum::extract::ws::Utf8Bytes;
 use serde::{Deserialize, Serialize};
-use view::html::{self, Look};
-use view::{Body, Fold, Item, ItemId, Patch, Request, Revision, Turn};
+use view::html::{self, HtmlOptions};
+use view::{ItemBody, Fold, Item, ItemId, Patch, Request, Revision, Turn};
 
 use super::frame::{ConversationFrame, PatchFrame, SharedJson, Snapshot, UpdateFrame};
 use super::item::ItemResponse;
@@ -139,7 +139,7 @@ impl FrameCache {
             items.push(json);
         }
         items.reverse();
-        let look = Look { base, full: false };
+        let look = HtmlOptions { base, full: false };
         let included = |turn: &Turn| !more || first_turn.is_some_and(|first| turn.number >= first);
         let turns = document.turns.into_iter().filter(included);
         let turns = turns.map(|it| SharedJson::new(&TurnResponse::new(it, look))).collect();
@@ -189,13 +189,13 @@ impl FrameCache {
         match patch {
             Patch::Item { item } => PatchFrame::Item { item: self.item(&item, base) },
             Patch::Append { id, .. } => self.append(fold, &id, since, base),
-            Patch::Gone { id } => {
+            Patch::Removed { id } => {
                 self.texts.remove(&id);
                 self.items.remove(&id);
                 PatchFrame::Removed { id: id.to_string() }
             }
             Patch::Turn { turn } => {
-                let turn = TurnResponse::new(*turn, Look { base, full: false });
+                let turn = TurnResponse::new(*turn, HtmlOptions { base, full: false });
                 PatchFrame::Turn { turn: SharedJson::new(&turn) }
             }
             Patch::Head { head } => PatchFrame::Head { head: Box::new((*head).into()) },
@@ -281,7 +281,7 @@ fn request(fold: &Fold, request: Request, base: Option<&str>) -> RequestCard {
 /// The text of an item that is being written.
 fn streamed_text(item: &Item) -> Option<&str> {
     match &item.body {
-        Body::Text { text } | Body::Thinking { text, .. } if item.open => Some(text),
+        ItemBody::Text { text } | ItemBody::Thinking { text, .. } if item.open => Some(text),
         _ => None,
     }
 }

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 use utoipa::ToSchema;
-use view::html::{self, Look};
-use view::{Body, CallState, Item, Remark, Speaker, Verb};
+use view::html::{self, HtmlOptions};
+use view::{ItemBody, CallState, Item, SystemMessage, PromptAuthor, ToolAction};
 
 use super::parts::{CallStateName, PromptStateName};
 use super::streamed_text::StreamedText;
@@ -85,7 +85,7 @@ pub(crate) struct CallResponse {
     tool: String,
     /// What the tool does: `read`, `edit`, `run`, ….
     #[schema(value_type = String)]
-    action: Verb,
+    action: ToolAction,
     /// What it does it to.
     target: String,
     state: CallStateName,
@@ -133,7 +133,7 @@ pub(crate) enum PromptAuthorName {
 impl ItemResponse {
     /// An item in a conversation. A long one is truncated.
     pub(crate) fn new(item: &Item, base: Option<&str>) -> Self {
-        let look = Look { base, full: false };
+        let look = HtmlOptions { base, full: false };
         let mut html = element(item, look);
         let mut truncated = false;
         if html.len() > MAX_ELEMENT_BYTES {
@@ -151,13 +151,13 @@ impl ItemResponse {
 
     /// An item with its whole element.
     pub(crate) fn whole(item: &Item, base: Option<&str>) -> Self {
-        Self::with_html(item, element(item, Look { base, full: true }))
+        Self::with_html(item, element(item, HtmlOptions { base, full: true }))
     }
 
     /// An item that is being written, with the elements its text is appended to.
     pub(super) fn streamed(item: &Item, text: &mut StreamedText) -> Self {
         let mut out = String::from("<div class=\"item ");
-        let thinking = matches!(item.body, Body::Thinking { .. });
+        let thinking = matches!(item.body, ItemBody::Thinking { .. });
         out.push_str(if thinking { "thinking" } else { "text" });
         out.push_str("\" data-item=\"");
         html::escape(item.id.as_str(), &mut out);
@@ -178,15 +178,15 @@ impl ItemResponse {
 
     fn with_html(item: &Item, html: String) -> Self {
         let (call, prompt) = match &item.body {
-            Body::Call(call) => (Some(CallResponse::from(&**call)), None),
-            Body::Prompt(prompt) => (None, Some(PromptItemResponse::new(item, prompt))),
+            ItemBody::Call(call) => (Some(CallResponse::from(&**call)), None),
+            ItemBody::Prompt(prompt) => (None, Some(PromptItemResponse::new(item, prompt))),
             _ => (None, None),
         };
         Self {
             id: item.id.to_string(),
             turn: item.turn,
             parent: item.parent.as_ref().map(ToString::to_string),
-            position: (item.place.0, item.place.1),
+            position: (item.position.0, item.position.1),
             rev: item.rev.0,
             first: item.first,
             at: item.at,
@@ -194,54 +194,54 @@ impl ItemResponse {
             kind: ItemKind::of(&item.body),
             html,
             stable_length: None,
-            truncated: item.shed,
+            truncated: item.trimmed,
             call,
             prompt,
-            housekeeping: Remark::is_housekeeping(&item.body),
+            housekeeping: SystemMessage::is_housekeeping(&item.body),
         }
     }
 }
 
 impl ItemKind {
-    fn of(body: &Body) -> Self {
+    fn of(body: &ItemBody) -> Self {
         match body {
-            Body::Prompt(_) => Self::Prompt,
-            Body::Text { .. } => Self::Text,
-            Body::Thinking { .. } => Self::Thinking,
-            Body::Call(_) => Self::Call,
-            Body::Hook(_) => Self::Hook,
-            Body::Compaction(_) => Self::Compaction,
-            Body::Retry(_) => Self::Retry,
-            Body::Failure { .. } => Self::Failure,
-            Body::Interruption => Self::Interruption,
-            Body::Notice(_) => Self::Notice,
-            Body::Agent(_) => Self::Agent,
-            Body::Reset => Self::Reset,
-            Body::Media { .. } => Self::Media,
-            Body::Raw(_) => Self::Raw,
+            ItemBody::Prompt(_) => Self::Prompt,
+            ItemBody::Text { .. } => Self::Text,
+            ItemBody::Thinking { .. } => Self::Thinking,
+            ItemBody::Call(_) => Self::Call,
+            ItemBody::Hook(_) => Self::Hook,
+            ItemBody::Compaction(_) => Self::Compaction,
+            ItemBody::Retry(_) => Self::Retry,
+            ItemBody::Failure { .. } => Self::Failure,
+            ItemBody::Interruption => Self::Interruption,
+            ItemBody::Notice(_) => Self::Notice,
+            ItemBody::Agent(_) => Self::Agent,
+            ItemBody::Reset => Self::Reset,
+            ItemBody::Media { .. } => Self::Media,
+            ItemBody::Raw(_) => Self::Raw,
         }
     }
 }
 
 impl From<&view::Call> for CallResponse {
     fn from(call: &view::Call) -> Self {
-        let result = call.outcome.as_ref();
+        let result = call.result.as_ref();
         Self {
             tool: call.tool.clone(),
-            action: call.verb,
+            action: call.action,
             target: call.target.clone(),
             state: call.state.into(),
-            started: call.began,
+            started: call.started,
             ended: call.ended,
             request: call.permission.as_ref().and_then(|it| it.request.clone()),
-            images: result.map_or(0, |it| it.pictures.len()),
-            seq: result.filter(|it| !it.pictures.is_empty()).map(|it| it.seq),
+            images: result.map_or(0, |it| it.images.len()),
+            seq: result.filter(|it| !it.images.is_empty()).map(|it| it.seq),
         }
     }
 }
 
 impl PromptItemResponse {
-    fn new(item: &Item, prompt: &view::Prompt) -> Self {
+    fn new(item: &Item, prompt: &view::PromptItem) -> Self {
         let text = prompt.text.as_str();
         let end = text.floor_char_boundary(MAX_PROMPT_BYTES.min(text.len()));
         Self {
@@ -249,27 +249,27 @@ impl PromptItemResponse {
             text: text[..end].to_owned(),
             images: prompt.images,
             state: prompt.state.into(),
-            author: match prompt.speaker {
-                Speaker::Person => PromptAuthorName::User,
-                Speaker::Program => PromptAuthorName::Cli,
-                Speaker::Agent => PromptAuthorName::Agent,
+            author: match prompt.author {
+                PromptAuthor::User => PromptAuthorName::User,
+                PromptAuthor::Cli => PromptAuthorName::Cli,
+                PromptAuthor::Agent => PromptAuthorName::Agent,
             },
             by: prompt.by.clone().map(ActorResponse::from),
         }
     }
 }
 
-fn element(item: &Item, look: Look<'_>) -> String {
+fn element(item: &Item, look: HtmlOptions<'_>) -> String {
     let mut out = String::new();
     let unfinished;
     let (item, children) = match &item.body {
         // Half of an input shows nothing, and would be sent again with every character.
-        Body::Call(call) if call.state == CallState::Writing => {
+        ItemBody::Call(call) if call.state == CallState::Writing => {
             unfinished = without_content(item);
             (&unfinished, "")
         }
         // The element for a sub-agent's items must exist before the first of them.
-        Body::Call(call) if call.agent.is_some() || call.verb == Verb::Delegate => (item, "\n"),
+        ItemBody::Call(call) if call.agent.is_some() || call.action == ToolAction::Delegate => (item, "\n"),
         _ => (item, ""),
     };
     html::item(item, look, children, &mut out);
@@ -280,23 +280,23 @@ fn element(item: &Item, look: Look<'_>) -> String {
 fn excerpt(item: &Item) -> Item {
     let mut item = item.clone();
     match &mut item.body {
-        Body::Prompt(prompt) => truncate(&mut prompt.text),
-        Body::Text { text } | Body::Thinking { text, .. } | Body::Failure { text, .. } => {
+        ItemBody::Prompt(prompt) => truncate(&mut prompt.text),
+        ItemBody::Text { text } | ItemBody::Thinking { text, .. } | ItemBody::Failure { text, .. } => {
             truncate(text);
         }
-        Body::Call(call) => {
-            if let Some(outcome) = &mut call.outcome {
+        ItemBody::Call(call) => {
+            if let Some(outcome) = &mut call.result {
                 let before = outcome.text.len();
                 truncate(&mut outcome.text);
-                outcome.cut += (before - outcome.text.len()) as u64;
+                outcome.omitted_bytes += (before - outcome.text.len()) as u64;
             }
         }
-        Body::Hook(hook) => truncate(&mut hook.output),
-        Body::Compaction(compaction) => truncate(&mut compaction.summary),
-        Body::Notice(notice) => truncate(&mut notice.text),
-        Body::Raw(raw) => truncate(&mut raw.text),
-        Body::Retry(retry) => truncate(&mut retry.error),
-        Body::Interruption | Body::Agent(_) | Body::Reset | Body::Media { .. } => {}
+        ItemBody::Hook(hook) => truncate(&mut hook.output),
+        ItemBody::Compaction(compaction) => truncate(&mut compaction.summary),
+        ItemBody::Notice(notice) => truncate(&mut notice.text),
+        ItemBody::Raw(raw) => truncate(&mut raw.text),
+        ItemBody::Retry(retry) => truncate(&mut retry.error),
+        ItemBody::Interruption | ItemBody::Agent(_) | ItemBody::Reset | ItemBody::Media { .. } => {}
     }
     item
 }
@@ -304,9 +304,9 @@ fn excerpt(item: &Item) -> Item {
 /// An item without the input and the diff of its call.
 fn without_content(item: &Item) -> Item {
     let mut item = excerpt(item);
-    if let Body::Call(call) = &mut item.body {
+    if let ItemBody::Call(call) = &mut item.body {
         call.input.clear();
-        if let Some(outcome) = &mut call.outcome {
+        if let Some(outcome) = &mut call.result {
             outcome.hunks = None;
         }
     }

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
-use wire::say::Image;
+use wire::outgoing::Image;
 
 use crate::access::AuthenticatedClient;
 use crate::api::extract::{PathParams, QueryParams};

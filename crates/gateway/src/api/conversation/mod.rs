@@ -17,8 +17,8 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use uuid::Uuid;
-use view::html::Look;
-use view::{Fold, Item, Older, Page, Place};
+use view::html::HtmlOptions;
+use view::{Fold, Item, OlderItems, HistoryPage, Position};
 
 pub(super) use follow::ClientFrame;
 pub(super) use frame::{ConversationFrame, SessionListFrame};
@@ -90,7 +90,7 @@ struct WholeItemResponse {
     item: ItemResponse,
     /// What the element is made from: Markdown, input, output.
     #[schema(value_type = Object)]
-    source: view::Body,
+    source: view::ItemBody,
 }
 
 fn default_limit() -> usize {
@@ -107,7 +107,7 @@ async fn older_items(
 ) -> ApiResult<Json<ItemPageResponse>> {
     let mut position = match before {
         Some(text) => parse_position(&text)?,
-        None => Place(u64::MAX, u32::MAX),
+        None => Position(u64::MAX, u32::MAX),
     };
     if !(1..=200).contains(&limit) {
         return Err(Problem::invalid("`limit` must be between 1 and 200"));
@@ -118,16 +118,16 @@ async fn older_items(
     for _ in 0..MAX_TURNS_SEARCHED {
         let older = subscription.with_document(|it| it.fold.older(position, limit));
         let (older, first) = match older {
-            Older::Page(page) => (fold_page(&gateway, id, &page).await?, page.first),
-            here @ Older::Here { .. } => (here, 0),
+            OlderItems::Page(page) => (fold_page(&gateway, id, &page).await?, page.first),
+            here @ OlderItems::Available { .. } => (here, 0),
         };
-        let Older::Here { items, turns, more } = older else { break };
+        let OlderItems::Available { items, turns, more } = older else { break };
         if items.is_empty() && more && first > 0 {
             // The turn has nothing to show, so the one before it is tried.
-            position = Place(first, 0);
+            position = Position(first, 0);
             continue;
         }
-        let look = Look { base, full: false };
+        let look = HtmlOptions { base, full: false };
         return Ok(Json(ItemPageResponse {
             items: items.iter().map(|item| ItemResponse::new(item, base)).collect(),
             turns: turns.into_iter().map(|it| TurnResponse::new(it, look)).collect(),
@@ -156,7 +156,7 @@ async fn whole_item(
         (found, turn)
     });
     let mut found = found.ok_or_else(|| Problem::not_found("item"))?;
-    if found.shed
+    if found.trimmed
         && let Some(turn) = turn
         && let Some(restored) = fold_item(&gateway, id, turn.first, &found).await?
     {
@@ -173,8 +173,8 @@ async fn subscribe(gateway: &Gateway, id: Uuid) -> ApiResult<ConversationSubscri
     if subscription.ready().await { Ok(subscription) } else { Err(Problem::not_found("session")) }
 }
 
-async fn fold_page(gateway: &Gateway, id: Uuid, page: &Page) -> ApiResult<Older> {
-    let mut fold = Fold::of_page(page);
+async fn fold_page(gateway: &Gateway, id: Uuid, page: &HistoryPage) -> ApiResult<OlderItems> {
+    let mut fold = Fold::for_page(page);
     for_each_entry(gateway, id, page.first, page.last, |entry| push(&mut fold, entry)).await?;
     Ok(fold.page_items(page))
 }
@@ -188,7 +188,7 @@ async fn fold_item(
 ) -> ApiResult<Option<Item>> {
     let mut fold = Fold::new();
     for_each_entry(gateway, id, first, item.rev.0, |entry| push(&mut fold, entry)).await?;
-    Ok(fold.item(&item.id).filter(|it| !it.shed).cloned())
+    Ok(fold.item(&item.id).filter(|it| !it.trimmed).cloned())
 }
 
 /// Reads the entries `first..=last` of a session.
@@ -212,10 +212,10 @@ async fn for_each_entry(
     }
 }
 
-fn parse_position(text: &str) -> ApiResult<Place> {
+fn parse_position(text: &str) -> ApiResult<Position> {
     let parts =
         text.split_once('.').and_then(|(seq, rank)| Some((seq.parse().ok()?, rank.parse().ok()?)));
     let (seq, rank) =
         parts.ok_or_else(|| Problem::invalid("a position has the form `seq.rank`"))?;
-    Ok(Place(seq, rank))
+    Ok(Position(seq, rank))
 }

@@ -6,9 +6,9 @@
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-use view::html::{Look, turn_end};
-use view::{CallState, Phase, TodoState};
-use wire::note::{Cause, Delivery, PromptState, TurnEnding};
+use view::html::{HtmlOptions, turn_end};
+use view::{CallState, SessionPhase, TodoState};
+use wire::note::{Delivery, ExitCause, PromptState, TurnEnding};
 
 use crate::problem::ActorResponse;
 
@@ -39,8 +39,8 @@ pub(crate) struct HeadResponse {
     suggestion: Option<String>,
 }
 
-impl From<view::Head> for HeadResponse {
-    fn from(it: view::Head) -> Self {
+impl From<view::ConversationHead> for HeadResponse {
+    fn from(it: view::ConversationHead) -> Self {
         Self {
             session: it.session,
             title: it.title,
@@ -70,7 +70,7 @@ pub(crate) struct StatusResponse {
 /// What a session can be doing.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-#[schema(as = Phase)]
+#[schema(as = SessionPhase)]
 pub(crate) enum PhaseResponse {
     /// Waits for a prompt.
     Idle,
@@ -148,46 +148,46 @@ pub(crate) enum StopCauseResponse {
     Lost,
 }
 
-impl From<view::Status> for StatusResponse {
-    fn from(it: view::Status) -> Self {
+impl From<view::SessionStatus> for StatusResponse {
+    fn from(it: view::SessionStatus) -> Self {
         Self { phase: it.phase.into(), since: it.since, turn_since: it.turn_since }
     }
 }
 
-impl From<Phase> for PhaseResponse {
-    fn from(phase: Phase) -> Self {
+impl From<SessionPhase> for PhaseResponse {
+    fn from(phase: SessionPhase) -> Self {
         match phase {
-            Phase::Idle => Self::Idle,
-            Phase::Starting => Self::Starting,
-            Phase::Working => Self::Working,
-            Phase::Thinking { tokens } => Self::Thinking { tokens },
-            Phase::Writing => Self::Writing,
-            Phase::Running { tool, target, item, others } => {
+            SessionPhase::Idle => Self::Idle,
+            SessionPhase::Starting => Self::Starting,
+            SessionPhase::Working => Self::Working,
+            SessionPhase::Thinking { tokens } => Self::Thinking { tokens },
+            SessionPhase::Writing => Self::Writing,
+            SessionPhase::Running { tool, target, item, others } => {
                 Self::Running { tool, target, item: item.to_string(), others }
             }
-            Phase::Waiting { requests } => Self::Waiting { requests },
-            Phase::Retrying { attempt, of, delay_ms } => {
+            SessionPhase::Waiting { requests } => Self::Waiting { requests },
+            SessionPhase::Retrying { attempt, max_attempts, delay_ms } => {
                 Self::Retrying { attempt, max_attempts: of, delay_ms }
             }
-            Phase::Compacting => Self::Compacting,
-            Phase::Interrupting => Self::Interrupting,
-            Phase::Stalled { seconds } => Self::Stalled { seconds },
-            Phase::Gone(gone) => Self::Stopped { cause: gone.why.into() },
+            SessionPhase::Compacting => Self::Compacting,
+            SessionPhase::Interrupting => Self::Interrupting,
+            SessionPhase::Stalled { seconds } => Self::Stalled { seconds },
+            SessionPhase::Stopped { cause } => Self::Stopped { cause: cause.into() },
         }
     }
 }
 
-impl From<Cause> for StopCauseResponse {
-    fn from(cause: Cause) -> Self {
+impl From<ExitCause> for StopCauseResponse {
+    fn from(cause: ExitCause) -> Self {
         match cause {
-            Cause::NotStarted { message } => Self::NotStarted { message },
-            Cause::NotReady => Self::NotReady,
-            Cause::Exited { code, stderr } => Self::Exited { code, stderr },
-            Cause::Killed { signal } => Self::Killed { signal },
-            Cause::Disobeyed => Self::Disobeyed,
-            Cause::Parked => Self::Parked,
-            Cause::Closed => Self::Closed,
-            Cause::Lost => Self::Lost,
+            ExitCause::NotStarted { message } => Self::NotStarted { message },
+            ExitCause::NotReady => Self::NotReady,
+            ExitCause::Exited { code, stderr } => Self::Exited { code, stderr },
+            ExitCause::Killed { signal } => Self::Killed { signal },
+            ExitCause::Unresponsive => Self::Disobeyed,
+            ExitCause::Parked => Self::Parked,
+            ExitCause::Closed => Self::Closed,
+            ExitCause::Lost => Self::Lost,
         }
     }
 }
@@ -235,8 +235,8 @@ pub(crate) enum PromptStateName {
     Indeterminate,
 }
 
-impl From<view::WaitingPrompt> for QueuedPromptResponse {
-    fn from(it: view::WaitingPrompt) -> Self {
+impl From<view::QueuedPrompt> for QueuedPromptResponse {
+    fn from(it: view::QueuedPrompt) -> Self {
         Self {
             id: it.id,
             text: it.text,
@@ -356,8 +356,8 @@ pub(crate) struct PlanLimitResponse {
     used: Option<f64>,
 }
 
-impl From<view::Usage> for UsageResponse {
-    fn from(it: view::Usage) -> Self {
+impl From<view::SessionUsage> for UsageResponse {
+    fn from(it: view::SessionUsage) -> Self {
         Self {
             tokens: it.tokens.into(),
             cost: it.cost,
@@ -373,8 +373,8 @@ impl From<view::Usage> for UsageResponse {
     }
 }
 
-impl From<view::Tokens> for TokenCountsResponse {
-    fn from(it: view::Tokens) -> Self {
+impl From<view::TokenCounts> for TokenCountsResponse {
+    fn from(it: view::TokenCounts) -> Self {
         Self {
             input: it.input,
             output: it.output,
@@ -448,30 +448,30 @@ pub(crate) enum TurnEndingName {
 }
 
 impl TurnResponse {
-    pub(crate) fn new(turn: view::Turn, look: Look<'_>) -> Self {
+    pub(crate) fn new(turn: view::Turn, look: HtmlOptions<'_>) -> Self {
         let mut html = String::new();
         turn_end(&turn, look, &mut html);
         Self {
             number: turn.number,
             rev: turn.rev.0,
             first: turn.first,
-            started: turn.began,
+            started: turn.started,
             prompts: turn.prompts.iter().map(ToString::to_string).collect(),
             origin: turn.origin,
             tokens: turn.tokens.into(),
             cost: turn.cost,
-            rewound: turn.forgotten,
+            rewound: turn.rewound,
             files: turn
                 .files
                 .into_iter()
-                .map(|it| EditedFile { path: it.path, edits: it.times })
+                .map(|it| EditedFile { path: it.path, edits: it.edits })
                 .collect(),
             end: turn.end.map(|end| TurnEndResponse {
-                ending: end.how.map(|it| match it {
+                ending: end.ending.map(|it| match it {
                     TurnEnding::Completed => TurnEndingName::Completed,
                     TurnEnding::Failed { .. } => TurnEndingName::Failed,
                     TurnEnding::Interrupted => TurnEndingName::Interrupted,
-                    TurnEnding::Cut { .. } => TurnEndingName::Cut,
+                    TurnEnding::Aborted { .. } => TurnEndingName::Cut,
                 }),
                 reason: end.reason,
                 at: end.at,

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use view::Revision;
-use view::html::Prose;
+use view::html::StreamingHtml;
 
 /// How many revisions are remembered. A client that is further behind gets the whole item.
 const MAX_MARKS: usize = 256;
@@ -12,7 +12,7 @@ const MAX_MARKS: usize = 256;
 /// still change.
 #[derive(Debug, Default)]
 pub(super) struct StreamedText {
-    prose: Prose,
+    prose: StreamingHtml,
     /// How many bytes of the text are in `prose`.
     consumed: usize,
     /// The length of the stable HTML in UTF-16 code units.

@@ -36,7 +36,7 @@ fn journal(turns: u64) -> Vec<Vec<u8>> {
     };
     let mut lines = vec![Note::AgentReady { version: None }.to_line(), queued(0).to_line()];
     for turn in 0..turns {
-        let began = Note::TurnBegan { turn: turn + 1, prompts: vec![id(turn)] };
+        let began = Note::TurnStarted { turn: turn + 1, prompts: vec![id(turn)] };
         lines.push(began.to_line());
         for line in stream(1) {
             let line = String::from_utf8(line).unwrap();
@@ -50,8 +50,8 @@ fn journal(turns: u64) -> Vec<Vec<u8>> {
         if lines.iter().all(|line| *line != queued(turn + 1).to_line()) {
             lines.push(queued(turn + 1).to_line());
         }
-        lines.push(Note::PromptBecame { prompt: id(turn), state: PromptState::Done }.to_line());
-        let over = Note::TurnOver { turn: turn + 1, ending: TurnEnding::Completed };
+        lines.push(Note::PromptStateChanged { prompt: id(turn), state: PromptState::Done }.to_line());
+        let over = Note::TurnEnded { turn: turn + 1, ending: TurnEnding::Completed };
         lines.push(over.to_line());
     }
     lines

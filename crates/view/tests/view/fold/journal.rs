@@ -7,10 +7,7 @@ use towpath_view::{
     PromptAuthor, Revision, SessionPhase, Update,
 };
 use uuid::Uuid;
-use wire::note::{
-    Actor, Cause, Delivery, Note, Outcome, PromptState, QueueFate, Rewind, Setting, TurnEnding,
-    Wants,
-};
+use wire::note::{Actor, Delivery, ExitCause, Note, Outcome, PromptState, QueuePolicy, RequestKind, Rewind, Setting, TurnEnding};
 
 /// A journal being written, with the document after each entry.
 struct Journal {
@@ -81,7 +78,7 @@ impl Journal {
     }
 
     fn became(&mut self, id: Uuid, state: PromptState) -> &mut Self {
-        self.note(&Note::PromptBecame { prompt: id, state })
+        self.note(&Note::PromptStateChanged { prompt: id, state })
     }
 
     /// A process that is ready, and a turn that answers a prompt.
@@ -91,7 +88,7 @@ impl Journal {
             .note(&Note::AgentStarted { resumed: false })
             .note(&Note::AgentReady { version: Some("2.1.325".to_owned()) })
             .queued(id, "go", Delivery::Queue)
-            .note(&Note::TurnBegan { turn: 1, prompts: vec![id] })
+            .note(&Note::TurnStarted { turn: 1, prompts: vec![id] })
             .became(id, PromptState::Written);
         journal
     }
@@ -152,7 +149,7 @@ fn ended(subtype: &str, cost: f64) -> serde_json::Value {
 }
 
 fn over(turn: u64) -> Note {
-    Note::TurnOver { turn, ending: TurnEnding::Completed }
+    Note::TurnEnded { turn, ending: TurnEnding::Completed }
 }
 
 fn text_of(item: &Item) -> &str {
@@ -173,7 +170,7 @@ fn a_prompt_goes_from_the_queue_into_its_turn_and_is_done_with_it() {
     assert_eq!(journal.queue(), ["go"]);
     journal.became(id(1), PromptState::Written);
     assert_eq!(journal.document().queue[0].state, PromptState::Written);
-    journal.note(&Note::TurnBegan { turn: 1, prompts: vec![id(1)] });
+    journal.note(&Note::TurnStarted { turn: 1, prompts: vec![id(1)] });
     assert!(journal.queue().is_empty());
     assert_eq!(journal.prompt(id(1)), (1, PromptState::Written));
     assert_eq!(journal.phase(), SessionPhase::Working);
@@ -231,7 +228,7 @@ fn a_prompt_that_the_turn_did_not_answer_moves_to_the_one_that_does() {
         .queued(id(2), "next", Delivery::Steer)
         .became(id(2), PromptState::Written);
     assert_eq!(journal.prompt(id(2)).0, 1);
-    journal.note(&over(1)).note(&Note::TurnBegan { turn: 2, prompts: vec![id(2)] });
+    journal.note(&over(1)).note(&Note::TurnStarted { turn: 2, prompts: vec![id(2)] });
     assert_eq!(journal.prompt(id(2)).0, 2);
     let document = journal.document();
     assert_eq!(document.turns[0].prompts.len(), 1);
@@ -245,7 +242,7 @@ fn turns_after_a_rewind_are_marked_as_rewound() {
     for turn in 2..4 {
         let prompt = id(turn.into());
         journal.queued(prompt, "more", Delivery::Queue);
-        journal.note(&Note::TurnBegan { turn, prompts: vec![prompt] }).note(&over(turn));
+        journal.note(&Note::TurnStarted { turn, prompts: vec![prompt] }).note(&over(turn));
     }
     let rewound = |journal: &Journal| -> Vec<bool> {
         journal.document().turns.iter().map(|turn| turn.rewound).collect()
@@ -256,7 +253,7 @@ fn turns_after_a_rewind_are_marked_as_rewound() {
     journal.note(&went_back(Rewind::Conversation));
     assert_eq!(rewound(&journal)[..3], [false, true, true]);
     journal.queued(id(9), "again", Delivery::Queue);
-    journal.note(&Note::TurnBegan { turn: 4, prompts: vec![id(9)] });
+    journal.note(&Note::TurnStarted { turn: 4, prompts: vec![id(9)] });
     assert_eq!(rewound(&journal).last(), Some(&false));
 }
 
@@ -299,12 +296,12 @@ fn the_status_shows_what_the_agent_does() {
     journal.line(&json!({"type":"system","subtype":"status","status":"compacting"}));
     assert_eq!(journal.phase(), SessionPhase::Compacting);
     journal.line(&json!({"type":"system","subtype":"status","status":null}));
-    journal.note(&Note::InterruptAsked { by: ann(), queue: QueueFate::Keep });
+    journal.note(&Note::InterruptRequested { by: ann(), queue: QueuePolicy::Keep });
     assert_eq!(journal.phase(), SessionPhase::Interrupting);
     journal.line(&ended("error_during_execution", 0.1));
-    journal.note(&Note::TurnOver { turn: 1, ending: TurnEnding::Interrupted });
+    journal.note(&Note::TurnEnded { turn: 1, ending: TurnEnding::Interrupted });
     assert_eq!(journal.phase(), SessionPhase::Idle);
-    journal.note(&Note::AgentGone { cause: Cause::Parked });
+    journal.note(&Note::AgentExited { cause: ExitCause::Parked });
     assert!(journal.phase().is_parked() && !journal.phase().is_busy());
 }
 
@@ -313,7 +310,7 @@ fn a_request_is_open_until_it_is_resolved_and_its_outcome_stays() {
     let mut journal = Journal::running(id(1));
     journal.line(&says("m1", &bash("t1"))).line(&ask("r1", "t1")).note(&Note::RequestOpened {
         request: "r1".to_owned(),
-        wants: Wants::Permission,
+        wants: RequestKind::Permission,
         expires: Some(99),
         rules: Vec::new(),
     });
@@ -346,7 +343,7 @@ fn a_question_keeps_its_answers() {
     journal
         .line(&says("m1", &json!({"type":"tool_use","id":"q1","name":"AskUserQuestion","input":input})))
         .line(&json!({"type":"control_request","request_id":"r1","request":{"subtype":"can_use_tool","tool_name":"AskUserQuestion","input":input,"tool_use_id":"q1"}}));
-    assert_eq!(journal.document().requests[0].kind, Wants::Answers);
+    assert_eq!(journal.document().requests[0].kind, RequestKind::Question);
     journal.note(&Note::RequestResolved {
         request: "r1".to_owned(),
         outcome: Outcome::Allowed,
@@ -376,8 +373,8 @@ fn a_turn_that_was_cut_keeps_its_text_and_the_cause() {
         .line(&start("m2"))
         .line(&begin(&json!({"type":"text","text":""})))
         .line(&delta(&json!({"type":"text_delta","text":"Once"})))
-        .note(&Note::AgentGone { cause: Cause::Lost })
-        .note(&Note::TurnOver { turn: 1, ending: TurnEnding::Cut { cause: Cause::Lost } })
+        .note(&Note::AgentExited { cause: ExitCause::Lost })
+        .note(&Note::TurnEnded { turn: 1, ending: TurnEnding::Aborted { cause: ExitCause::Lost } })
         .became(id(1), PromptState::Indeterminate);
     let document = journal.document();
     let text = document.items.iter().find(|it| it.id.as_str() == "m:m2.0").unwrap();
@@ -385,9 +382,9 @@ fn a_turn_that_was_cut_keeps_its_text_and_the_cause() {
     assert!(text.position.0 < Position::OPEN);
     assert_eq!(journal.call("t0").state, CallState::Unanswered);
     assert!(matches!(document.items.last().unwrap().body, ItemBody::Agent(_)));
-    assert!(matches!(journal.phase(), SessionPhase::Stopped { cause: Cause::Lost }));
+    assert!(matches!(journal.phase(), SessionPhase::Stopped { cause: ExitCause::Lost }));
     let end = document.turns[0].end.clone().unwrap();
-    assert_eq!(end.ending, Some(TurnEnding::Cut { cause: Cause::Lost }));
+    assert_eq!(end.ending, Some(TurnEnding::Aborted { cause: ExitCause::Lost }));
 }
 
 #[test]
@@ -468,14 +465,14 @@ fn cost_is_counted_once_whether_or_not_a_resumed_process_restarts_it() {
         journal.note(&Note::AgentReady { version: Some(version.to_owned()) });
         for (turn, cost) in [(1, 1.0), (2, 1.5)] {
             journal
-                .note(&Note::TurnBegan { turn, prompts: Vec::new() })
+                .note(&Note::TurnStarted { turn, prompts: Vec::new() })
                 .line(&ended("success", cost))
                 .note(&over(turn));
         }
         journal
-            .note(&Note::AgentGone { cause: Cause::Parked })
+            .note(&Note::AgentExited { cause: ExitCause::Parked })
             .note(&Note::AgentStarted { resumed: true })
-            .note(&Note::TurnBegan { turn: 3, prompts: Vec::new() })
+            .note(&Note::TurnStarted { turn: 3, prompts: Vec::new() })
             .line(&ended("success", after_resume))
             .note(&over(3));
         assert_eq!(journal.document().usage.cost, Some(total), "{version} {after_resume}");
@@ -491,8 +488,8 @@ fn settings_titles_and_errors_are_shown() {
             setting: Setting::PermissionMode("plan".to_owned()),
             by: ann(),
         })
-        .note(&Note::Named { title: "the lock".to_owned() })
-        .note(&Note::Trouble { text: "disk full".to_owned() });
+        .note(&Note::TitleChanged { title: "the lock".to_owned() })
+        .note(&Note::Problem { text: "disk full".to_owned() });
     let document = journal.document();
     assert_eq!(document.head.mode.as_deref(), Some("plan"));
     assert_eq!(document.head.title.as_deref(), Some("the lock"));

@@ -122,7 +122,7 @@ fn with_notes(record: &Record) -> Record {
     let kinds: Vec<_> = kinds.map(|it| it.map(|it| it.to_string()).unwrap_or_default()).collect();
     let mut lines = Vec::new();
     let (mut turn, mut open, mut has_init) = (0, false, false);
-    let over = |turn| Note::TurnOver { turn, ending: TurnEnding::Completed }.to_line();
+    let over = |turn| Note::TurnEnded { turn, ending: TurnEnding::Completed }.to_line();
     for (at, (_, line)) in record.lines.iter().enumerate() {
         let init = kinds[at] == "system/init";
         if init && has_init {
@@ -131,7 +131,7 @@ fn with_notes(record: &Record) -> Record {
         }
         if !open && kinds[at..].iter().any(|kind| kind == "system/init") {
             turn += 1;
-            lines.push(Note::TurnBegan { turn, prompts: Vec::new() }.to_line());
+            lines.push(Note::TurnStarted { turn, prompts: Vec::new() }.to_line());
             (open, has_init) = (true, false);
         }
         has_init |= init;
@@ -401,7 +401,7 @@ fn every_line_is_visible_or_known_to_be_hidden() {
 #[test]
 fn tokens_are_those_that_the_protocol_crate_counts() {
     for record in captures() {
-        let mut tally = wire::meaning::Tally::default();
+        let mut tally = wire::analysis::UsageTotals::default();
         for (_, line) in &record.lines {
             for line in read(line) {
                 if let Reading::Event(event) = line.reading {
