@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::fixture::{TIMEOUT, TestServer, Fixture};
+use crate::fixture::{Fixture, TIMEOUT, TestServer};
 
 fn signal(server: &TestServer, signal: Signal) {
     let pid = server.child.id().and_then(|it| Pid::from_raw(it.cast_signed())).expect("it runs");
@@ -37,7 +37,7 @@ async fn a_server_killed_in_mid_turn_loses_nothing_and_shows_nothing_twice() {
 }
 
 #[tokio::test]
-async fn told_to_end_it_ends_at_once_and_the_turn_goes_on() {
+async fn a_stopped_server_exits_at_once_and_the_turn_continues() {
     let fixture = Fixture::new("api text \"one two three four\" hold gate after 2").await;
     let mut server = fixture.serve().await;
     let session = server.session(&fixture).await;

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::Error;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 
-use crate::fixture::{TIMEOUT, TestServer, Fixture};
+use crate::fixture::{Fixture, TIMEOUT, TestServer};
 
 impl TestServer {
     fn request(&self, method: Method, path: &str) -> RequestBuilder {
@@ -134,7 +134,7 @@ async fn a_websocket_is_not_hijacked() {
 }
 
 #[tokio::test]
-async fn no_path_leads_out_of_the_roots() {
+async fn paths_outside_the_roots_are_refused() {
     let fixture = Fixture::new("api text \"hi\"").await;
     let server = fixture.serve().await;
     let project = fixture.project();
@@ -174,10 +174,7 @@ async fn no_path_leads_out_of_the_roots() {
         );
         socket.write_all(request.as_bytes()).await.expect("sent");
         let mut answer = String::new();
-        timeout(TIMEOUT, socket.read_to_string(&mut answer))
-            .await
-            .expect("in time")
-            .expect("text");
+        timeout(TIMEOUT, socket.read_to_string(&mut answer)).await.expect("in time").expect("text");
         assert!(!answer.contains("root:") && !answer.contains("[workspace]"), "{path}: {answer}");
     }
 }
@@ -211,7 +208,9 @@ async fn texts_are_always_escaped() {
             .await;
         client.until(|page| !page.requests().iter().any(|it| it["id"] == id)).await;
         client
-            .until(|page| page.is_idle() && page.contains("javascript") || !page.requests().is_empty())
+            .until(|page| {
+                page.is_idle() && page.contains("javascript") || !page.requests().is_empty()
+            })
             .await;
     }
     let html = client.page.html().to_lowercase();
@@ -324,7 +323,7 @@ async fn roles_are_enforced_and_a_revoked_token_ends_its_streams() {
 }
 
 #[tokio::test]
-async fn what_is_open_ends_with_the_token_it_was_opened_by() {
+async fn open_streams_end_when_their_token_is_revoked() {
     let fixture = Fixture::new("api text \"hi\"").await;
     let server = fixture.serve().await;
     let session = server.session(&fixture).await;
@@ -363,7 +362,7 @@ async fn what_is_open_ends_with_the_token_it_was_opened_by() {
 }
 
 #[tokio::test]
-async fn nothing_listens_beyond_this_machine_by_accident() {
+async fn other_machines_need_tls_or_an_explicit_option() {
     let fixture = Fixture::new("api text \"hi\"").await;
     let refused = fixture.command(&["--listen", "0.0.0.0:0", "--demo"]).output().expect("it runs");
     assert_eq!(refused.status.code(), Some(2));

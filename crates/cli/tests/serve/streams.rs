@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 
-use crate::fixture::{TIMEOUT, Page, TestServer, Fixture};
+use crate::fixture::{Fixture, Page, TIMEOUT, TestServer};
 
 /// Events of a stream until one holds these words.
 async fn events(
@@ -153,7 +153,8 @@ async fn the_session_list_shows_sessions_that_need_the_user() {
             }
         }
     };
-    let frame = tokio::time::timeout(TIMEOUT + Duration::from_secs(1), waiting).await.expect("in time");
+    let frame =
+        tokio::time::timeout(TIMEOUT + Duration::from_secs(1), waiting).await.expect("in time");
     assert_eq!(frame["session"]["title"], "make it");
     assert_eq!(frame["session"]["requests"], 1);
 }

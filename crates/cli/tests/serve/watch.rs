@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 use uuid::Uuid;
 
-use crate::fixture::{TIMEOUT, TestServer, Fixture};
+use crate::fixture::{Fixture, TIMEOUT, TestServer};
 
 /// A fixture with a second root for copies.
 async fn fixture(replies: &str) -> Fixture {
@@ -150,7 +150,7 @@ async fn files_are_copied_while_watching_is_configured() {
 }
 
 #[tokio::test]
-async fn a_server_killed_between_a_call_and_its_result_brings_the_file_and_runs_each_hook_once() {
+async fn a_server_killed_during_a_call_copies_the_file_and_runs_each_hook_once() {
     let fixture = fixture(
         "api tool Write {\"file_path\":\"$cwd/late.txt\",\"content\":\"late\"}\napi text \"Written.\"",
     )
@@ -189,7 +189,7 @@ async fn a_server_killed_between_a_call_and_its_result_brings_the_file_and_runs_
 }
 
 #[tokio::test]
-async fn what_the_shell_made_before_and_after_a_kill_is_found() {
+async fn files_of_shell_commands_are_found_after_a_kill() {
     let fixture = fixture(
         "api tool Bash {\"command\":\"echo early > early.txt; touch begun; until test -e gate; do sleep 0.02; done; echo late > late.txt\",\"description\":\"wait\"}\n\
          api text \"Made.\"",
@@ -254,8 +254,7 @@ async fn the_files_of_a_turn_are_one_commit_whenever_the_server_was_killed() {
     assert_eq!(git(&["show", "--format=%s", "--name-only"]), "Both are written.\n\na.txt\nb.txt");
     assert_eq!(git(&["status", "--porcelain"]), "M mine.txt");
     let last = server.get(&format!("/sessions/{session}")).await["last"].as_u64();
-    until("the turn is done with", async || server.after(&session).await + 5 > last.unwrap())
-        .await;
+    until("the turn is done with", async || server.after(&session).await + 5 > last.unwrap()).await;
     let log = server.get(&format!("/sessions/{session}/watch")).await["log"].to_string();
     assert!(log.contains("committed"), "{log}");
     // Once more from the start: what is done is not done again.
@@ -344,7 +343,7 @@ async fn commands_and_outside_targets_need_the_admin_role() {
 }
 
 #[tokio::test]
-async fn a_session_that_is_deleted_is_forgotten_and_its_name_can_be_used_again() {
+async fn the_state_of_a_deleted_session_is_removed_and_its_id_can_be_used_again() {
     let fixture = fixture(
         "api tool Write {\"file_path\":\"$cwd/one.txt\",\"content\":\"1\"}\napi text \"First.\"\n\
          api tool Write {\"file_path\":\"$cwd/two.txt\",\"content\":\"2\"}\napi text \"Second.\"",

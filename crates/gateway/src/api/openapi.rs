@@ -1,4 +1,4 @@
-//! The OpenAPI document, including the frames of the WebSockets.
+//! The OpenAPI document, including the frames of its streams.
 
 use axum::Router;
 use axum::http::header;

@@ -3,6 +3,7 @@
 //! A session looks up its grants for every call, so a revoked grant is asked for again from the
 //! next call on.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 
 use axum::Json;
@@ -219,11 +220,13 @@ async fn open_requests(
     let mut directories: HashMap<SessionId, String> = HashMap::new();
     let mut requests = Vec::new();
     for (session, record) in journal.open_requests(session).await? {
-        if !directories.contains_key(&session) {
-            let Some(found) = journal.session(session).await? else { continue };
-            directories.insert(session, found.directory.to_string_lossy().into_owned());
-        }
-        let directory = directories.get(&session).map_or("", String::as_str);
+        let directory = match directories.entry(session) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(unknown) => {
+                let Some(found) = journal.session(session).await? else { continue };
+                unknown.insert(found.directory.to_string_lossy().into_owned())
+            }
+        };
         let consent = ConsentResponse::of_call(
             record.kind.into(),
             &record.tool_name,

@@ -69,7 +69,7 @@ impl SessionList {
     pub(crate) async fn run(self) {
         loop {
             self.watched.notified().await;
-            let mut changes = self.journal.changes();
+            let mut commits = self.journal.changes();
             while self.list.receiver_count() > 0 {
                 match self.load().await {
                     Ok(list) => drop(self.list.send_if_modified(|known| {
@@ -84,7 +84,7 @@ impl SessionList {
                 }
                 sleep(UPDATE_INTERVAL).await;
                 tokio::select! {
-                    changed = changes.changed() => if changed.is_err() { return },
+                    commit = commits.changed() => if commit.is_err() { return },
                     () = self.list.closed() => {}
                 }
             }

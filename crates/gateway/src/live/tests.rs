@@ -74,7 +74,7 @@ impl Fixture {
         let document = document(&fold);
         let frame = |fold, rendered| {
             let cache = FrameCache::default();
-            LiveDocument { fold, rendered, cache }.frame(None)
+            LiveDocument { fold, cache, rendered }.frame(None)
         };
         let fresh = frame(fold.clone(), None);
         assert_eq!(frame(fold, rendered), fresh, "rendered items of a checkpoint are the same");
