@@ -11,7 +11,7 @@ use crate::doctor::DoctorOptions;
 use crate::run::RunOptions;
 use crate::serve::ServeArgs;
 use crate::sessions::SessionsOptions;
-use crate::telegram::TelegramOptions;
+use crate::telegram::TelegramArgs;
 use crate::view::ViewOptions;
 use crate::watch::WatchOptions;
 
@@ -54,7 +54,7 @@ Examples:
     Serve(Box<ServeArgs>),
     Sessions(SessionsOptions),
     Stub(StubOptions),
-    Telegram(Box<TelegramOptions>),
+    Telegram(Box<TelegramArgs>),
     Verify(VerifyOptions),
     View(ViewOptions),
     Watch(Box<WatchOptions>),

@@ -1,38 +1,38 @@
-//! The Telegram bridge: a chat, or a topic of one, is a session.
+//! The Telegram bridge: each chat, or topic of a chat, shows one session.
 //!
 //! ```text
-//!  Telegram ── updates ─►  front (pure) ── deeds ─►  desk ── Session (handle)
-//!      ▲                                              │
-//!      └── calls ──  pace ◄── next ──  chat (pure) ◄──┘ updates of the fold ◄── journal
+//!  Telegram ── updates ─►  inbound (pure) ── actions ─►  dispatcher ── Session (handle)
+//!      ▲                                                    │
+//!      └── calls ── rate limiter ◄── next call ── chat ◄────┘ document updates ◄── journal
 //! ```
 //!
-//! [`front`] reads what people send: messages become prompts, commands and taps become [`Deed`]s.
-//! A [`chat`] is a replica of a session: it holds the part of the conversation that its people have
-//! not been told yet, and says on request what the most urgent [`Call`] is. There is never more than
-//! one call of a place under way, so nothing overtakes anything, and what is said is decided at the
-//! last moment: an edit is always the newest. [`pace`] says when a chat may be spoken to.
+//! [`inbound`] reads what users send: messages become prompts, commands and taps become
+//! [`InboundAction`]s. A [`chat`] is a replica of a session: it holds the part of the conversation
+//! that is not delivered yet and returns, on request, the most urgent [`BotCall`]. A chat has at most
+//! one call in flight, so messages cannot overtake each other, and the content of a call is decided
+//! when the call is made, so an edit always shows the newest state. The [`rate_limiter`] decides when
+//! a chat may be sent something.
 //!
-//! What a chat was told is [`memory`], kept in the journal's file before it matters: after a crash
-//! the chat goes on where it was, for everything else about it can be folded again.
+//! What a chat has been sent is its [`checkpoint`]. It is stored in the journal's file before the
+//! next call is made, so a chat continues after a crash where it stopped.
 //!
-//! Deliberately absent: the environment, printing, and any text for a person outside
-//! [`chat`] and [`replies`].
+//! This crate does not read the environment and does not print. All text for users is in [`chat`] and
+//! [`replies`].
 
+mod address;
 mod bot;
-mod call;
+mod bridge;
 pub mod chat;
-mod deed;
-mod desk;
-pub mod front;
-pub mod memory;
-pub mod pace;
-mod place;
+pub mod checkpoint;
+mod dispatcher;
+pub mod inbound;
+pub mod rate_limiter;
 pub mod replies;
-mod settings;
 pub mod update;
 
-pub use call::{Button, Buttons, Call, Failure, Reply, SendMessage, Words};
-pub use deed::{Attachment, Deed, Draft, Left, reworded};
-pub use desk::Bridge;
-pub use place::{ChatId, Kind, MessageId, Place, ThreadId, UserId};
-pub use settings::{Api, BadApi, Error, Plain, Settings, Token};
+pub use address::{ChatAddress, ChatId, ChatKind, MessageId, TelegramUserId, TopicId};
+pub use bot::{
+    BotButton, BotCall, BotCallError, BotKeyboard, BotResponse, MessageText, OutgoingMessage,
+};
+pub use bridge::{ApiAddress, ApiAddressError, BotToken, Bridge, BridgeConfig, Error, PlainHttp};
+pub use inbound::{InboundAction, InboundFile, PromptDraft, RejectedContent};

@@ -1,39 +1,34 @@
-//! What Telegram sends, as far as the bridge reads it.
+//! The objects of the Bot API that the bridge reads.
 //!
-//! Fields that nothing here decides on are not listed, and a field that Telegram adds, leaves out or
-//! gives another shape breaks nothing but itself: it is read as if it were not there. An update that
-//! cannot be read at all is skipped, never refused for ever.
+//! Only fields that the bridge uses are listed. A field that Telegram adds, omits or changes the shape
+//! of affects only itself: it is read as absent. An update that cannot be read at all is skipped, so
+//! that it cannot block the updates after it.
 
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Deserializer};
 
-use crate::place::{ChatId, MessageId, ThreadId, UserId};
+use crate::address::{ChatId, MessageId, TelegramUserId, TopicId};
 
-/// An update, as `getUpdates` and webhooks bring it.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
-pub struct Update {
-    /// Its number; they grow.
+pub struct TelegramUpdate {
+    /// Increases with every update.
     pub update_id: i64,
-    /// A new message.
     #[serde(deserialize_with = "lenient")]
-    pub message: Option<Box<Message>>,
-    /// A message was changed.
+    pub message: Option<Box<TelegramMessage>>,
     #[serde(deserialize_with = "lenient")]
-    pub edited_message: Option<Box<Message>>,
-    /// A button was tapped.
+    pub edited_message: Option<Box<TelegramMessage>>,
     #[serde(deserialize_with = "lenient")]
-    pub callback_query: Option<Box<CallbackQuery>>,
+    pub callback_query: Option<Box<TelegramCallbackQuery>>,
 }
 
-impl Update {
-    /// The update that some JSON holds, if it holds one.
+impl TelegramUpdate {
     pub fn read(json: &str) -> Option<Self> {
         serde_json::from_str(json).ok()
     }
 }
 
-/// A field, or what there is without it.
+/// Reads a field, or its default if it has an unexpected shape.
 fn lenient<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
@@ -43,209 +38,165 @@ where
     Ok(T::deserialize(value).unwrap_or_default())
 }
 
-/// Somebody.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct User {
-    /// Who.
-    pub id: UserId,
-    /// What they call themselves.
+pub struct TelegramUser {
+    pub id: TelegramUserId,
     #[serde(default, deserialize_with = "lenient")]
     pub first_name: String,
-    /// Their name for everybody, without the `@`.
+    /// Without the `@`.
     #[serde(default, deserialize_with = "lenient")]
     pub username: Option<String>,
-    /// Whether it is a bot.
     #[serde(default, deserialize_with = "lenient")]
     pub is_bot: bool,
 }
 
-/// A chat.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct Chat {
-    /// Which.
+pub struct TelegramChat {
     pub id: ChatId,
     /// `private`, `group`, `supergroup`, `channel`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// What it is called, unless it is a person's.
+    /// Groups and channels have one.
     #[serde(default, deserialize_with = "lenient")]
     pub title: Option<String>,
-    /// Whether it has topics.
-    #[serde(default, deserialize_with = "lenient")]
-    pub is_forum: bool,
 }
 
-/// A message.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct Message {
-    /// Which.
+pub struct TelegramMessage {
     pub message_id: MessageId,
-    /// The topic.
+    /// A topic, or a thread of replies: see `is_topic_message`.
     #[serde(default, deserialize_with = "lenient")]
-    pub message_thread_id: Option<ThreadId>,
-    /// Whether that number is a topic's and not that of a thread of replies.
+    pub message_thread_id: Option<TopicId>,
+    /// Whether `message_thread_id` is a topic.
     #[serde(default, deserialize_with = "lenient")]
     pub is_topic_message: bool,
-    /// Who sent it; nobody in a channel.
+    /// Absent in channels.
     #[serde(default, deserialize_with = "lenient")]
-    pub from: Option<User>,
-    /// The chat in whose name it was sent: an anonymous admin's group, a channel.
+    pub from: Option<TelegramUser>,
+    /// The chat that a message was sent on behalf of: an anonymous admin's group, a channel.
     #[serde(default, deserialize_with = "lenient")]
-    pub sender_chat: Option<Chat>,
-    /// Where.
-    pub chat: Chat,
-    /// When, in seconds since 1970.
+    pub sender_chat: Option<TelegramChat>,
+    pub chat: TelegramChat,
+    /// In seconds since 1970.
     #[serde(default, deserialize_with = "lenient")]
     pub date: u64,
-    /// The words.
     #[serde(default, deserialize_with = "lenient")]
     pub text: Option<String>,
-    /// The words with a picture or a file.
+    /// The text of a picture or a file.
     #[serde(default, deserialize_with = "lenient")]
     pub caption: Option<String>,
-    /// A picture, in several sizes, the largest last.
+    /// One picture in several sizes.
     #[serde(default, deserialize_with = "lenient")]
-    pub photo: Vec<PhotoSize>,
-    /// A file.
+    pub photo: Vec<TelegramPhoto>,
     #[serde(default, deserialize_with = "lenient")]
-    pub document: Option<File>,
-    /// Words spoken.
+    pub document: Option<TelegramFile>,
     #[serde(default, deserialize_with = "lenient")]
-    pub voice: Option<File>,
-    /// Sound.
+    pub voice: Option<TelegramFile>,
     #[serde(default, deserialize_with = "lenient")]
-    pub audio: Option<File>,
-    /// A film.
+    pub audio: Option<TelegramFile>,
     #[serde(default, deserialize_with = "lenient")]
-    pub video: Option<File>,
-    /// A round film.
+    pub video: Option<TelegramFile>,
     #[serde(default, deserialize_with = "lenient")]
-    pub video_note: Option<File>,
-    /// A film without sound.
+    pub video_note: Option<TelegramFile>,
+    /// A video without sound. Telegram sets `document` as well.
     #[serde(default, deserialize_with = "lenient")]
-    pub animation: Option<File>,
-    /// A sticker.
+    pub animation: Option<TelegramFile>,
     #[serde(default, deserialize_with = "lenient")]
-    pub sticker: Option<Sticker>,
-    /// A place on earth, a venue included.
+    pub sticker: Option<TelegramSticker>,
+    /// Also set for a venue.
     #[serde(default, deserialize_with = "lenient")]
     pub location: Option<IgnoredAny>,
-    /// Somebody's number.
     #[serde(default, deserialize_with = "lenient")]
     pub contact: Option<IgnoredAny>,
-    /// A vote.
     #[serde(default, deserialize_with = "lenient")]
     pub poll: Option<IgnoredAny>,
-    /// A throw.
     #[serde(default, deserialize_with = "lenient")]
     pub dice: Option<IgnoredAny>,
-    /// A game.
     #[serde(default, deserialize_with = "lenient")]
     pub game: Option<IgnoredAny>,
-    /// Somebody's story.
     #[serde(default, deserialize_with = "lenient")]
     pub story: Option<IgnoredAny>,
-    /// Things to be done.
     #[serde(default, deserialize_with = "lenient")]
     pub checklist: Option<IgnoredAny>,
-    /// Pictures for money.
     #[serde(default, deserialize_with = "lenient")]
     pub paid_media: Option<IgnoredAny>,
-    /// A topic was created; the first message of it.
+    /// Set on the message that opens a topic.
     #[serde(default, deserialize_with = "lenient")]
     pub forum_topic_created: Option<IgnoredAny>,
-    /// The group became this supergroup.
+    /// The supergroup that the group became.
     #[serde(default, deserialize_with = "lenient")]
     pub migrate_to_chat_id: Option<ChatId>,
-    /// The album it is part of.
+    /// The album that the message is part of.
     #[serde(default, deserialize_with = "lenient")]
     pub media_group_id: Option<String>,
-    /// The message it answers.
     #[serde(default, deserialize_with = "lenient")]
-    pub reply_to_message: Option<Box<Message>>,
-    /// The part of that message that was picked.
+    pub reply_to_message: Option<Box<TelegramMessage>>,
+    /// The part of that message that the user selected.
     #[serde(default, deserialize_with = "lenient")]
-    pub quote: Option<Quote>,
-    /// Where it was forwarded from.
+    pub quote: Option<TelegramQuote>,
     #[serde(default, deserialize_with = "lenient")]
-    pub forward_origin: Option<ForwardOrigin>,
+    pub forward_origin: Option<TelegramForwardOrigin>,
 }
 
 /// One size of a picture.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct PhotoSize {
-    /// Telegram's name for it.
+pub struct TelegramPhoto {
     pub file_id: String,
-    /// Pixels from left to right.
     #[serde(default, deserialize_with = "lenient")]
     pub width: u64,
-    /// Pixels from top to bottom.
     #[serde(default, deserialize_with = "lenient")]
     pub height: u64,
-    /// Bytes.
     #[serde(default, deserialize_with = "lenient")]
     pub file_size: Option<u64>,
 }
 
-/// A sticker.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-pub struct Sticker {
-    /// What it stands for.
+pub struct TelegramSticker {
     #[serde(default, deserialize_with = "lenient")]
     pub emoji: Option<String>,
 }
 
-/// A file of any sort.
+/// A file of any kind.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct File {
-    /// Telegram's name for it.
+pub struct TelegramFile {
     pub file_id: String,
-    /// The sender's name for it.
+    /// As the sender named it.
     #[serde(default, deserialize_with = "lenient")]
     pub file_name: Option<String>,
-    /// What sort it is, says the sender.
+    /// As the sender's client reports it.
     #[serde(default, deserialize_with = "lenient")]
     pub mime_type: Option<String>,
-    /// Bytes.
     #[serde(default, deserialize_with = "lenient")]
     pub file_size: Option<u64>,
 }
 
-/// A part of a message.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct Quote {
-    /// Its words.
+pub struct TelegramQuote {
     pub text: String,
 }
 
-/// Where a message was forwarded from.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-pub struct ForwardOrigin {
-    /// A person who shows who they are.
+pub struct TelegramForwardOrigin {
     #[serde(default, deserialize_with = "lenient")]
-    pub sender_user: Option<User>,
-    /// One who does not.
+    pub sender_user: Option<TelegramUser>,
+    /// The name of a user who hides their account.
     #[serde(default, deserialize_with = "lenient")]
     pub sender_user_name: Option<String>,
-    /// A group that spoke as itself.
+    /// A group on whose behalf the message was sent.
     #[serde(default, deserialize_with = "lenient")]
-    pub sender_chat: Option<Chat>,
-    /// A channel.
+    pub sender_chat: Option<TelegramChat>,
     #[serde(default, deserialize_with = "lenient")]
-    pub chat: Option<Chat>,
+    pub chat: Option<TelegramChat>,
 }
 
 /// A tap on a button.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct CallbackQuery {
-    /// Its id, to answer it by.
+pub struct TelegramCallbackQuery {
     pub id: String,
-    /// Who tapped.
-    pub from: User,
-    /// The message under which the button is; too old ones are not shown.
+    pub from: TelegramUser,
+    /// The message with the button. Absent if it is too old.
     #[serde(default, deserialize_with = "lenient")]
-    pub message: Option<Box<Message>>,
-    /// What the button carries.
+    pub message: Option<Box<TelegramMessage>>,
     #[serde(default, deserialize_with = "lenient")]
     pub data: Option<String>,
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 
 use crate::settings::AgentChoice;
-use crate::telegram::BotChoice;
+use crate::telegram::TelegramBotArgs;
 
 /// Serve the web UI and the API
 ///
@@ -46,7 +46,7 @@ pub(crate) struct ServeArgs {
     #[arg(long)]
     pub(crate) telegram: bool,
     #[command(flatten)]
-    pub(crate) bot: BotChoice,
+    pub(crate) bot: TelegramBotArgs,
     /// Print `{"url","token","pid"}` on stdout when ready
     #[arg(long)]
     pub(crate) json: bool,

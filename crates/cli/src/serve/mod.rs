@@ -27,13 +27,13 @@ use arguments::ServeCommand;
 pub(crate) use demo::Demo;
 pub(crate) use lock::ServerLock;
 use lock::ServerRunning;
-use telegram::Beside;
+use telegram::ServerBridge;
 use watching::Lookout;
 
 use crate::clock::now;
 use crate::complaint::complain;
 use crate::settings::{NoAgent, NoHome, Settings};
-use crate::telegram::NoBot;
+use crate::telegram::TelegramError;
 use crate::verdict::Verdict;
 
 /// How long releasing the sessions may take. The next server takes over the others all the same.
@@ -98,13 +98,13 @@ pub(crate) enum ServeError {
     #[error(transparent)]
     Serve(#[from] gateway::Error),
     #[error(transparent)]
-    NoBot(#[from] NoBot),
+    TelegramError(#[from] TelegramError),
 }
 
 impl ServeError {
     pub(crate) fn hint(&self) -> Option<String> {
         let hint = match self {
-            Self::NoBot(no) => return no.hint(),
+            Self::TelegramError(no) => return no.hint(),
             Self::NoHome(no) => return no.hint(),
             Self::NoAgent(no) => return no.hint(),
             Self::Journal(_) => "run `towpath doctor` to check it",
@@ -194,7 +194,7 @@ async fn serve(
     };
     let link = (!args.no_link).then(|| tokens.add(LINK_TOKEN, Role::Admin, now()));
     let link = link.transpose()?;
-    let beside = || Beside::begin(&args.bot, settings, roots.clone(), sessions.clone());
+    let beside = || ServerBridge::start(&args.bot, settings, roots.clone(), sessions.clone());
     let beside = args.telegram.then(beside).transpose()?;
     print_address(args, address, link.as_ref()).map_err(ServeError::Announce)?;
     let lookout = Lookout::begin(sessions.journal().clone(), roots);
@@ -205,7 +205,7 @@ async fn serve(
     let watch_stopped = tokio::time::timeout(RELEASE_TIMEOUT, lookout.leave());
     let telegram_stopped = async {
         if let Some(beside) = beside {
-            beside.leave().await;
+            beside.stop().await;
         }
     };
     // The next server continues what was not finished in time.

@@ -1,4 +1,4 @@
-//! The Telegram bridge inside the server: the same sessions, one more way to them.
+//! The Telegram bridge inside the server. It uses the server's sessions.
 
 use std::time::Duration;
 
@@ -10,54 +10,54 @@ use tokio::task::JoinHandle;
 use tracing::{error, info};
 
 use crate::settings::Settings;
-use crate::telegram::{BotChoice, NoBot};
+use crate::telegram::{TelegramBotArgs, TelegramError};
 
-/// How long the bridge may take to end.
-const ENDING: Duration = Duration::from_secs(4);
+/// How long the bridge may take to stop.
+const STOP_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// A bridge that runs beside the server.
+/// A bridge that runs in the server.
 #[derive(Debug)]
-pub(super) struct Beside {
-    end: oneshot::Sender<()>,
-    work: JoinHandle<()>,
+pub(super) struct ServerBridge {
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<()>,
 }
 
-impl Beside {
-    /// Begins, as far as that can fail for want of a setting. Telegram may not be there yet, and
-    /// the server is not the worse for it.
-    pub(super) fn begin(
-        bot: &BotChoice,
+impl ServerBridge {
+    /// Starts the bridge. Fails only if its configuration is wrong: the server runs even while
+    /// Telegram cannot be reached.
+    pub(super) fn start(
+        bot: &TelegramBotArgs,
         settings: &Settings,
         roots: Roots,
         sessions: Sessions,
-    ) -> Result<Self, NoBot> {
-        let bridge = bot.bridge(settings, roots)?;
-        let (end, ended) = oneshot::channel();
-        let work = tokio::spawn(async move {
-            let ended = async { drop(ended.await) };
-            tokio::pin!(ended);
-            let met = tokio::select! {
-                met = Bridge::meet(bridge) => met,
-                () = &mut ended => return,
+    ) -> Result<Self, TelegramError> {
+        let config = bot.config(settings, roots)?;
+        let (stop, stopped) = oneshot::channel();
+        let task = tokio::spawn(async move {
+            let stopped = async { drop(stopped.await) };
+            tokio::pin!(stopped);
+            let bridge = tokio::select! {
+                bridge = Bridge::connect(config) => bridge,
+                () = &mut stopped => return,
             };
-            let ran = match met {
+            let ran = match bridge {
                 Ok(bridge) => {
-                    info!(bot = bridge.name(), "in Telegram too");
-                    bridge.run(sessions, ended).await
+                    info!(bot = bridge.bot_name(), "the Telegram bridge is running");
+                    bridge.run(sessions, stopped).await
                 }
-                Err(problem) => Err(problem),
+                Err(error) => Err(error),
             };
-            if let Err(problem) = ran {
-                error!(%problem, "no longer in Telegram");
+            if let Err(error) = ran {
+                error!(%error, "the Telegram bridge has stopped");
             }
         });
-        Ok(Self { end, work })
+        Ok(Self { stop, task })
     }
 
-    /// Ends, and waits for it a moment.
-    pub(super) async fn leave(self) {
-        // It may have ended by itself.
-        let _ = self.end.send(());
-        let _ = tokio::time::timeout(ENDING, self.work).await;
+    /// Stops the bridge, and waits for it up to [`STOP_TIMEOUT`].
+    pub(super) async fn stop(self) {
+        // It may have stopped by itself.
+        let _ = self.stop.send(());
+        let _ = tokio::time::timeout(STOP_TIMEOUT, self.task).await;
     }
 }

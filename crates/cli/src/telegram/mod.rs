@@ -1,111 +1,143 @@
-//! `towpath telegram`: the bridge until someone ends it.
+//! `towpath telegram`: runs the Telegram bridge until it is stopped.
 
-mod arguments;
-mod choice;
+mod bot;
 
 use std::io::{self, Write as _};
+use std::path::PathBuf;
 
 use anstream::eprintln;
+use clap::Args;
 use serde::Serialize;
 use session::{OpenError, Sessions};
 use telegram::Bridge;
 
-pub(crate) use arguments::TelegramOptions;
-pub(crate) use choice::{BotChoice, NoBot};
+pub(crate) use bot::{TelegramBotArgs, TelegramError};
 
 use crate::complaint::complain;
 use crate::log;
 use crate::serve::{self, Demo, ServerLock, StopSignals};
-use crate::settings::Settings;
+use crate::settings::{AgentChoice, Settings};
 use crate::verdict::Verdict;
 
-/// Runs the command.
-pub(crate) fn run(options: &TelegramOptions) -> Verdict {
+/// Use your agents from Telegram
+///
+/// Runs a Telegram bot. Each chat with it, and each topic of a group, shows one session: your
+/// messages are prompts, permission requests are cards with buttons, and the agent's answers are
+/// messages. The bot's token comes from `TOWPATH_TELEGRAM_TOKEN`. SIGTERM and Ctrl-C stop the bot and
+/// leave running agents alone; the next Towpath server on the same data directory takes them over.
+#[derive(Args)]
+#[command(after_help = "\
+Exit codes: 0 stopped; 2 could not start, or could not continue.
+
+Examples:
+  export TOWPATH_TELEGRAM_TOKEN=123456789:AAF…         # from @BotFather
+  towpath telegram --demo --allow 4711                 # no CLI, no key
+  towpath telegram --root ~/src --allow 4711 --allow 4712
+  towpath telegram                                     # to find your user id in the log
+  towpath serve --telegram --allow 4711                # in the browser and in Telegram")]
+pub(crate) struct TelegramArgs {
+    /// The data directory [default: `TOWPATH_DATA`]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+    /// A directory below which sessions may work; may be given several times [default: the current
+    /// directory]
+    #[arg(long = "root", value_name = "DIR")]
+    pub(crate) roots: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) bot: TelegramBotArgs,
+    #[command(flatten)]
+    pub(crate) agent: AgentChoice,
+    /// Print `{"bot","pid"}` on stdout when ready
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+pub(crate) fn run(args: &TelegramArgs) -> Verdict {
     log::begin();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let ran =
-        runtime.map_err(serve::ServeError::Runtime).map_err(Failure::from).and_then(|runtime| {
-            let ran = runtime.block_on(carry_out(options));
-            // Threads that read for somebody who is gone must not hold up the end.
-            runtime.shutdown_background();
-            ran
-        });
+    let ran = runtime.map_err(serve::ServeError::Runtime);
+    let ran = ran.map_err(TelegramCommandError::from).and_then(|runtime| {
+        let ran = runtime.block_on(run_bridge(args));
+        // Blocked reads of connections that are gone must not delay the exit.
+        runtime.shutdown_background();
+        ran
+    });
     match ran {
         Ok(()) => Verdict::Done,
-        Err(failure) => {
-            complain(&failure, failure.hint().as_deref());
+        Err(error) => {
+            complain(&error, error.hint().as_deref());
             Verdict::CouldNotTry
         }
     }
 }
 
 #[derive(Debug, thiserror::Error)]
-enum Failure {
+enum TelegramCommandError {
     #[error(transparent)]
-    Here(#[from] serve::ServeError),
+    Server(#[from] serve::ServeError),
     #[error(transparent)]
-    NoBot(#[from] NoBot),
+    Telegram(#[from] TelegramError),
 }
 
-impl Failure {
+impl TelegramCommandError {
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Here(failure) => failure.hint(),
-            Self::NoBot(no) => no.hint(),
+            Self::Server(error) => error.hint(),
+            Self::Telegram(error) => error.hint(),
         }
     }
 }
 
-impl From<OpenError> for Failure {
+impl From<OpenError> for TelegramCommandError {
     fn from(error: OpenError) -> Self {
         serve::ServeError::from(error).into()
     }
 }
 
 #[derive(Serialize)]
-struct Ready<'a> {
+struct TelegramReady<'a> {
     bot: &'a str,
     pid: u32,
 }
 
-async fn carry_out(options: &TelegramOptions) -> Result<(), Failure> {
+async fn run_bridge(args: &TelegramArgs) -> Result<(), TelegramCommandError> {
     let mut ending = StopSignals::listen().map_err(serve::ServeError::Runtime)?;
-    let demo = options.agent.demo.then(Demo::new).transpose().map_err(serve::ServeError::Demo)?;
+    let demo = args.agent.demo.then(Demo::new).transpose().map_err(serve::ServeError::Demo)?;
     let mut settings = Settings::read().map_err(serve::ServeError::from)?;
-    if let Some(data) = options.data.clone().or_else(|| demo.as_ref().map(Demo::data)) {
+    if let Some(data) = args.data.clone().or_else(|| demo.as_ref().map(Demo::data)) {
         settings.data = std::path::absolute(&data).unwrap_or(data);
     }
-    let roots = serve::roots(&options.roots, demo.as_ref())?;
-    let bridge = options.bot.bridge(&settings, roots)?;
-    let agent = settings.agent(&options.agent).map_err(serve::ServeError::from)?;
+    let roots = serve::roots(&args.roots, demo.as_ref())?;
+    let config = args.bot.config(&settings, roots)?;
+    let agent = settings.agent(&args.agent).map_err(serve::ServeError::from)?;
     settings.make_data().map_err(serve::ServeError::from)?;
     let _post = ServerLock::acquire(&settings.data)?;
-    if options.bot.allow.is_empty() {
-        eprintln!("note: nobody may use the bot; your number is here once you write to it");
+    if args.bot.allow.is_empty() {
+        eprintln!("note: no user may use the bot yet; write to it to see your user id here");
     }
-    let met = tokio::select! {
-        met = Bridge::meet(bridge) => met.map_err(NoBot::from)?,
+    let bridge = tokio::select! {
+        bridge = Bridge::connect(config) => bridge.map_err(TelegramError::from)?,
         _ = ending.stopped() => return Ok(()),
     };
     let journal = settings.journal().map_err(serve::ServeError::from)?;
     let home = serve::home(&settings, agent).map_err(serve::ServeError::from)?;
     let sessions = Sessions::new(home, journal);
     for (id, problem) in sessions.recover().await? {
-        eprintln!("note: session {} is left alone: {problem}", crate::sessions::short(id));
+        eprintln!("note: skipped session {}: {problem}", crate::sessions::short(id));
     }
-    announce(options, met.name()).map_err(serve::ServeError::Announce)?;
+    announce(args, bridge.bot_name()).map_err(serve::ServeError::Announce)?;
     let mut how = serve::StopMode::KeepAgents;
     let shutdown = async { how = ending.stopped().await };
-    let ran = met.run(sessions.clone(), shutdown).await;
-    let fleeting = demo.is_some() && options.data.is_none();
-    serve::release(how, fleeting, &sessions).await;
-    Ok(ran.map_err(NoBot::from)?)
+    let ran = bridge.run(sessions.clone(), shutdown).await;
+    let temporary = demo.is_some() && args.data.is_none();
+    serve::release(how, temporary, &sessions).await;
+    Ok(ran.map_err(TelegramError::from)?)
 }
 
-fn announce(options: &TelegramOptions, name: &str) -> io::Result<()> {
+fn announce(args: &TelegramArgs, name: &str) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
-    if options.json {
-        let ready = Ready { bot: name, pid: std::process::id() };
+    if args.json {
+        let ready = TelegramReady { bot: name, pid: std::process::id() };
         let mut line = serde_json::to_vec(&ready)?;
         line.push(b'\n');
         stdout.write_all(&line)?;

@@ -10,7 +10,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::process::ChildStdout;
 use tokio::time::timeout;
 
-use crate::browser::{prepare, stand};
+use crate::browser::{prepare, scripts as script_directory};
 use crate::fixture::{ANN, BridgeProcess, Fixture, TIMEOUT};
 use crate::texts::{ALLOW, DATA_IN_USE, SESSION_DELETED, UNKNOWN_TOKEN};
 
@@ -120,7 +120,7 @@ async fn an_answer_over_http_reaches_the_chat_and_an_answer_in_the_chat_reaches_
 
 #[tokio::test]
 async fn an_answer_in_chromium_reaches_the_chat_and_an_answer_in_the_chat_reaches_chromium() {
-    let Some(scripts) = stand() else { return };
+    let Some(scripts) = script_directory() else { return };
     // In real time, because the test measures it.
     let fixture = Fixture::with_speed(TOUCH, 1).await;
     let server = fixture.start_server().await;
@@ -130,7 +130,7 @@ async fn an_answer_in_chromium_reaches_the_chat_and_an_answer_in_the_chat_reache
     fixture.wait_for_button(chat, ALLOW).await;
     let mut node = Command::new("node");
     let _scratch = prepare(&mut node);
-    node.arg(scripts.join("together.mjs")).stdin(Stdio::piped()).stdout(Stdio::piped());
+    node.arg(scripts.join("telegram.mjs")).stdin(Stdio::piped()).stdout(Stdio::piped());
     node.env("ADDRESS", api.base_url()).env("TOKEN", api.token());
     node.env("SESSION", api.session().await);
     let mut node = tokio::process::Command::from(node).kill_on_drop(true).spawn().expect("node");

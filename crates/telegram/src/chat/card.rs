@@ -1,142 +1,339 @@
-//! Cards: requests as messages with buttons.
+//! Cards: requests of the agent as messages with buttons, and their outcome.
 //!
-//! A card shows exactly what would be done, as far as it fits, and what "always" would mean before
-//! anybody says so.
+//! [`wire::consent`] decides what a user must have seen before a request can be allowed, and which
+//! rules *Always* offers. A card shows all of it. If it is too long for a card, the card has no
+//! *Allow* but *Show all*, which sends the full text in messages of its own. Only then does the card
+//! come back, below them, with the buttons that allow the request. A rule is offered only if its text
+//! fits on the card.
 
+use session::machine::GrantScope;
+use uuid::Uuid;
 use view::diff::{Diff, DiffLine};
 use view::telegram::{LIMIT, Mark, Text};
-use view::{Body, Request, Subject, phrase};
-use wire::note::Wants;
+use view::{Body, Permission, Question, Request, Subject, phrase};
+use wire::consent::{self, Disclosure, PLAN_APPROVAL_MODES, Rule};
+use wire::note::{Actor, Outcome, Wants};
+use wire::say::PermissionMode;
 
-use super::nonce::Nonce;
-use super::{Chat, remember, words};
-use crate::call::{Button, Buttons, Words};
-use crate::memory::{Asking, CardMemory};
+use super::Chat;
+use super::tap::ButtonKey;
+use super::text::{client_name, push_line, shortened_to, units, visible};
+use crate::bot::{BotCall, BotKeyboard, MessageText};
+use crate::checkpoint::{CardState, ReplyPurpose};
 
-/// Lines and characters of a command, a change or an input that are shown.
-const LINES: usize = 40;
-const CHARACTERS: usize = 2_500;
+/// The lines and UTF-16 units that a card shows of a command, an input or a change.
+const CARD_LINES: usize = 40;
+const CARD_UNITS: usize = 2_500;
 
-/// Characters of a card's title.
+/// The lines and characters that a card shows of a text that is too long for it.
+const EXCERPT_LINES: usize = 15;
+const EXCERPT_CHARACTERS: usize = 600;
+
+/// A longer text is sent as a file instead of messages.
+const DISCLOSURE_MESSAGES: usize = 5;
+
+/// The characters of a card's title, and of texts that the agent's model or program wrote about it.
 const TITLE: usize = 120;
+const REMARK: usize = 200;
 
-/// What a card shows.
+/// Options of a question that get a button. *Other* accepts any answer.
+const CHOICES: usize = 20;
+
+/// Characters of a button's label.
+const LABEL: usize = 48;
+
+/// The namespace of the hashes of what was shown.
+const DISCLOSURES: Uuid = Uuid::from_u128(0x3c0a_77f1_95d2_4e86_b1aa_62d9_0c4e_8f35);
+
+const SHOW_ALL: &str = "This is too long for one message. Tap “Show all” to read all of it; \
+                        after that you can allow it.";
+
+const SHOWN_ABOVE: &str = "Shown in full above.";
+
+/// The text and the buttons of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Shown {
-    pub(super) words: Words,
-    pub(super) buttons: Buttons,
+pub(super) struct MessageContent {
+    pub(super) text: MessageText,
+    pub(super) buttons: BotKeyboard,
 }
 
-impl Shown {
-    pub(super) fn new(text: &Text, buttons: Buttons) -> Self {
+impl MessageContent {
+    /// The first message of a text.
+    pub(super) fn new(text: &Text, buttons: BotKeyboard) -> Self {
         let first = text.messages(LIMIT).into_iter().next();
-        let words =
-            first.unwrap_or_else(|| Words { html: "…".to_owned(), plain: "…".to_owned() });
-        Self { words, buttons }
+        let text = first
+            .unwrap_or_else(|| MessageText { html: "…".to_owned(), plain: "…".to_owned() });
+        Self { text, buttons }
+    }
+
+    /// Differs from everything that a message can show.
+    pub(super) fn unknown() -> Self {
+        let text = MessageText { html: String::new(), plain: String::new() };
+        Self { text, buttons: BotKeyboard::new() }
     }
 }
 
 impl Chat {
-    /// The card of a request, with what was chosen so far.
-    pub(super) fn card(&self, request: &Request, so_far: &CardMemory) -> Shown {
-        let nonce = Nonce::of_request(self.memory.session, &request.id);
+    pub(super) fn card(&self, request: &Request, state: &CardState) -> MessageContent {
+        let key = ButtonKey::of_request(self.checkpoint.session, &request.id);
         match request.wants {
-            Wants::Permission => self.permission(request, so_far, &nonce),
-            Wants::Answers => super::question::card(request, so_far, &nonce),
-            Wants::PlanApproval => self.plan_card(request, &nonce),
+            Wants::Permission => self.permission_card(request, state, &key),
+            Wants::PlanApproval => self.plan_card(request, state, &key),
+            Wants::Answers => question_card(request, state, &key),
         }
     }
 
-    fn permission(&self, request: &Request, so_far: &CardMemory, nonce: &Nonce) -> Shown {
+    /// The hash of what must be shown, if the card of a request shows it in full.
+    pub(super) fn shown_on_card(&self, request: &Request) -> Option<Uuid> {
+        let required = self.required(request);
+        fits_on_card(&required).then(|| hash(&required))
+    }
+
+    /// Whether the user was shown everything that must be visible before the request is allowed.
+    pub(super) fn was_shown_in_full(&self, request: &Request, state: &CardState) -> bool {
+        let required = self.required(request);
+        match state.disclosed {
+            _ if required.is_empty() => true,
+            Some(shown) => shown == hash(&required),
+            // The card's response was lost, or an earlier version sent it, which shortened only what
+            // does not fit.
+            None => fits_on_card(&required),
+        }
+    }
+
+    /// The calls that show a request in full, and the hash of what they show.
+    pub(super) fn disclosure_calls(
+        &self,
+        request: &Request,
+        state: &CardState,
+    ) -> (Vec<BotCall>, Uuid) {
+        let required = self.required(request);
+        let mut text = Text::default();
+        push_disclosures(&mut text, &required);
+        let messages = text.messages(LIMIT);
+        let address = self.checkpoint.address;
+        let calls = if messages.len() > DISCLOSURE_MESSAGES {
+            let content = required.iter().map(|it| format!("{}:\n{}\n", it.label, it.text));
+            let content = content.collect::<Vec<_>>().join("\n");
+            vec![BotCall::SendText { address, name: "request.txt".to_owned(), content }]
+        } else {
+            let messages = messages.into_iter().map(|text| {
+                let mut message = self.silent_message(text, BotKeyboard::new());
+                message.reply_to = state.message;
+                BotCall::Send(message)
+            });
+            messages.collect()
+        };
+        (calls, hash(&required))
+    }
+
+    /// The rules that *Always* offers, with their numbers: those whose text fits on the card.
+    pub(super) fn offered_rules<'r>(&self, request: &'r Request) -> Vec<(usize, &'r Rule)> {
+        let text = self.permission_text(request, &self.required(request), &Text::default());
+        let mut left = LIMIT.saturating_sub(units(text.words()) + units(ALWAYS) + units(SHOW_ALL));
+        let mut offered = Vec::new();
+        for (number, rule) in request.rules.iter().enumerate() {
+            let length = units(&rule_line(number, rule));
+            if length <= left {
+                left -= length;
+                offered.push((number, rule));
+            }
+        }
+        offered
+    }
+
+    /// What must be shown before a request can be allowed.
+    fn required(&self, request: &Request) -> Vec<Disclosure> {
+        if request.wants == Wants::PlanApproval
+            && let Subject::Plan(text) = request.call().subject()
+        {
+            // Usually the plan was posted before its card.
+            let item = request.item.as_ref().and_then(|id| self.item(id));
+            let was_posted = item.is_some_and(|item| {
+                let after_start = self.checkpoint.start.is_none_or(|start| item.place > start);
+                after_start && item.place <= self.checkpoint.delivered && !item.shed
+            });
+            if was_posted {
+                return Vec::new();
+            }
+            return vec![Disclosure { label: "Plan".to_owned(), text }];
+        }
+        request.disclosures()
+    }
+
+    fn permission_card(
+        &self,
+        request: &Request,
+        state: &CardState,
+        key: &ButtonKey,
+    ) -> MessageContent {
+        let required = self.required(request);
+        let fits = fits_on_card(&required);
+        let mut text = self.permission_text(request, &required, &Text::default());
+        let deny = vec![key.button("Deny", "n"), key.button("Deny with reason", "w")];
+        if !fits && state.disclosed != Some(hash(&required)) {
+            push_line(&mut text, Mark::Italic, SHOW_ALL);
+            return MessageContent::new(&text, vec![vec![key.button("Show all", "s")], deny]);
+        }
+        if !fits {
+            push_line(&mut text, Mark::Italic, SHOWN_ABOVE);
+        }
+        let rules = self.offered_rules(request);
+        if state.choosing_rule && !rules.is_empty() {
+            text.push(ALWAYS);
+            let mut buttons = BotKeyboard::new();
+            for (number, rule) in &rules {
+                text.push(&rule_line(*number, rule));
+                for (scope, label) in [
+                    (GrantScope::Session, "In this session"),
+                    (GrantScope::Directory, "In all sessions in this directory"),
+                ] {
+                    let label = format!("{}. {label}", number + 1);
+                    buttons.push(vec![key.button(&label, &rule_verb(*number, scope))]);
+                }
+            }
+            buttons.push(vec![key.button("Back", "b")]);
+            return MessageContent::new(&text, buttons);
+        }
+        if fits {
+            let detailed = self.permission_text(request, &required, &details(request, &required));
+            if units(detailed.words()) <= LIMIT {
+                text = detailed;
+            }
+        }
+        let mut allow = vec![key.button("Allow", "y")];
+        if !rules.is_empty() {
+            allow.push(key.button("Always…", "a"));
+        }
+        MessageContent::new(&text, vec![allow, deny])
+    }
+
+    fn permission_text(&self, request: &Request, required: &[Disclosure], details: &Text) -> Text {
         let mut text = Text::default();
         text.push("🔐 ");
         text.push_marked(Mark::Bold, &title(request, self.document.head.cwd.as_deref()));
-        if let Some(agent) = self.agent_of(request) {
-            words::line(&mut text, Mark::Italic, &format!("Asked by an agent of its own: {agent}"));
+        if let Some(agent) = self.subagent_of(request) {
+            push_line(&mut text, Mark::Italic, &format!("Requested by a subagent: {agent}"));
         }
-        words::line(&mut text, Mark::Italic, request.description.as_deref().unwrap_or_default());
-        given(request, &mut text);
+        let remark = |text: &str| shortened_to(text.trim(), REMARK);
+        let description = request.description.as_deref().unwrap_or_default();
+        push_line(&mut text, Mark::Italic, &remark(description));
+        if fits_on_card(required) {
+            push_disclosures(&mut text, required);
+        } else {
+            push_excerpts(&mut text, required);
+        }
+        if !details.is_empty() {
+            text.push("\n");
+            text.append(details);
+        }
         if let Some(reason) = &request.reason {
-            words::line(&mut text, Mark::Italic, reason);
+            push_line(&mut text, Mark::Italic, &remark(reason));
         } else if let Some(path) = &request.blocked_path {
-            words::line(&mut text, Mark::Italic, &format!("It asks because of {path}."));
+            push_line(&mut text, Mark::Italic, &remark(&format!("Asks because of {path}")));
         }
-        let patience = request.expires.zip(request.at).map(|(end, at)| end.saturating_sub(at));
-        if let Some(patience) = patience {
-            let patience = phrase::duration(patience);
-            words::line(
-                &mut text,
-                Mark::Italic,
-                &format!("Refused if nobody answers in {patience}."),
-            );
+        let timeout = request.expires.zip(request.at).map(|(end, at)| end.saturating_sub(at));
+        if let Some(timeout) = timeout {
+            let timeout = phrase::duration(timeout);
+            let line = format!("Denied if not answered within {timeout}.");
+            push_line(&mut text, Mark::Italic, &line);
         }
-        if so_far.choosing {
-            let rule = remember::in_words(request).unwrap_or_default();
-            text.push("\n\nFrom here on allowed without asking: ");
-            text.push_marked(Mark::Code, &words::shortened_to(&rule, 600));
-            let buttons = vec![
-                vec![button("In this session", nonce, "as")],
-                vec![button("In every session of this directory", nonce, "ad")],
-                vec![button("‹ Back", nonce, "b")],
-            ];
-            return Shown::new(&text, buttons);
-        }
-        let buttons = vec![
-            vec![button("✔ Allow", nonce, "y"), button("Always…", nonce, "a")],
-            vec![button("✘ Deny", nonce, "n"), button("✘ Deny & say why", nonce, "w")],
-        ];
-        Shown::new(&text, buttons)
+        text
     }
 
-    /// The work of the sub-agent that asks, where one does.
-    fn agent_of(&self, request: &Request) -> Option<String> {
+    /// The task of the subagent that makes a request.
+    fn subagent_of(&self, request: &Request) -> Option<String> {
         let parent = self.item(request.item.as_ref()?)?.parent.as_ref()?;
         let Body::Call(call) = &self.item(parent)?.body else { return None };
         let target = view::Card::of(call, None).target;
-        Some(words::shortened_to(&target, TITLE)).filter(|target| !target.is_empty())
+        Some(shortened_to(&target, TITLE)).filter(|target| !target.is_empty())
     }
 
-    fn plan_card(&self, request: &Request, nonce: &Nonce) -> Shown {
+    fn plan_card(&self, request: &Request, state: &CardState, key: &ButtonKey) -> MessageContent {
         let mut text = Text::default();
-        text.push_marked(Mark::Bold, "◫ Shall it go on with this plan?");
-        // The plan itself is told before, where the conversation has it.
-        if request.item.as_ref().is_none_or(|id| self.item(id).is_none())
-            && let Subject::Plan(plan) = request.call().subject()
-        {
-            text.push("\n\n");
-            text.push(&words::shortened_to(&plan, CHARACTERS));
+        text.push_marked(Mark::Bold, "◫ Approve this plan?");
+        let required = self.required(request);
+        let fits = fits_on_card(&required);
+        if fits {
+            push_disclosures(&mut text, &required);
+        } else {
+            push_excerpts(&mut text, &required);
         }
-        let buttons = vec![
-            vec![button("✔ Approve & accept edits", nonce, "pe")],
-            vec![button("✔ Approve & ask each", nonce, "pa")],
-            vec![button("✎ Keep planning", nonce, "n"), button("✎ … and say what", nonce, "w")],
-        ];
-        Shown::new(&text, buttons)
+        let deny = vec![key.button("Keep planning", "n"), key.button("Request changes", "w")];
+        if !fits && state.disclosed != Some(hash(&required)) {
+            push_line(&mut text, Mark::Italic, SHOW_ALL);
+            return MessageContent::new(&text, vec![vec![key.button("Show all", "s")], deny]);
+        }
+        if !fits {
+            push_line(&mut text, Mark::Italic, SHOWN_ABOVE);
+        }
+        let approve = PLAN_APPROVAL_MODES.into_iter().map(|mode| {
+            let label = format!("Approve: {}", consent::describe_mode(mode).label);
+            vec![key.button(&label, plan_verb(mode))]
+        });
+        let mut buttons: BotKeyboard = approve.collect();
+        buttons.push(deny);
+        MessageContent::new(&text, buttons)
+    }
+
+    /// The outcome of a request in one line; none while it is open.
+    pub(super) fn outcome(&self, request: &str) -> Option<String> {
+        if self.document.requests.iter().any(|known| known.id == request) {
+            return None;
+        }
+        let card = self.checkpoint.cards.get(request);
+        if card.is_some_and(|card| self.document.revision.0 < card.since) {
+            // The document is older than the card, so it does not contain the request yet.
+            return None;
+        }
+        let permission = self.document.items.iter().rev().find_map(|item| match &item.body {
+            Body::Call(call) => {
+                call.permission.as_ref().filter(|it| it.request.as_deref() == Some(request))
+            }
+            _ => None,
+        });
+        Some(permission.map_or_else(|| "Answered in another client".to_owned(), outcome_line))
+    }
+
+    /// The card of a resolved request.
+    pub(super) fn closed_card(&self, request: &str, card: &CardState) -> Option<MessageContent> {
+        let outcome = self.outcome(request)?;
+        let mut text = Text::default();
+        text.push_marked(Mark::Bold, &card.title);
+        text.push("\n");
+        text.push(&outcome);
+        Some(MessageContent::new(&text, BotKeyboard::new()))
     }
 }
 
-/// What the message says that asks for words.
-pub(super) fn asking(request: &Request, so_far: &CardMemory, asking: Asking) -> Text {
+/// The card of an open request whose session is no longer shown in the chat.
+pub(super) fn abandoned_card(card: &CardState) -> MessageContent {
     let mut text = Text::default();
-    let question = super::question::current(request, so_far).map(|(_, question)| question);
-    match (asking, question) {
-        (Asking::Answer, Some(question)) => {
-            text.push_marked(Mark::Bold, &words::shortened_to(&question.text, 1_000));
+    text.push_marked(Mark::Bold, &card.title);
+    text.push("\nStill open, but this chat now shows another session.");
+    MessageContent::new(&text, BotKeyboard::new())
+}
+
+/// The message that asks the user for a text.
+pub(super) fn text_question(request: &Request, state: &CardState, purpose: ReplyPurpose) -> Text {
+    let mut text = Text::default();
+    let question = current_question(request, state).map(|(_, question)| question);
+    match (purpose, question) {
+        (ReplyPurpose::Answer, Some(question)) => {
+            text.push_marked(Mark::Bold, &shortened_to(&question.text, 1_000));
             text.push("\nReply to this message with your answer.");
         }
-        (Asking::Reason, _) if request.wants == Wants::PlanApproval => {
-            text.push("What should be different? Reply to this message.");
+        (ReplyPurpose::Reason, _) if request.wants == Wants::PlanApproval => {
+            text.push("Reply to this message with the changes you want.");
         }
-        _ => text.push("Why not, or what should it do instead? Reply to this message."),
+        _ => text.push(
+            "Reply to this message with the reason, or with what the agent should do instead.",
+        ),
     }
     text
 }
 
-pub(super) fn button(label: &str, nonce: &Nonce, verb: &str) -> Button {
-    Button { label: label.to_owned(), data: nonce.with(verb) }
-}
-
-/// What a request is about, in a line.
+/// A request in one line.
 pub(super) fn title(request: &Request, base: Option<&str>) -> String {
     let title = match request.wants {
         Wants::PlanApproval => "Plan".to_owned(),
@@ -146,49 +343,207 @@ pub(super) fn title(request: &Request, base: Option<&str>) -> String {
             format!("{} {}", card.verb, card.target)
         }
     };
-    words::shortened_to(title.trim(), TITLE)
+    shortened_to(&visible(title.trim()), TITLE)
 }
 
-/// What the tool would be given.
-fn given(request: &Request, text: &mut Text) {
+/// The verb of the button that approves a plan and continues in a mode.
+pub(super) fn plan_verb(mode: PermissionMode) -> &'static str {
+    match mode {
+        PermissionMode::AcceptEdits => "pe",
+        PermissionMode::Default => "pa",
+        other => other.name(),
+    }
+}
+
+const ALWAYS: &str = "\n\nAlways allow without asking:";
+
+fn rule_line(number: usize, rule: &Rule) -> String {
+    format!("\n{}. {}", number + 1, visible(&rule.label))
+}
+
+fn rule_verb(number: usize, scope: GrantScope) -> String {
+    match scope {
+        GrantScope::Session => format!("r{number}s"),
+        GrantScope::Directory => format!("r{number}d"),
+    }
+}
+
+pub(super) fn parse_rule_verb(verb: &str) -> Option<(usize, GrantScope)> {
+    let rest = verb.strip_prefix('r')?;
+    let (number, scope) = if let Some(number) = rest.strip_suffix('s') {
+        (number, GrantScope::Session)
+    } else {
+        (rest.strip_suffix('d')?, GrantScope::Directory)
+    };
+    Some((number.parse().ok()?, scope))
+}
+
+/// Whether a card has room for everything that must be shown.
+fn fits_on_card(required: &[Disclosure]) -> bool {
+    let mut text = Text::default();
+    push_disclosures(&mut text, required);
+    units(text.words()) <= CARD_UNITS && text.words().lines().count() <= CARD_LINES
+}
+
+fn hash(required: &[Disclosure]) -> Uuid {
+    let text: Vec<_> = required.iter().flat_map(|it| [it.label.as_str(), &it.text]).collect();
+    Uuid::new_v5(&DISCLOSURES, text.join("\0").as_bytes())
+}
+
+fn push_disclosures(text: &mut Text, required: &[Disclosure]) {
+    for disclosure in required {
+        push_disclosure(text, &disclosure.label, &visible(&disclosure.text), required.len() > 1);
+    }
+}
+
+/// The beginning of everything that must be shown, marked as shortened.
+fn push_excerpts(text: &mut Text, required: &[Disclosure]) {
+    for disclosure in required {
+        let full = visible(&disclosure.text);
+        let lines: Vec<_> = full.lines().take(EXCERPT_LINES).collect();
+        let excerpt = shortened_to(&lines.join("\n"), EXCERPT_CHARACTERS);
+        push_disclosure(text, &disclosure.label, &excerpt, required.len() > 1);
+        if excerpt != full {
+            let characters = full.chars().count();
+            push_line(text, Mark::Italic, &format!("… shortened, {characters} characters in all"));
+        }
+    }
+}
+
+fn push_disclosure(text: &mut Text, label: &str, value: &str, with_label: bool) {
+    if with_label {
+        push_line(text, Mark::Italic, &format!("{label}:"));
+    }
+    let mark = match label {
+        "Command" => Mark::Block(Some("bash".to_owned())),
+        "Input" => Mark::Block(Some("json".to_owned())),
+        "Plan" => Mark::Block(None),
+        _ => Mark::Code,
+    };
+    push_line(text, mark, value);
+}
+
+/// The change that an edit would make, as far as there is room for it.
+fn details(request: &Request, required: &[Disclosure]) -> Text {
+    let mut text = Text::default();
     let call = request.call();
-    match call.subject() {
-        Subject::Shell { command, .. } => block(text, Some("bash"), command.trim()),
-        Subject::Edit { path, .. } => {
-            words::line(text, Mark::Code, &path);
+    let (language, details) = match call.subject() {
+        Subject::Edit { .. } => {
             let diff = Diff::of(&call).unwrap_or_default();
             let lines = diff.hunks.iter().flat_map(|hunk| &hunk.lines);
             let signed = |line: &DiffLine| format!("{}{}", line.change.sign(), line.text());
-            let lines: Vec<_> = lines.map(signed).collect();
-            block(text, Some("diff"), &lines.join("\n"));
+            (Some("diff".to_owned()), lines.map(signed).collect::<Vec<_>>().join("\n"))
         }
-        Subject::Write { path, content } => {
-            words::line(text, Mark::Code, &path);
-            block(text, None, &content);
+        Subject::Write { content, .. } => (None, content),
+        _ => return text,
+    };
+    let used: usize = required.iter().map(|it| units(&it.text)).sum();
+    let shown: Vec<_> = details.lines().take(CARD_LINES).collect();
+    let shown = shortened_to(&shown.join("\n"), CARD_UNITS.saturating_sub(used));
+    push_line(&mut text, Mark::Block(language), &visible(&shown));
+    let hidden = details.lines().count().saturating_sub(CARD_LINES);
+    if hidden > 0 {
+        let hidden = phrase::several(hidden, "more line", "more lines");
+        push_line(&mut text, Mark::Italic, &format!("… {hidden}"));
+    }
+    text
+}
+
+fn outcome_line(permission: &Permission) -> String {
+    let by = permission.by.as_ref().map(actor).unwrap_or_default();
+    let reason = permission.message.as_deref().map(str::trim).filter(|it| !it.is_empty());
+    let reason = reason.map(|it| format!(": {}", shortened_to(it, 300))).unwrap_or_default();
+    match (permission.outcome, permission.wants) {
+        (Some(Outcome::Allowed), Wants::Permission) => format!("✔ Allowed{by}"),
+        (Some(Outcome::AllowedAndRemembered), Wants::Permission) => {
+            format!("✔ Always allowed{by}")
         }
-        Subject::Read { path, .. } => words::line(text, Mark::Code, &path),
-        Subject::Web { query } => words::line(text, Mark::Code, &query),
-        Subject::Search { pattern, path } => {
-            let place = path.map(|path| format!(" in {path}")).unwrap_or_default();
-            words::line(text, Mark::Code, &format!("{pattern}{place}"));
+        (Some(Outcome::Allowed | Outcome::AllowedAndRemembered), Wants::PlanApproval) => {
+            format!("✔ Approved{by}")
         }
-        Subject::Agent { prompt, .. } => block(text, None, &prompt),
-        Subject::Todos(_) | Subject::Questions(_) | Subject::Plan(_) | Subject::Other(_) => {
-            let pretty = serde_json::from_str::<serde_json::Value>(&request.input)
-                .and_then(|input| serde_json::to_string_pretty(&input));
-            block(text, Some("json"), &pretty.unwrap_or_else(|_| request.input.clone()));
+        (Some(Outcome::Allowed | Outcome::AllowedAndRemembered), Wants::Answers) => {
+            let answers = permission.answers.iter().map(|(question, answer)| {
+                let question = shortened_to(question, 200);
+                format!("\n{question} → {}", shortened_to(answer, 300))
+            });
+            format!("✔ Answered{by}{}", answers.collect::<String>())
         }
+        (Some(Outcome::Denied), Wants::Permission) => format!("✘ Denied{by}{reason}"),
+        (Some(Outcome::Denied), Wants::PlanApproval) => format!("✎ Not approved{by}{reason}"),
+        (Some(Outcome::Denied), Wants::Answers) => format!("✘ Skipped{by}{reason}"),
+        (Some(Outcome::Expired), _) => "⌛ Denied: no answer in time".to_owned(),
+        (Some(Outcome::Withdrawn), _) => "– No longer needed".to_owned(),
+        (None, _) => "Answered in another client".to_owned(),
     }
 }
 
-/// A block of code, cut where it gets too long for a phone.
-fn block(text: &mut Text, language: Option<&str>, code: &str) {
-    let kept: Vec<_> = code.lines().take(LINES).collect();
-    let shown = words::shortened_to(&kept.join("\n"), CHARACTERS);
-    words::line(text, Mark::Block(language.map(str::to_owned)), &shown);
-    let hidden = code.lines().count().saturating_sub(LINES);
-    if hidden > 0 {
-        let hidden = phrase::several(hidden, "more line", "more lines");
-        words::line(text, Mark::Italic, &format!("… {hidden}"));
+fn actor(by: &Actor) -> String {
+    match by.via.as_str() {
+        "rule" => format!(" by a rule of {}", by.name),
+        via => format!(" by {} {}", by.name, client_name(via)),
     }
+}
+
+/// The questions of a request; none if they cannot be read.
+pub(super) fn questions(request: &Request) -> Vec<Question> {
+    match request.call().subject() {
+        Subject::Questions(questions) => questions,
+        _ => Vec::new(),
+    }
+}
+
+/// The next question to be answered and its index.
+pub(super) fn current_question(request: &Request, state: &CardState) -> Option<(usize, Question)> {
+    let index = state.answers.len();
+    questions(request).into_iter().nth(index).map(|question| (index, question))
+}
+
+/// The card of a request with up to four questions: the next question, below the answers so far.
+fn question_card(request: &Request, state: &CardState, key: &ButtonKey) -> MessageContent {
+    let mut text = Text::default();
+    for (question, answer) in &state.answers {
+        text.push("✔ ");
+        text.push_marked(Mark::Italic, &shortened_to(question, 200));
+        text.push(&format!(" {}\n", shortened_to(answer, 200)));
+    }
+    let skip = key.button("Skip", "n");
+    let Some((index, question)) = current_question(request, state) else {
+        text.push("❓ The agent asks a question that cannot be shown here.");
+        return MessageContent::new(&text, vec![vec![skip]]);
+    };
+    let count = questions(request).len();
+    text.push("❓ ");
+    if count > 1 {
+        text.push(&format!("{} of {count} · ", index + 1));
+    }
+    text.push_marked(Mark::Bold, &shortened_to(&question.text, 1_000));
+    let mut buttons = BotKeyboard::new();
+    for (number, choice) in question.choices.iter().take(CHOICES).enumerate() {
+        text.push(&format!("\n{}. {}", number + 1, shortened_to(&choice.label, 100)));
+        if !choice.description.is_empty() {
+            text.push(" – ");
+            text.push_marked(Mark::Italic, &shortened_to(&choice.description, 150));
+        }
+        let mark = match (question.several, state.selected.contains(&number)) {
+            (false, _) => format!("{}. ", number + 1),
+            (true, false) => "☐ ".to_owned(),
+            (true, true) => "☑ ".to_owned(),
+        };
+        let label = format!("{mark}{}", shortened_to(&choice.label, LABEL));
+        buttons.push(vec![key.button(&label, &format!("q{index}.{number}"))]);
+    }
+    let mut last = vec![key.button("Other…", &format!("q{index}.o")), skip];
+    if question.several {
+        last.insert(0, key.button("Done", &format!("q{index}.f")));
+    }
+    buttons.push(last);
+    MessageContent::new(&text, buttons)
+}
+
+/// The selected options as one answer.
+pub(super) fn selected_options(question: &Question, state: &CardState) -> String {
+    let options = question.choices.iter().enumerate();
+    let selected = options.filter(|(number, _)| state.selected.contains(number));
+    let labels: Vec<_> = selected.map(|(_, choice)| choice.label.as_str()).collect();
+    labels.join(", ")
 }

@@ -1,158 +1,337 @@
-//! Posts: what must be told, put together into messages.
+//! Posts: what must be delivered, put into messages.
 //!
-//! What is silent is merged with whatever silent stands next to it, so that an hour without a
-//! network becomes a few messages. An answer stands for itself, with the end of its turn.
+//! What happens to an item depends on what follows it. A text is an answer if the turn ends with it,
+//! and a silent message if a tool call follows. Until that is known, the text and everything after it
+//! is held back.
+//!
+//! Silent items next to each other are merged, so that an hour without a network becomes a few
+//! messages. An answer is a post of its own, with the end of its turn.
 
 use std::borrow::Cow;
 
 use view::telegram::{LIMIT, Look, Mark, Text, prose, turn_end};
-use view::{Body, Item, Place, Prompt, Subject, Turn, shortened};
+use view::{
+    AgentNews, Body, Call, Item, Level, Place, Prompt, Speaker, Subject, Turn, Verb, shortened,
+};
 use wire::note::TurnEnding;
 
-use super::nonce::Nonce;
-use super::piece::{Fate, Piece, is_plan};
-use super::{Chat, words};
-use crate::call::{Button, Buttons, Words};
-use crate::memory::Sending;
+use super::tap::ButtonKey;
+use super::text::{client_name, push_paragraph, shortened_to};
+use super::{Chat, call_of};
+use crate::bot::{BotKeyboard, MessageText};
+use crate::checkpoint::PostProgress;
 
-/// Files of a turn that are listed.
+/// Changed files of a turn that are listed.
 const FILES: usize = 10;
 
-/// Characters of a prompt from elsewhere that are repeated.
+/// Characters of a prompt from another client that are quoted.
 const QUOTED: usize = 600;
 
-/// Something that must be told.
 #[derive(Debug)]
-pub(super) struct Post {
-    /// What is kept of it once part of it is sent.
-    pub(super) sending: Sending,
+pub(super) struct ChatPost {
+    pub(super) progress: PostProgress,
     /// Its messages.
-    pub(super) parts: Vec<Words>,
-    /// What is under the last of them.
-    pub(super) buttons: Buttons,
-    /// Whether the first of them makes a sound.
-    pub(super) loud: bool,
+    pub(super) parts: Vec<MessageText>,
+    /// The buttons below the last message.
+    pub(super) buttons: BotKeyboard,
+    /// Whether the first message makes a sound.
+    pub(super) notify: bool,
+}
+
+/// A part of the document that may be posted.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum PostItem<'a> {
+    Item(&'a Item, ItemTreatment),
+    /// The end of a turn that is not posted yet.
+    TurnEnd(&'a Turn),
+}
+
+/// What happens to an item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ItemTreatment {
+    /// It is not posted.
+    Skip,
+    /// Not known yet.
+    Hold,
+    /// It is posted without a sound, together with others.
+    Silent,
+    /// It is posted with a sound: an answer or an error.
+    Notify,
+}
+
+/// The items of one turn that are not delivered yet.
+struct TurnSection<'a> {
+    turn: Option<&'a Turn>,
+    over: bool,
+    /// Whether the end of the turn is still to be posted.
+    end_is_due: bool,
+    items: Vec<&'a Item>,
 }
 
 impl Chat {
-    /// What is to be told next, of what stands up to `limit`; nothing where it cannot be said yet.
-    pub(super) fn post(&self, limit: Option<Place>) -> Option<Post> {
-        if let Some(sending) = self.memory.sending {
-            return Some(self.begun(sending));
+    /// The next post of what precedes `limit`; none if it cannot be posted yet.
+    pub(super) fn post(&self, limit: Option<Place>) -> Option<ChatPost> {
+        if let Some(progress) = self.checkpoint.post {
+            return Some(self.started_post(progress));
         }
-        let verbosity = self.memory.verbosity;
-        let mut chosen: Vec<Piece<'_>> = Vec::new();
+        let verbosity = self.checkpoint.verbosity;
+        let mut chosen: Vec<PostItem<'_>> = Vec::new();
         let mut kind = None;
-        for piece in self.pieces(verbosity) {
-            match piece {
-                Piece::Item(item, _) if limit.is_some_and(|limit| item.place > limit) => break,
-                Piece::Item(_, Fate::Passed) => {}
-                Piece::Item(_, Fate::Held) => break,
-                Piece::Item(_, fate) => {
-                    if kind.is_some_and(|kind| kind != fate) {
+        for item in self.post_items(verbosity) {
+            match item {
+                PostItem::Item(it, _) if limit.is_some_and(|limit| it.place > limit) => break,
+                PostItem::Item(_, ItemTreatment::Skip) => {}
+                PostItem::Item(_, ItemTreatment::Hold) => break,
+                PostItem::Item(_, treatment) => {
+                    if kind.is_some_and(|kind| kind != treatment) {
                         break;
                     }
-                    kind = Some(fate);
-                    chosen.push(piece);
+                    kind = Some(treatment);
+                    chosen.push(item);
                 }
-                Piece::End(_) => {
-                    if kind != Some(Fate::Silent) {
-                        chosen.push(piece);
+                PostItem::TurnEnd(_) => {
+                    if kind != Some(ItemTreatment::Silent) {
+                        chosen.push(item);
                     }
                     break;
                 }
             }
         }
-        let through = chosen.iter().rev().find_map(|piece| match piece {
-            Piece::Item(item, _) => Some(item.place),
-            Piece::End(_) => None,
+        let through = chosen.iter().rev().find_map(|item| match item {
+            PostItem::Item(item, _) => Some(item.place),
+            PostItem::TurnEnd(_) => None,
         });
-        let turn = chosen.last().and_then(|piece| match piece {
-            Piece::Item(..) => None,
-            Piece::End(turn) => Some(turn.number),
+        let turn = chosen.last().and_then(|item| match item {
+            PostItem::Item(..) => None,
+            PostItem::TurnEnd(turn) => Some(turn.number),
         });
         if chosen.is_empty() {
             return None;
         }
-        let through = through.unwrap_or(self.memory.told);
-        Some(self.put_together(&chosen, Sending { through, turn, verbosity, sent: 0 }))
+        let through = through.unwrap_or(self.checkpoint.delivered);
+        Some(self.compose(&chosen, PostProgress { through, turn, verbosity, sent: 0 }))
     }
 
-    /// The post that was begun, as it was then.
-    fn begun(&self, sending: Sending) -> Post {
-        let mut chosen = self.pieces(sending.verbosity);
-        chosen.retain(|piece| match piece {
-            Piece::Item(_, Fate::Passed) => false,
-            Piece::Item(item, _) => item.place <= sending.through,
-            Piece::End(turn) => sending.turn == Some(turn.number),
+    /// The post that is partly sent, as it was when it was started.
+    fn started_post(&self, progress: PostProgress) -> ChatPost {
+        let mut chosen = self.post_items(progress.verbosity);
+        chosen.retain(|item| match item {
+            PostItem::Item(_, ItemTreatment::Skip) => false,
+            PostItem::Item(item, _) => item.place <= progress.through,
+            PostItem::TurnEnd(turn) => progress.turn == Some(turn.number),
         });
-        self.put_together(&chosen, sending)
+        self.compose(&chosen, progress)
     }
 
-    fn put_together(&self, chosen: &[Piece<'_>], sending: Sending) -> Post {
+    fn compose(&self, chosen: &[PostItem<'_>], progress: PostProgress) -> ChatPost {
         let look = Look { base: self.document.head.cwd.as_deref(), full: false };
         let mut text = Text::default();
         let mut calls: Vec<&Item> = Vec::new();
-        let (mut loud, mut buttons) = (false, Buttons::new());
-        for piece in chosen {
-            if let Piece::Item(item, _) = piece
-                && matches!(&item.body, Body::Call(call) if !is_plan(call))
+        let (mut notify, mut buttons) = (false, BotKeyboard::new());
+        for item in chosen {
+            if let PostItem::Item(item, _) = item
+                && call_of(item).is_some_and(|call| !is_plan(call))
             {
                 calls.push(item);
                 continue;
             }
-            words::paragraph(&mut text, &view::telegram::items(&calls, look));
+            push_paragraph(&mut text, &view::telegram::items(&calls, look));
             calls.clear();
-            match piece {
-                Piece::Item(item, fate) => {
-                    loud |= *fate == Fate::Loud;
-                    words::paragraph(&mut text, &said(item, look));
+            match item {
+                PostItem::Item(item, treatment) => {
+                    notify |= *treatment == ItemTreatment::Notify;
+                    push_paragraph(&mut text, &item_text(item, look));
                 }
-                Piece::End(turn) => {
-                    let end = end(&self.with_cost(turn), text.is_empty(), look);
-                    loud |= !end.is_empty();
-                    words::paragraph(&mut text, &end);
-                    buttons = self.below(turn);
+                PostItem::TurnEnd(turn) => {
+                    let end = end_text(&self.with_known_cost(turn), text.is_empty(), look);
+                    notify |= !end.is_empty();
+                    push_paragraph(&mut text, &end);
+                    buttons = self.turn_buttons(turn);
                 }
             }
         }
-        words::paragraph(&mut text, &view::telegram::items(&calls, look));
-        Post { sending, parts: text.messages(LIMIT), buttons, loud }
+        push_paragraph(&mut text, &view::telegram::items(&calls, look));
+        ChatPost { progress, parts: text.messages(LIMIT), buttons, notify }
     }
 
-    /// The turn without its cost where that cannot be known: the agent tells what all turns of its
-    /// process cost together, and the ones before it were not folded.
-    fn with_cost<'a>(&self, turn: &'a Turn) -> Cow<'a, Turn> {
+    /// The turn without its cost if that is not known: the agent reports the total of its process,
+    /// and the turns before this one were not folded.
+    fn with_known_cost<'a>(&self, turn: &'a Turn) -> Cow<'a, Turn> {
         if turn.number >= self.costs_from {
             return Cow::Borrowed(turn);
         }
         Cow::Owned(Turn { cost: None, ..turn.clone() })
     }
 
-    fn below(&self, turn: &Turn) -> Buttons {
+    fn turn_buttons(&self, turn: &Turn) -> BotKeyboard {
         if turn.files.is_empty() {
-            return Buttons::new();
+            return BotKeyboard::new();
         }
-        let nonce = Nonce::of_turn(self.memory.session, turn.number);
-        let data = nonce.with(&format!("d{}", turn.number));
-        vec![vec![Button { label: "Show the changes".to_owned(), data }]]
+        let key = ButtonKey::of_turn(self.checkpoint.session, turn.number);
+        vec![vec![key.button("Show changes", &format!("d{}", turn.number))]]
     }
 
-    /// A post is told up to here.
-    pub(super) fn told(&mut self, sending: &Sending) {
-        self.memory.told = self.memory.told.max(sending.through);
-        self.memory.turn = self.memory.turn.max(sending.turn.unwrap_or(0));
-        self.memory.sending = None;
+    pub(super) fn post_delivered(&mut self, progress: &PostProgress) {
+        self.checkpoint.delivered = self.checkpoint.delivered.max(progress.through);
+        self.checkpoint.turn = self.checkpoint.turn.max(progress.turn.unwrap_or(0));
+        self.checkpoint.post = None;
+    }
+
+    /// Everything after [`delivered`](crate::checkpoint::ChatCheckpoint::delivered), in order.
+    pub(super) fn post_items(&self, verbosity: u8) -> Vec<PostItem<'_>> {
+        let mut items = Vec::new();
+        for section in self.turn_sections() {
+            let treated = (0..section.items.len()).map(|at| {
+                let item = section.items[at];
+                PostItem::Item(item, self.treatment(&section, at, verbosity))
+            });
+            items.extend(treated);
+            items.extend(section.turn.filter(|_| section.end_is_due).map(PostItem::TurnEnd));
+        }
+        items
+    }
+
+    /// Whether a turn is over. The agent reports its end before the last of its lines.
+    pub(super) fn is_over(&self, turn: &Turn) -> bool {
+        let last = self.document.turns.last().is_none_or(|last| last.number <= turn.number);
+        let open = match turn.began {
+            Some(_) => self.document.status.turn_since.is_some(),
+            None => self.document.status.phase.is_busy(),
+        };
+        !last || (turn.end.is_some() && !open)
+    }
+
+    fn turn_sections(&self) -> Vec<TurnSection<'_>> {
+        let delivered = self.checkpoint.delivered;
+        let is_due = |item: &&Item| !item.open && item.parent.is_none() && item.place > delivered;
+        let mut items = self.document.items.iter().filter(is_due).peekable();
+        let mut sections = Vec::new();
+        let turns = &self.document.turns;
+        // Items before the first turn, or of turns that were dropped.
+        let first = turns.first().map_or(Place(u64::MAX, 0), |first| Place(first.first, 0));
+        let mut early = Vec::new();
+        while let Some(item) = items.next_if(|item| item.place < first) {
+            early.push(item);
+        }
+        sections.push(TurnSection { turn: None, over: true, end_is_due: false, items: early });
+        for (at, turn) in turns.iter().enumerate() {
+            let end = turns.get(at + 1).map_or(Place(u64::MAX, 0), |next| Place(next.first, 0));
+            let mut own = Vec::new();
+            while let Some(item) = items.next_if(|item| item.place < end) {
+                own.push(item);
+            }
+            let over = self.is_over(turn);
+            let end_is_due = over && turn.number > self.checkpoint.turn;
+            sections.push(TurnSection { turn: Some(turn), over, end_is_due, items: own });
+        }
+        sections
+    }
+
+    fn treatment(&self, section: &TurnSection<'_>, at: usize, verbosity: u8) -> ItemTreatment {
+        let item = section.items[at];
+        let rest = &section.items[at + 1..];
+        let next_call = rest.iter().find_map(|item| call_of(item));
+        let if_last = match (next_call, section.over) {
+            (None, true) => ItemTreatment::Notify,
+            (None, false) => ItemTreatment::Hold,
+            (Some(_), _) => ItemTreatment::Silent,
+        };
+        // A notice at the end of a turn makes a sound. After the end, only an error does.
+        let notice = if next_call.is_none() && section.end_is_due {
+            ItemTreatment::Notify
+        } else {
+            ItemTreatment::Silent
+        };
+        let if_verbose = if verbosity >= 2 { ItemTreatment::Silent } else { ItemTreatment::Skip };
+        let ending =
+            section.turn.filter(|_| section.over).and_then(|it| it.end.as_ref()?.how.as_ref());
+        match &item.body {
+            Body::Prompt(prompt)
+                if prompt.speaker != Speaker::Person
+                    || self.is_from_this_chat(item)
+                    || self.was_posted_before(item) =>
+            {
+                ItemTreatment::Skip
+            }
+            Body::Prompt(_) | Body::Compaction(_) | Body::Reset => ItemTreatment::Silent,
+            // A text that was dropped to save memory is reported as missing.
+            Body::Text { text } if text.trim().is_empty() && !item.shed => ItemTreatment::Skip,
+            Body::Text { .. } if verbosity == 0 => answers_only(section.over, next_call, rest),
+            Body::Call(call) if is_plan(call) => ItemTreatment::Silent,
+            Body::Call(call) if has_card(call) => ItemTreatment::Skip,
+            Body::Call(call) if verbosity >= 2 && call.state.is_open() && !section.over => {
+                ItemTreatment::Hold
+            }
+            Body::Call(_) | Body::Media { .. } | Body::Raw(_) => if_verbose,
+            Body::Hook(hook) if hook.outcome.is_some() => if_verbose,
+            Body::Thinking { .. }
+            | Body::Retry(_)
+            | Body::Hook(_)
+            | Body::Agent(AgentNews::Started { .. }) => ItemTreatment::Skip,
+            // The line about the end of the turn says the same.
+            Body::Interruption if ending == Some(&TurnEnding::Interrupted) => ItemTreatment::Skip,
+            Body::Failure { text, .. } if matches!(ending, Some(TurnEnding::Failed { message }) if message == text) => {
+                ItemTreatment::Skip
+            }
+            Body::Agent(AgentNews::Gone { cause }) if matches!(ending, Some(TurnEnding::Cut { cause: known }) if known == cause) => {
+                ItemTreatment::Skip
+            }
+            Body::Text { .. }
+            | Body::Interruption
+            | Body::Failure { .. }
+            | Body::Agent(AgentNews::Gone { .. }) => if_last,
+            Body::Notice(it) if it.level == Level::Error && section.over => ItemTreatment::Notify,
+            Body::Notice(_) => notice,
+        }
+    }
+
+    /// Whether a prompt was posted at an earlier position: a prompt that its turn did not answer
+    /// moves to the turn that does.
+    fn was_posted_before(&self, item: &Item) -> bool {
+        item.place.0 > item.first && self.checkpoint.delivered.0 >= item.first
+    }
+
+    fn is_from_this_chat(&self, item: &Item) -> bool {
+        let id = item.id.as_str().strip_prefix("p:").and_then(|id| id.parse().ok());
+        id.is_some_and(|id: uuid::Uuid| self.checkpoint.prompts.values().any(|known| *known == id))
     }
 }
 
-/// The end of a turn; nothing where the agent began by itself and had nothing to say.
-fn end(turn: &Turn, alone: bool, look: Look<'_>) -> Text {
-    let well = matches!(
+/// What happens to a text if only answers are posted. A text before a question belongs to it. A text
+/// before anything else is posted only if no other text of the turn follows.
+fn answers_only(over: bool, next_call: Option<&Call>, rest: &[&Item]) -> ItemTreatment {
+    let other_follows = || {
+        rest.iter().any(|item| match &item.body {
+            Body::Text { text } => !text.trim().is_empty(),
+            Body::Call(call) => has_card(call),
+            _ => false,
+        })
+    };
+    match next_call {
+        Some(call) if has_card(call) => ItemTreatment::Silent,
+        Some(_) if other_follows() => ItemTreatment::Skip,
+        _ if over => ItemTreatment::Notify,
+        _ => ItemTreatment::Hold,
+    }
+}
+
+/// Whether a call is a question to the user, which its card shows completely.
+fn has_card(call: &Call) -> bool {
+    matches!(call.verb, Verb::Ask | Verb::Plan)
+}
+
+/// Whether a call submits a plan, which is posted like an answer.
+fn is_plan(call: &Call) -> bool {
+    call.verb == Verb::Plan && matches!(call.subject(), Subject::Plan(_))
+}
+
+/// The end of a turn; nothing if the agent started the turn itself and did nothing visible.
+fn end_text(turn: &Turn, alone: bool, look: Look<'_>) -> Text {
+    let completed = matches!(
         turn.end.as_ref().and_then(|end| end.how.as_ref()),
         None | Some(TurnEnding::Completed)
     );
-    if alone && well && turn.prompts.is_empty() && turn.files.is_empty() {
+    if alone && completed && turn.prompts.is_empty() && turn.files.is_empty() {
         return Text::default();
     }
     let mut text = turn_end(turn);
@@ -169,16 +348,16 @@ fn end(turn: &Turn, alone: bool, look: Look<'_>) -> Text {
     text
 }
 
-fn said(item: &Item, look: Look<'_>) -> Text {
+fn item_text(item: &Item, look: Look<'_>) -> Text {
     match &item.body {
-        Body::Prompt(prompt) => quoted(prompt),
+        Body::Prompt(prompt) => prompt_text(prompt),
         Body::Text { text } if item.shed && text.is_empty() => {
             let mut text = Text::default();
             text.push("⚠️ ");
             text.push_marked(
                 Mark::Italic,
-                "Something was said here while nobody could be told, and there was too much of it. \
-                 It is in the session.",
+                "A message is missing here because too much was waiting to be sent. \
+                 You can read it in the session.",
             );
             text
         }
@@ -190,20 +369,20 @@ fn said(item: &Item, look: Look<'_>) -> Text {
     }
 }
 
-/// A prompt that was written elsewhere.
-fn quoted(prompt: &Prompt) -> Text {
+/// A prompt from another client.
+fn prompt_text(prompt: &Prompt) -> Text {
     let mut text = Text::default();
-    let who = match &prompt.by {
-        Some(by) => format!("{} {}:", by.name, words::by_way_of(&by.via)),
-        None => "Somebody elsewhere:".to_owned(),
+    let author = match &prompt.by {
+        Some(by) => format!("{} {}:", by.name, client_name(&by.via)),
+        None => "Another client:".to_owned(),
     };
-    text.push_marked(Mark::Italic, &who);
+    text.push_marked(Mark::Italic, &author);
     text.push("\n");
-    let mut said = words::shortened_to(prompt.text.trim(), QUOTED);
+    let mut quote = shortened_to(prompt.text.trim(), QUOTED);
     if prompt.images > 0 {
         let pictures = view::phrase::several(prompt.images, "picture", "pictures");
-        said = format!("{said} [{pictures}]");
+        quote = format!("{quote} [{pictures}]");
     }
-    text.push_marked(Mark::Quote, said.trim());
+    text.push_marked(Mark::Quote, quote.trim());
     text
 }

@@ -1,61 +1,86 @@
-//! The progress message: what is going on, while a turn runs.
+//! What the agent is doing while a turn runs: the progress message and drafts.
 //!
-//! There is one, without a sound, at the end of the chat; it is edited, goes when something else was
-//! said below it, and comes again. It tells that the agent thinks, never what. Whatever came of it is
-//! no loss, so nothing of it is remembered but its number.
+//! There is one progress message, without a sound, at the end of the chat. It is edited, deleted when
+//! something else was sent below it, and sent again. It shows that the agent is thinking, but never
+//! the thoughts. A lost update does no harm, so only the message's id is stored.
+//!
+//! In private chats, text that the agent is writing is shown as a draft. The next message removes a
+//! draft, so the draft is then shown again. If the server does not know drafts, the text becomes part
+//! of the progress message.
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
-use view::telegram::{Mark, Text, prose};
+use view::telegram::{LIMIT, Mark, Text, prose};
 use view::{Body, Card, Conversation, Item, ItemId, Phase, phrase};
 
-use super::card::{Shown, button};
-use super::draft::Draft;
-use super::nonce::Nonce;
-use super::order::{Plan, Step, Task};
-use super::{Chat, Moment, Urgency, words};
-use crate::call::{Call, SendMessage};
-use crate::place::Kind;
+use super::card::MessageContent;
+use super::schedule::{CallPlan, CallPurpose, PlannedCall};
+use super::tap::ButtonKey;
+use super::text::{end_of, push_line, shortened_to};
+use super::{BridgeTime, CallUrgency, Chat};
+use crate::address::ChatKind;
+use crate::bot::{BotCall, BotKeyboard, OutgoingMessage};
 
-/// A turn that is over sooner has none.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// A turn that ends sooner has no progress message.
+const MESSAGE_DELAY: Duration = Duration::from_secs(2);
 
-/// So much text is worth showing before that.
-const WORTH: usize = 200;
+/// This many characters of text are shown before that delay.
+const EARLY_TEXT: usize = 200;
 
-/// A tool that is done sooner is not shown.
-const BRIEF: Duration = Duration::from_millis(500);
+/// A tool call that ends sooner is not shown.
+const CALL_DELAY: Duration = Duration::from_millis(500);
 
-/// Tools that are shown.
-const TOOLS: usize = 4;
+/// Tool calls that are shown.
+const CALLS: usize = 4;
 
-/// Characters of a tool's target, and of what is being written.
+/// Characters of a call's target.
 const TARGET: usize = 80;
-const WRITING: usize = 2_500;
 
-/// What is known of the progress message, for as long as the process lives.
+/// UTF-16 units of the text that the agent is writing.
+const WRITTEN_TEXT: usize = 2_500;
+
+/// The time between two edits of the progress message, by the chat's rate limits.
+const PRIVATE_INTERVAL: Duration = Duration::from_millis(1_100);
+const GROUP_INTERVAL: Duration = Duration::from_secs(3);
+
+/// The time between two states of a draft.
+const DRAFT_INTERVAL: Duration = Duration::from_millis(700);
+
+/// What is known about the progress message while the process runs.
 #[derive(Debug, Default)]
-pub(super) struct Live {
-    /// The running turn, and since when it was seen to run.
-    turn: Option<(u64, Moment)>,
-    /// Since when calls were seen to run.
-    calls: BTreeMap<ItemId, Moment>,
-    /// What the message shows.
-    shown: Option<Shown>,
-    /// When it was last sent or edited.
-    spoke: Option<Moment>,
-    /// Whether something else was said below it.
+pub(super) struct ProgressState {
+    /// The running turn, and when it was first seen.
+    turn: Option<(u64, BridgeTime)>,
+    /// When running calls were first seen.
+    calls: BTreeMap<ItemId, BridgeTime>,
+    shown: Option<MessageContent>,
+    /// When the message was last sent or edited.
+    updated: Option<BridgeTime>,
+    /// Whether something was sent below the message.
     buried: bool,
-    /// The turn that the chat was told of with a sign of typing.
-    typed: Option<u64>,
-    /// The turn for which there is none, because it was refused.
-    refused: Option<u64>,
-    pub(super) draft: Draft,
+    /// The turn for which the typing indicator was shown.
+    typing_shown: Option<u64>,
+    /// The turn whose progress message Telegram rejected.
+    rejected: Option<u64>,
+    pub(super) draft: DraftState,
 }
 
-impl Live {
-    pub(super) fn observe(&mut self, document: &Conversation, running: Option<u64>, now: Moment) {
+#[derive(Debug, Default)]
+pub(super) struct DraftState {
+    rejected: bool,
+    shown: Option<(i64, String)>,
+    updated: Option<BridgeTime>,
+}
+
+impl ProgressState {
+    pub(super) fn observe(
+        &mut self,
+        document: &Conversation,
+        running: Option<u64>,
+        now: BridgeTime,
+    ) {
         if self.turn.map(|(turn, _)| turn) != running {
             self.turn = running.map(|turn| (turn, now));
             self.calls.clear();
@@ -68,197 +93,243 @@ impl Live {
         }
     }
 
-    /// Goes on after a life that may have spoken just before.
-    pub(super) fn resume(&mut self, now: Moment) {
-        self.spoke.get_or_insert(now);
-        self.draft.resume(now);
+    /// Continues after a restart, in case the process before has just updated the message.
+    pub(super) fn resume(&mut self, now: BridgeTime) {
+        self.updated.get_or_insert(now);
+        self.draft.updated.get_or_insert(now);
     }
 
-    /// A call is under way.
-    pub(super) fn speaks(&mut self, task: &Task, now: Moment) {
-        match task {
-            Task::Progress => self.spoke = Some(now),
-            Task::Draft => self.draft.speaks(now),
-            Task::Typing => self.typed = self.turn.map(|(turn, _)| turn),
+    pub(super) fn call_started(&mut self, purpose: &CallPurpose, now: BridgeTime) {
+        match purpose {
+            CallPurpose::Progress => self.updated = Some(now),
+            CallPurpose::Draft => self.draft.updated = Some(now),
+            CallPurpose::Typing => self.typing_shown = self.turn.map(|(turn, _)| turn),
             _ => {}
         }
     }
 
-    pub(super) fn shows(&mut self, shown: Shown) {
+    pub(super) fn message_shown(&mut self, content: MessageContent) {
         if self.shown.is_none() {
-            self.draft.is_gone();
+            self.draft.shown = None;
         }
-        self.shown = Some(shown);
+        self.shown = Some(content);
         self.buried = false;
     }
 
-    /// Something else was said, below the message if there is one.
-    pub(super) fn is_buried(&mut self, exists: bool) {
+    /// Notes that something else was sent, below the progress message if there is one.
+    pub(super) fn message_below(&mut self, exists: bool) {
         self.buried = exists;
-        self.draft.is_gone();
+        self.draft.shown = None;
     }
 
-    /// The message is not there any more.
-    pub(super) fn is_away(&mut self) {
+    pub(super) fn message_deleted(&mut self) {
         self.shown = None;
         self.buried = false;
     }
 
-    pub(super) fn is_refused(&mut self) {
-        self.refused = self.turn.map(|(turn, _)| turn);
+    pub(super) fn message_rejected(&mut self) {
+        self.rejected = self.turn.map(|(turn, _)| turn);
     }
 
-    pub(super) fn begin_anew(&mut self) {
-        self.is_away();
-        self.draft.is_gone();
+    pub(super) fn reset(&mut self) {
+        self.message_deleted();
+        self.draft.shown = None;
+    }
+}
+
+impl DraftState {
+    pub(super) fn draft_shown(&mut self, draft: i64, text: String) {
+        self.shown = Some((draft, text));
+    }
+
+    pub(super) fn draft_rejected(&mut self) {
+        self.rejected = true;
     }
 }
 
 impl Chat {
-    /// What to do where nothing has to be done.
-    pub(super) fn passing(&self, now: Moment) -> Plan {
-        let Some((turn, since)) = self.live.turn else {
-            return self.away(Urgency::Due).unwrap_or(Plan::Rest);
+    /// The next call that may be skipped.
+    pub(super) fn plan_progress(&self, now: BridgeTime) -> CallPlan {
+        let Some((turn, since)) = self.progress.turn else {
+            return self.delete_progress(CallUrgency::Required).unwrap_or(CallPlan::Idle);
         };
-        if self.live.buried
-            && !self.is_asking()
-            && let Some(away) = self.away(Urgency::Passing)
+        if self.progress.buried
+            && !self.is_waiting_for_user()
+            && let Some(delete) = self.delete_progress(CallUrgency::Optional)
         {
-            return away;
+            return delete;
         }
-        let mut wait = Wait { now, until: None };
-        if let Some(step) = self.showing(turn, since, &mut wait) {
-            return Plan::Do(Box::new(step));
+        let mut timer = WakeTimer { now, until: None };
+        if let Some(planned) = self.update_progress(turn, since, &mut timer) {
+            return CallPlan::Call(Box::new(planned));
         }
-        if let Some((at, step)) = self.drafting()
-            && wait.is_over(at)
+        if let Some((at, planned)) = self.update_draft()
+            && timer.has_passed(at)
         {
-            return Plan::Do(Box::new(step));
+            return CallPlan::Call(Box::new(planned));
         }
-        if self.memory.progress.is_none() && self.live.typed != Some(turn) {
-            let call = Call::Typing(self.memory.place);
-            return Plan::Do(Box::new(Step {
-                task: Task::Typing,
-                call,
-                urgency: Urgency::Passing,
-            }));
+        if self.checkpoint.progress.is_none() && self.progress.typing_shown != Some(turn) {
+            let call = BotCall::Typing(self.checkpoint.address);
+            let (purpose, urgency) = (CallPurpose::Typing, CallUrgency::Optional);
+            return CallPlan::Call(Box::new(PlannedCall { purpose, call, urgency }));
         }
-        wait.until.map_or(Plan::Rest, Plan::Wait)
+        timer.until.map_or(CallPlan::Idle, CallPlan::WaitUntil)
     }
 
-    fn away(&self, urgency: Urgency) -> Option<Plan> {
-        let message = self.memory.progress?;
-        let call = Call::Delete { chat: self.memory.place.chat, message };
-        Some(Plan::Do(Box::new(Step { task: Task::Away, call, urgency })))
+    fn delete_progress(&self, urgency: CallUrgency) -> Option<CallPlan> {
+        let message = self.checkpoint.progress?;
+        let call = BotCall::Delete { chat: self.checkpoint.address.chat, message };
+        let purpose = CallPurpose::DeleteProgress;
+        Some(CallPlan::Call(Box::new(PlannedCall { purpose, call, urgency })))
     }
 
-    /// Whether it is the people's turn, not the agent's.
-    fn is_asking(&self) -> bool {
+    fn is_waiting_for_user(&self) -> bool {
         matches!(self.document.status.phase, Phase::Waiting { .. })
     }
 
-    /// The message, where it is to be sent or says something else.
-    fn showing(&self, turn: u64, since: Moment, wait: &mut Wait) -> Option<Step> {
-        if self.live.refused == Some(turn) {
+    /// Sends the progress message, or edits it if it shows something else.
+    fn update_progress(
+        &self,
+        turn: u64,
+        since: BridgeTime,
+        timer: &mut WakeTimer,
+    ) -> Option<PlannedCall> {
+        if self.progress.rejected == Some(turn) {
             return None;
         }
-        let (shown, worth) = self.progress(turn, since, wait);
-        let pace = match self.memory.kind {
-            Kind::Private => Duration::from_millis(1_100),
-            Kind::Group => Duration::from_secs(3),
+        let (content, early) = self.progress_content(turn, since, timer);
+        let interval = match self.checkpoint.kind {
+            ChatKind::Private => PRIVATE_INTERVAL,
+            ChatKind::Group => GROUP_INTERVAL,
         };
-        let at = self.live.spoke.map_or(Moment::ZERO, |spoke| spoke + pace);
-        let call = match self.memory.progress {
-            Some(_) if self.live.shown.as_ref() == Some(&shown) => return None,
-            Some(message) => self.edit(message, shown),
-            None if self.is_asking() => return None,
-            None if !worth && !wait.is_over(since + PATIENCE) => return None,
-            None => Call::Send(self.message(shown.words, shown.buttons)),
+        let at = self.progress.updated.map_or(BridgeTime::ZERO, |updated| updated + interval);
+        let call = match self.checkpoint.progress {
+            Some(_) if self.progress.shown.as_ref() == Some(&content) => return None,
+            Some(message) => self.edit(message, content),
+            None if self.is_waiting_for_user() => return None,
+            None if !early && !timer.has_passed(since + MESSAGE_DELAY) => return None,
+            None => BotCall::Send(self.silent_message(content.text, content.buttons)),
         };
-        let step = Step { task: Task::Progress, call, urgency: Urgency::Passing };
-        wait.is_over(at).then_some(step)
+        let (purpose, urgency) = (CallPurpose::Progress, CallUrgency::Optional);
+        timer.has_passed(at).then_some(PlannedCall { purpose, call, urgency })
     }
 
-    /// What the message is to show, and whether it is worth showing at once.
-    fn progress(&self, turn: u64, since: Moment, wait: &mut Wait) -> (Shown, bool) {
+    /// What the progress message shows, and whether it is sent before [`MESSAGE_DELAY`].
+    fn progress_content(
+        &self,
+        turn: u64,
+        since: BridgeTime,
+        timer: &mut WakeTimer,
+    ) -> (MessageContent, bool) {
         let mut text = Text::default();
-        let mut worth = false;
-        if !self.drafts()
-            && let Some((_, written)) = self.writing()
+        let mut early = false;
+        if !self.uses_drafts()
+            && let Some((_, written)) = self.text_being_written()
         {
-            worth = written.chars().count() >= WORTH;
-            let end = words::end_of(written.trim_end(), WRITING);
-            let begins = if end.len() < written.trim_end().len() { "…" } else { "" };
-            text = prose(&format!("{begins}{end}"));
+            early = written.chars().count() >= EARLY_TEXT;
+            let end = end_of(written.trim_end(), WRITTEN_TEXT);
+            let ellipsis = if end.len() < written.trim_end().len() { "…" } else { "" };
+            text = prose(&format!("{ellipsis}{end}"));
             text.push("\n\n");
         }
-        let tools = self.tools(turn, wait);
-        worth |= !tools.is_empty();
+        let calls = self.slow_calls(turn, timer);
+        early |= !calls.is_empty();
         let mut line = match &self.document.status.phase {
-            // A tool that is done in no time is not worth two edits.
-            Phase::Running { .. } if tools.is_empty() => phase(&Phase::Working),
-            now => phase(now),
+            // A quick tool call is not worth two edits.
+            Phase::Running { .. } if calls.is_empty() => phase_text(&Phase::Working),
+            phase => phase_text(phase),
         };
-        if let Some(elapsed) = elapsed(since, wait) {
+        if let Some(elapsed) = elapsed_text(since, timer) {
             line = format!("{line} · {elapsed}");
         }
         text.push_marked(Mark::Italic, &line);
-        for tool in tools {
+        for call in calls {
             text.push("\n");
-            text.append(&tool);
+            text.append(&call);
         }
         if !self.document.queue.is_empty() {
-            let waiting =
-                phrase::several(self.document.queue.len(), "prompt waits", "prompts wait");
-            words::line(&mut text, Mark::Italic, &waiting);
+            let count = phrase::several(self.document.queue.len(), "message", "messages");
+            push_line(&mut text, Mark::Italic, &format!("{count} queued"));
         }
-        let nonce = Nonce::of_turn(self.memory.session, turn);
-        let buttons = vec![vec![button("■ Stop", &nonce, &format!("x{turn}"))]];
-        (Shown::of_end(&text, buttons), worth)
+        let key = ButtonKey::of_turn(self.checkpoint.session, turn);
+        let buttons = vec![vec![key.button("Stop", &format!("x{turn}"))]];
+        (MessageContent::end_of(&text, buttons), early)
     }
 
-    /// The last of the tools that take their time, a line each.
-    fn tools(&self, turn: u64, wait: &mut Wait) -> Vec<Text> {
+    /// The last of the calls that take longer than [`CALL_DELAY`], one line each.
+    fn slow_calls(&self, turn: u64, timer: &mut WakeTimer) -> Vec<Text> {
         let base = self.document.head.cwd.as_deref();
-        let mut tools = Vec::new();
+        let mut lines = Vec::new();
         for item in &self.document.items {
             let Body::Call(call) = &item.body else { continue };
             if item.parent.is_some() || item.turn != turn || item.open {
                 continue;
             }
             let visible = if call.state.is_open() {
-                let began = self.live.calls.get(&item.id).copied().unwrap_or(wait.now);
-                wait.is_over(began + BRIEF)
+                let started = self.progress.calls.get(&item.id).copied().unwrap_or(timer.now);
+                timer.has_passed(started + CALL_DELAY)
             } else {
-                call.duration_ms().is_some_and(|took| u128::from(took) >= BRIEF.as_millis())
+                call.duration_ms().is_some_and(|took| u128::from(took) >= CALL_DELAY.as_millis())
             };
             if visible {
                 let card = Card::of(call, base);
-                let mut tool = Text::plain(&format!("{} {} ", card.mark, card.verb));
-                tool.push_marked(Mark::Code, &words::shortened_to(&card.target, TARGET));
-                tools.push(tool);
+                let mut line = Text::plain(&format!("{} {} ", card.mark, card.verb));
+                line.push_marked(Mark::Code, &shortened_to(&card.target, TARGET));
+                lines.push(line);
             }
         }
-        tools.split_off(tools.len().saturating_sub(TOOLS))
+        lines.split_off(lines.len().saturating_sub(CALLS))
     }
 
-    /// Whether a message is the progress message.
-    pub(super) fn is_progress(&self, message: &SendMessage) -> bool {
-        let Some((turn, _)) = self.live.turn else { return false };
-        let stop = Nonce::of_turn(self.memory.session, turn).with(&format!("x{turn}"));
+    pub(super) fn is_progress_message(&self, message: &OutgoingMessage) -> bool {
+        let Some((turn, _)) = self.progress.turn else { return false };
+        let stop = ButtonKey::of_turn(self.checkpoint.session, turn).data(&format!("x{turn}"));
         message.buttons.iter().flatten().any(|button| button.data == stop)
     }
+
+    fn uses_drafts(&self) -> bool {
+        self.checkpoint.kind == ChatKind::Private && !self.progress.draft.rejected
+    }
+
+    fn text_being_written(&self) -> Option<(&Item, &str)> {
+        let running = self.running_turn()?.number;
+        self.document.items.iter().rev().find_map(|item| match &item.body {
+            Body::Text { text } if item.open && item.parent.is_none() && item.turn == running => {
+                (!text.trim().is_empty()).then_some((item, text.as_str()))
+            }
+            _ => None,
+        })
+    }
+
+    /// The next state of the draft, and when it may be shown; none if it is shown already.
+    fn update_draft(&self) -> Option<(BridgeTime, PlannedCall)> {
+        let (item, text) = self.text_being_written().filter(|_| self.uses_drafts())?;
+        let text = end_of(text.trim_end(), LIMIT).to_owned();
+        let mut hasher = DefaultHasher::new();
+        item.id.hash(&mut hasher);
+        // 52 bits: positive, and exact in a floating-point number.
+        let draft_id = i64::try_from(hasher.finish() >> 12).unwrap_or(1).max(1);
+        let shown = self.progress.draft.shown.as_ref();
+        if shown.is_some_and(|(id, shown)| *id == draft_id && *shown == text) {
+            return None;
+        }
+        let updated = self.progress.draft.updated;
+        let at = updated.map_or(BridgeTime::ZERO, |updated| updated + DRAFT_INTERVAL);
+        let call = BotCall::Draft { address: self.checkpoint.address, draft_id, text };
+        let (purpose, urgency) = (CallPurpose::Draft, CallUrgency::Optional);
+        Some((at, PlannedCall { purpose, call, urgency }))
+    }
 }
 
-/// What waits for its time, and until when at most.
-struct Wait {
-    now: Moment,
-    until: Option<Moment>,
+/// The earliest time at which something changes by itself.
+struct WakeTimer {
+    now: BridgeTime,
+    until: Option<BridgeTime>,
 }
 
-impl Wait {
-    /// Whether that moment has come; where not, it is waited for.
-    fn is_over(&mut self, at: Moment) -> bool {
+impl WakeTimer {
+    /// Whether a time has passed. If not, the timer includes it.
+    fn has_passed(&mut self, at: BridgeTime) -> bool {
         if at > self.now {
             self.until = Some(self.until.map_or(at, |until| until.min(at)));
         }
@@ -266,19 +337,18 @@ impl Wait {
     }
 }
 
-impl Shown {
-    /// The end of a text that is too long for a message.
-    fn of_end(text: &Text, buttons: crate::Buttons) -> Self {
-        let mut shown = Self::new(text, buttons);
-        if let Some(last) = text.messages(view::telegram::LIMIT).pop() {
-            shown.words = last;
+impl MessageContent {
+    /// The last message of a text.
+    fn end_of(text: &Text, buttons: BotKeyboard) -> Self {
+        let mut content = Self::new(text, buttons);
+        if let Some(last) = text.messages(LIMIT).pop() {
+            content.text = last;
         }
-        shown
+        content
     }
 }
 
-/// What is going on, in a word or two. Thoughts stay where they are.
-fn phase(phase: &Phase) -> String {
+fn phase_text(phase: &Phase) -> String {
     match phase {
         Phase::Starting => "Starting…".to_owned(),
         Phase::Idle | Phase::Working | Phase::Thinking { .. } => "Thinking…".to_owned(),
@@ -286,26 +356,26 @@ fn phase(phase: &Phase) -> String {
         Phase::Running { .. } => "Working…".to_owned(),
         Phase::Waiting { .. } => "Waiting for you…".to_owned(),
         Phase::Retrying { attempt: Some(attempt), of: Some(of), .. } => {
-            format!("The API failed, trying again ({attempt} of {of})…")
+            format!("API error, retrying ({attempt} of {of})…")
         }
-        Phase::Retrying { .. } => "The API failed, trying again…".to_owned(),
-        Phase::Compacting => "Summarising the history…".to_owned(),
+        Phase::Retrying { .. } => "API error, retrying…".to_owned(),
+        Phase::Compacting => "Compacting the conversation…".to_owned(),
         Phase::Interrupting => "Stopping…".to_owned(),
-        Phase::Stalled { .. } => "Nothing heard for a while…".to_owned(),
-        Phase::Gone(_) => "The agent is gone…".to_owned(),
+        Phase::Stalled { .. } => "No output for a while…".to_owned(),
+        Phase::Gone(_) => "The agent has stopped…".to_owned(),
     }
 }
 
-/// How long the turn has been running, so roughly that it seldom changes.
-fn elapsed(since: Moment, wait: &mut Wait) -> Option<String> {
-    let seconds = wait.now.saturating_sub(since).as_secs();
+/// How long the turn has been running, rounded so that it seldom changes.
+fn elapsed_text(since: BridgeTime, timer: &mut WakeTimer) -> Option<String> {
+    let seconds = timer.now.saturating_sub(since).as_secs();
     let step = match seconds {
         0..60 => 10,
         60..600 => 60,
         _ => 300,
     };
     let rounded = seconds / step * step;
-    wait.is_over(since + Duration::from_secs(rounded + step));
+    timer.has_passed(since + Duration::from_secs(rounded + step));
     match rounded {
         0 => None,
         1..60 => Some(format!("{rounded} s")),

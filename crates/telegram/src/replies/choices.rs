@@ -1,189 +1,150 @@
-//! What can be chosen: the model, the mode, how much is told.
+//! What users can choose: the model, the permission mode, the verbosity.
 
 use serde::Deserialize;
 use view::telegram::{Mark, Text};
+use wire::consent::{MODES, ModeDescription, describe_mode};
 use wire::say::PermissionMode;
 
-use super::{Said, cut, data, marked};
+use super::{BotReply, formatted, mode_button, model_button, shortened, verbosity_button};
 
-/// A model to choose.
+/// A model that the agent offers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
-pub struct Model {
-    /// What to choose it by.
+pub struct OfferedModel {
     pub value: String,
-    /// What it is called.
     #[serde(rename = "displayName", alias = "name")]
     pub name: String,
-    /// What it is good for.
     pub description: String,
 }
 
-/// The models that an agent offers, from what it said it can do.
-pub fn models_offered(abilities: &str) -> Vec<Model> {
+/// The models in the abilities that an agent reports.
+pub fn offered_models(abilities: &str) -> Vec<OfferedModel> {
     #[derive(Default, Deserialize)]
     #[serde(default)]
-    struct Abilities {
-        models: Vec<Model>,
+    struct ModelAbilities {
+        models: Vec<OfferedModel>,
     }
-    serde_json::from_str::<Abilities>(abilities).unwrap_or_default().models
+    serde_json::from_str::<ModelAbilities>(abilities).unwrap_or_default().models
 }
 
-/// The models to choose from.
-pub fn models(choices: &[Model], current: Option<&str>) -> Said {
-    let mut said = Said::default();
+pub fn models(offered: &[OfferedModel], current: Option<&str>) -> BotReply {
+    let mut reply = BotReply::default();
     match current {
         Some(current) => {
-            said.text.push("The model is ");
-            said.text.push_marked(Mark::Bold, &cut(current, 80));
-            said.text.push(".");
+            reply.text.push("The model is ");
+            reply.text.push_marked(Mark::Bold, &shortened(current, 80));
+            reply.text.push(".");
         }
-        None => said.text.push("The model is the agent’s default."),
+        None => reply.text.push("The model is the agent’s default."),
     }
-    if choices.is_empty() {
-        said.text.append(&marked(" Choose another with `/model NAME`."));
-        return said;
+    if offered.is_empty() {
+        reply.text.append(&formatted(" To change it, use `/model NAME`."));
+        return reply;
     }
-    said.text.push(" Choose:");
-    for model in choices.iter().filter(|it| !it.value.is_empty()) {
+    reply.text.push(" Choose a model:");
+    for model in offered.iter().filter(|it| !it.value.is_empty()) {
         let name = if model.name.is_empty() { &model.value } else { &model.name };
-        said.text.push("\n• ");
-        said.text.push_marked(Mark::Bold, &cut(name, 60));
+        reply.text.push("\n• ");
+        reply.text.push_marked(Mark::Bold, &shortened(name, 60));
         if !model.description.is_empty() {
-            said.text.push(&format!(" – {}", cut(&model.description, 120)));
+            reply.text.push(&format!(" – {}", shortened(&model.description, 120)));
         }
         let tick = if current == Some(model.value.as_str()) { "✓ " } else { "" };
-        let button = data::model(format!("{tick}{}", cut(name, 40)), &model.value);
-        said.buttons.extend(button.map(|button| vec![button]));
+        let button = model_button(format!("{tick}{}", shortened(name, 40)), &model.value);
+        reply.buttons.extend(button.map(|button| vec![button]));
     }
-    said
+    reply
 }
 
-/// The model is another one.
-pub fn model_set(name: Option<&str>) -> Said {
+pub fn model_set(name: Option<&str>) -> BotReply {
     match name {
-        Some(name) => format!("From here on with {}.", cut(name, 80)).into(),
-        None => "From here on with the agent’s default model.".into(),
+        Some(name) => format!("Model set to {}.", shortened(name, 80)).into(),
+        None => "Model set to the agent’s default.".into(),
     }
 }
 
-/// Modes that are offered. The one that asks nothing at all has to be asked for by name.
-const MODES: [PermissionMode; 5] = [
-    PermissionMode::Default,
-    PermissionMode::AcceptEdits,
-    PermissionMode::Plan,
-    PermissionMode::DontAsk,
-    PermissionMode::Auto,
-];
+/// The modes that have a button. A user who wants the agent to ask nothing must write its name.
+fn offered_modes() -> impl Iterator<Item = ModeDescription> {
+    MODES.into_iter().filter(|it| it.mode != PermissionMode::BypassPermissions)
+}
 
-/// The modes to choose from.
-pub fn modes(current: Option<&str>) -> Said {
-    let mut said = Said::default();
-    said.text.push("The mode is ");
-    said.text.push_marked(Mark::Bold, current.map_or("Ask first", mode_name));
-    said.text.push(". Choose:");
-    listed(&mut said.text);
-    for mode in MODES {
+pub fn modes(current: Option<&str>) -> BotReply {
+    let mut reply = BotReply::default();
+    reply.text.push("The mode is ");
+    let default = describe_mode(PermissionMode::Default).label;
+    reply.text.push_marked(Mark::Bold, current.map_or(default, mode_label));
+    reply.text.push(". Choose a mode:");
+    push_modes(&mut reply.text);
+    for ModeDescription { mode, label, .. } in offered_modes() {
         let tick = if current == Some(mode.name()) { "✓ " } else { "" };
-        let button = data::mode(format!("{tick}{}", short(mode)), mode.name());
-        said.buttons.extend(button.map(|button| vec![button]));
+        reply.buttons.push(vec![mode_button(format!("{tick}{label}"), mode.name())]);
     }
-    said
+    reply
 }
 
-fn listed(text: &mut Text) {
-    for mode in MODES {
+fn push_modes(text: &mut Text) {
+    for ModeDescription { label, description, .. } in offered_modes() {
         text.push("\n• ");
-        text.push_marked(Mark::Bold, short(mode));
-        text.push(&format!(" – {}", meaning(mode)));
+        text.push_marked(Mark::Bold, label);
+        text.push(&format!(" – {description}"));
     }
 }
 
-/// The mode is another one.
-pub fn mode_set(mode: PermissionMode) -> Said {
-    let mut text = Text::plain("From here on: ");
-    text.push_marked(Mark::Bold, short(mode));
-    text.push(&format!(" – {}.", meaning(mode)));
+pub fn mode_set(mode: PermissionMode) -> BotReply {
+    let ModeDescription { label, description, .. } = describe_mode(mode);
+    let mut text = Text::plain("Mode set to ");
+    text.push_marked(Mark::Bold, label);
+    text.push(&format!(". {description}."));
     text.into()
 }
 
-/// There is no mode of that name.
-pub fn no_such_mode(name: &str) -> Said {
-    let mut said = modes(None);
-    let mut text = Text::plain("I don’t know the mode ");
-    text.push_marked(Mark::Code, &cut(name, 40));
-    text.push(". These I know:");
-    listed(&mut text);
-    said.text = text;
-    said
+pub fn unknown_mode(name: &str) -> BotReply {
+    let mut reply = modes(None);
+    let mut text = Text::plain("Unknown mode ");
+    text.push_marked(Mark::Code, &shortened(name, 40));
+    text.push(". Choose a mode:");
+    push_modes(&mut text);
+    reply.text = text;
+    reply
 }
 
-/// The mode of a name, as the CLI or a person would write it.
-pub fn named_mode(name: &str) -> Option<PermissionMode> {
-    let plain = |it: &str| it.to_lowercase().replace([' ', '-', '_'], "");
-    let wanted = plain(name);
-    PermissionMode::ALL.into_iter().find(|mode| {
-        wanted == plain(mode.name())
-            || wanted == plain(short(*mode))
-            || alias(&wanted) == Some(*mode)
-    })
-}
-
-fn alias(wanted: &str) -> Option<PermissionMode> {
-    match wanted {
-        "ask" | "normal" => Some(PermissionMode::Default),
-        "edit" | "edits" => Some(PermissionMode::AcceptEdits),
-        _ => None,
+/// Finds a mode by the CLI's name, its label, or a name that users are likely to write.
+pub fn find_mode(name: &str) -> Option<PermissionMode> {
+    let plain = |it: &str| it.to_lowercase().replace([' ', '-', '_', '’', '\''], "");
+    let name = plain(name);
+    match name.as_str() {
+        "normal" => return Some(PermissionMode::Default),
+        "edit" | "edits" => return Some(PermissionMode::AcceptEdits),
+        _ => {}
     }
+    let mut modes = PermissionMode::ALL.into_iter();
+    modes.find(|it| name == plain(it.name()) || name == plain(describe_mode(*it).label))
 }
 
-/// A mode in words, by the CLI's name.
-pub(super) fn mode_name(name: &str) -> &str {
+/// The label of a mode, by the CLI's name.
+pub(super) fn mode_label(name: &str) -> &str {
     match PermissionMode::named(name) {
-        Some(mode) => short(mode),
+        Some(mode) => describe_mode(mode).label,
         None => name,
     }
 }
 
-fn short(mode: PermissionMode) -> &'static str {
-    match mode {
-        PermissionMode::Default => "Ask first",
-        PermissionMode::AcceptEdits => "Accept edits",
-        PermissionMode::Plan => "Plan",
-        PermissionMode::DontAsk => "Don’t ask",
-        PermissionMode::Auto => "Auto",
-        PermissionMode::BypassPermissions => "Bypass permissions",
-    }
-}
+const LEVELS: [&str; 3] =
+    ["answers only", "answers and messages between tool calls", "tool calls as well"];
 
-fn meaning(mode: PermissionMode) -> &'static str {
-    match mode {
-        PermissionMode::Default => "asks before it writes or runs something",
-        PermissionMode::AcceptEdits => "edits files unasked",
-        PermissionMode::Plan => "reads and plans only",
-        PermissionMode::DontAsk => "never asks; what no rule allows is refused",
-        PermissionMode::Auto => "decides itself what to ask",
-        PermissionMode::BypassPermissions => "does everything unasked",
-    }
-}
-
-const LEVELS: [&str; 3] = ["answers only", "what is said on the way too", "tools too"];
-
-/// How much is told, and what there is to choose from.
-pub fn verbosity(level: u8) -> Said {
-    let mut said = Said::from("How much shall I tell?");
+pub fn verbosity(level: u8) -> BotReply {
+    let mut reply = BotReply::from("How much should be posted here?");
     let mut row = Vec::new();
-    for (number, words) in (0..).zip(LEVELS) {
-        said.text.push(&format!("\n{number} – {words}"));
+    for (number, description) in (0..).zip(LEVELS) {
+        reply.text.push(&format!("\n{number} – {description}"));
         let tick = if number == level { "✓ " } else { "" };
-        row.push(data::verbosity(format!("{tick}{number}"), number));
+        row.push(verbosity_button(format!("{tick}{number}"), number));
     }
-    said.buttons.push(row);
-    said
+    reply.buttons.push(row);
+    reply
 }
 
-/// How much is told is another thing.
-pub fn verbosity_set(level: u8) -> Said {
-    let words = LEVELS.get(usize::from(level)).or(LEVELS.last()).copied().unwrap_or_default();
-    format!("From here on: {words}.").into()
+pub fn verbosity_set(level: u8) -> BotReply {
+    let description = LEVELS.get(usize::from(level)).or(LEVELS.last()).copied();
+    format!("Verbosity set to {level}: {}.", description.unwrap_or_default()).into()
 }

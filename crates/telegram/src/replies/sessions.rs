@@ -1,95 +1,111 @@
-//! Sessions: which there are, which is here.
+//! Replies about sessions: the list, the status, the cost and the queue.
 
 use std::path::{Path, PathBuf};
 
 use journal::{SessionId, SessionRecord, Status};
 use session::Roots;
+use uuid::Uuid;
 use view::telegram::{Mark, Text};
+use view::{Conversation, Usage, WaitingPrompt, phrase, terminal};
+use wire::note::PromptState;
 
-use super::{Said, cut, data};
+use super::choices::mode_label;
+use super::{BotReply, remove_button, resume_button, shortened};
 
-/// How many are listed.
-const MOST: usize = 10;
+/// Sessions that are listed.
+const SESSIONS: usize = 10;
 
-/// Characters of a title.
+/// Characters of a session's title.
 const TITLE: usize = 48;
 
-/// The newest sessions, each with a button to have it here. `now` is in milliseconds since 1970.
+/// Characters of the line about what the agent is doing.
+const STATUS: usize = 200;
+
+/// Queued messages that are listed.
+const QUEUE: usize = 12;
+
+/// Characters of a queued message in the list and on its button.
+const QUEUED_TEXT: usize = 120;
+const QUEUED_LABEL: usize = 28;
+
+/// The latest sessions, each with a button that shows it in the chat. `now` is in milliseconds since
+/// 1970.
 pub fn sessions(
     records: &[SessionRecord],
-    here: Option<SessionId>,
+    current: Option<SessionId>,
     roots: &Roots,
     now: u64,
-) -> Said {
+) -> BotReply {
     if records.is_empty() {
-        return "There are no sessions yet. Write something, and one begins.".into();
+        return "No sessions yet. Send a message to start one.".into();
     }
     let mut newest: Vec<_> = records.iter().collect();
     newest.sort_by_key(|record| std::cmp::Reverse((record.active, record.id)));
-    let mut said = Said::default();
-    said.text.push_marked(Mark::Bold, "Sessions");
-    for (record, number) in newest.iter().zip(1..).take(MOST) {
+    let mut reply = BotReply::default();
+    reply.text.push_marked(Mark::Bold, "Sessions");
+    for (record, number) in newest.iter().zip(1..).take(SESSIONS) {
         let title = title(record);
-        said.text.push(&format!("\n\n{number}. "));
-        said.text.push_marked(Mark::Bold, &title);
+        reply.text.push(&format!("\n\n{number}. "));
+        reply.text.push_marked(Mark::Bold, &title);
         let mut parts = vec![
-            short(&record.directory, roots),
-            status(record.status).to_owned(),
+            short_path(&record.directory, roots),
+            status_name(record.status).to_owned(),
             age(now.saturating_sub(record.active)),
         ];
-        if here == Some(record.id) {
-            parts.push("this one".to_owned());
+        if current == Some(record.id) {
+            parts.push("shown here".to_owned());
         } else {
-            said.buttons.push(vec![data::resume(format!("{number}. {title}"), record.id)]);
+            reply.buttons.push(vec![resume_button(format!("{number}. {title}"), record.id)]);
         }
-        said.text.push(&format!("\n{} · ", parts.join(" · ")));
-        said.text.push_marked(Mark::Code, &short_id(record.id));
+        reply.text.push(&format!("\n{} · ", parts.join(" · ")));
+        reply.text.push_marked(Mark::Code, &short_id(record.id));
     }
-    if newest.len() > MOST {
-        let more = newest.len() - MOST;
-        said.text.push(&format!("\n\n… and {more} older: /resume with the beginning of an id."));
+    if newest.len() > SESSIONS {
+        let more = newest.len() - SESSIONS;
+        reply.text.push(&format!(
+            "\n\n… and {more} more. To show one, use /resume with the beginning of its id."
+        ));
     }
-    said
+    reply
 }
 
-/// A new session is here.
-pub fn begun(directory: &Path, roots: &Roots) -> Said {
+pub fn session_created(directory: &Path, roots: &Roots) -> BotReply {
     let mut text = Text::plain("New session in ");
-    text.push_marked(Mark::Code, &short(directory, roots));
-    text.push(". What shall be done?");
+    text.push_marked(Mark::Code, &short_path(directory, roots));
+    text.push(". What should the agent do?");
     text.into()
 }
 
-/// Another session is here.
-pub fn resumed(record: &SessionRecord, roots: &Roots) -> Said {
+pub fn session_resumed(record: &SessionRecord, roots: &Roots) -> BotReply {
     let mut text = Text::plain("This chat now shows ");
     text.push_marked(Mark::Bold, &title(record));
-    text.push(&format!(", in {} ({}).", short(&record.directory, roots), status(record.status)));
+    text.push(&format!(
+        ", in {} ({}).",
+        short_path(&record.directory, roots),
+        status_name(record.status)
+    ));
     text.into()
 }
 
-/// No session begins so.
-pub fn no_such_session(beginning: &str) -> Said {
-    let mut text = Text::plain("No session’s id begins with ");
-    text.push_marked(Mark::Code, &cut(beginning, 40));
-    text.push(". /sessions shows them.");
+pub fn session_not_found(prefix: &str) -> BotReply {
+    let mut text = Text::plain("No session id begins with ");
+    text.push_marked(Mark::Code, &shortened(prefix, 40));
+    text.push(". See /sessions.");
     text.into()
 }
 
-/// Several sessions begin so.
-pub fn ambiguous(beginning: &str) -> Said {
-    let mut text = Text::plain("More than one session’s id begins with ");
-    text.push_marked(Mark::Code, &cut(beginning, 40));
-    text.push(". Give a letter or two more, or pick one from /sessions.");
+pub fn session_ambiguous(prefix: &str) -> BotReply {
+    let mut text = Text::plain("Several session ids begin with ");
+    text.push_marked(Mark::Code, &shortened(prefix, 40));
+    text.push(". Use more characters of the id, or choose from /sessions.");
     text.into()
 }
 
-/// Sessions may not work in that directory, or it is not there. Which of the two is not said.
-pub fn not_a_root(directory: &str, roots: &Roots) -> Said {
-    let mut text = Text::plain("I can’t work in ");
-    text.push_marked(Mark::Code, &cut(directory, 200));
-    text.push(". It has to be a directory that exists, in ");
-    text.push(if roots.directories().len() == 1 { "this one:" } else { "one of these:" });
+/// The directory does not exist or is not allowed. The reply does not say which.
+pub fn directory_not_allowed(directory: &str, roots: &Roots) -> BotReply {
+    let mut text = Text::plain("Cannot work in ");
+    text.push_marked(Mark::Code, &shortened(directory, 200));
+    text.push(". Use an existing directory in:");
     for root in roots.directories() {
         text.push("\n• ");
         text.push_marked(Mark::Code, &root.display().to_string());
@@ -98,27 +114,27 @@ pub fn not_a_root(directory: &str, roots: &Roots) -> Said {
 }
 
 fn title(record: &SessionRecord) -> String {
-    let title = record.title.as_deref().map(|it| cut(it, TITLE)).filter(|it| !it.is_empty());
+    let title = record.title.as_deref().map(|it| shortened(it, TITLE)).filter(|it| !it.is_empty());
     title.unwrap_or_else(|| format!("Session {}", short_id(record.id)))
 }
 
-/// The beginning of an id, as `/resume` takes it.
+/// The beginning of an id, as `/resume` accepts it.
 fn short_id(id: SessionId) -> String {
     id.0.simple().to_string().chars().take(8).collect()
 }
 
-fn status(status: Status) -> &'static str {
+fn status_name(status: Status) -> &'static str {
     match status {
         Status::Idle => "idle",
         Status::Running => "running",
         Status::Waiting => "waiting for you",
-        Status::Dead => "resting",
+        Status::Dead => "not running",
         Status::Failed => "failed",
     }
 }
 
-/// A directory from the name of its root on.
-pub(super) fn short(directory: &Path, roots: &Roots) -> String {
+/// A directory, starting with the name of its root.
+fn short_path(directory: &Path, roots: &Roots) -> String {
     let root = roots.directories().iter().find(|root| directory.starts_with(root));
     let base = root.and_then(|root| root.parent()).map(PathBuf::from);
     let rest = base.and_then(|base| directory.strip_prefix(base).ok().map(PathBuf::from));
@@ -137,4 +153,141 @@ fn age(milliseconds: u64) -> String {
         1440..2880 => "yesterday".to_owned(),
         _ => format!("{} days ago", minutes / 1440),
     }
+}
+
+pub fn session_deleted() -> BotReply {
+    "This session was deleted. Your next message starts a new one; /sessions lists the others."
+        .into()
+}
+
+/// `now` is in milliseconds since 1970.
+pub fn status(conversation: &Conversation, roots: &Roots, now: u64) -> BotReply {
+    let Conversation { head, status, queue, requests, usage, .. } = conversation;
+    let look = terminal::Look { width: STATUS, base: head.cwd.as_deref(), full: false };
+    let doing = terminal::status(status, Some(now), look).text();
+    let mut text = Text::default();
+    text.push_marked(Mark::Bold, &capitalized(&doing));
+    let mut line = |name: &str, value: Option<String>| {
+        if let Some(value) = value.filter(|it| !it.is_empty()) {
+            text.push(&format!("\n{name}: {value}"));
+        }
+    };
+    line("Session", head.title.as_deref().map(|it| shortened(it, 80)));
+    line("Directory", head.cwd.as_ref().map(|it| short_path(it.as_ref(), roots)));
+    let effort = head.effort.as_ref().map(|it| format!(", effort {it}")).unwrap_or_default();
+    line("Model", head.model.as_ref().map(|it| format!("{it}{effort}")));
+    line("Mode", head.mode.as_deref().map(|it| mode_label(it).to_owned()));
+    line("Context", context(usage));
+    let waiting = (!queue.is_empty())
+        .then(|| format!("{} – /queue", phrase::several(queue.len(), "message", "messages")));
+    line("Queued", waiting);
+    let open =
+        (!requests.is_empty()).then(|| phrase::several(requests.len(), "request", "requests"));
+    line("Waiting for you", open);
+    text.into()
+}
+
+pub fn cost(usage: &Usage, turns: u64) -> BotReply {
+    let mut lines = Vec::new();
+    lines.push(match usage.cost {
+        Some(cost) => phrase::dollars(cost),
+        None => "No cost reported.".to_owned(),
+    });
+    if usage.tokens.total() > 0 {
+        lines.push(phrase::tokens(usage.tokens));
+        lines.extend((usage.tokens.cache_read > 0).then(|| {
+            format!("of which {} from the cache", phrase::count(usage.tokens.cache_read))
+        }));
+    }
+    let turns = usize::try_from(turns).unwrap_or(usize::MAX);
+    lines.push(phrase::several(turns, "turn", "turns"));
+    lines.extend(context(usage).map(|it| format!("Context: {it}")));
+    let used = usage.plan.as_ref().and_then(|plan| plan.used);
+    lines.extend(used.map(|used| format!("Plan: {} used", percent(used))));
+    let mut text = Text::default();
+    let mut lines = lines.into_iter();
+    text.push_marked(Mark::Bold, &lines.next().unwrap_or_default());
+    for line in lines {
+        text.push(&format!("\n{line}"));
+    }
+    text.into()
+}
+
+#[expect(clippy::cast_precision_loss, reason = "two digits are shown")]
+fn context(usage: &Usage) -> Option<String> {
+    let used = usage.context?;
+    Some(match usage.window.filter(|&window| window > 0) {
+        Some(window) => format!(
+            "{} of {} tokens ({})",
+            phrase::count(used),
+            phrase::count(window),
+            percent(used as f64 / window as f64)
+        ),
+        None => format!("{} tokens", phrase::count(used)),
+    })
+}
+
+fn percent(part: f64) -> String {
+    format!("{:.0} %", part * 100.0)
+}
+
+fn capitalized(text: &str) -> String {
+    let mut rest = text.chars();
+    match rest.next() {
+        Some(first) => first.to_uppercase().chain(rest).collect(),
+        None => String::new(),
+    }
+}
+
+/// The queued messages, each with a button that removes it as long as that is possible.
+pub fn queue(prompts: &[WaitingPrompt]) -> BotReply {
+    if prompts.is_empty() {
+        return "No messages are queued.".into();
+    }
+    let mut reply = BotReply::default();
+    reply.text.push_marked(Mark::Bold, &phrase::several(prompts.len(), "message", "messages"));
+    reply.text.push(" queued:");
+    for (prompt, number) in prompts.iter().zip(1..).take(QUEUE) {
+        let mut text = shortened(&prompt.text, QUEUED_TEXT);
+        if prompt.images > 0 {
+            let pictures = phrase::several(prompt.images, "picture", "pictures");
+            let space = if text.is_empty() { "" } else { " " };
+            text = format!("{text}{space}({pictures})");
+        }
+        let by = prompt.by.as_ref().map(|by| format!(" – {}", shortened(&by.name, 40)));
+        reply.text.push(&format!("\n{number}. {text}{}", by.unwrap_or_default()));
+        if let (PromptState::Queued, Ok(id)) = (prompt.state, prompt.id.parse::<Uuid>()) {
+            let label = format!("✕ {number}. {}", shortened(&text, QUEUED_LABEL));
+            reply.buttons.push(vec![remove_button(label, id)]);
+        }
+    }
+    if prompts.len() > QUEUE {
+        reply.text.push(&format!("\n… and {} more", prompts.len() - QUEUE));
+    }
+    reply
+}
+
+/// A message was queued behind others.
+pub fn prompt_queued(before: usize) -> BotReply {
+    match before {
+        0 => "Queued as the next message. See /queue.".into(),
+        before => {
+            let others = phrase::several(before, "other message", "other messages");
+            format!("Queued behind {others}. See /queue.").into()
+        }
+    }
+}
+
+pub fn prompt_removed() -> BotReply {
+    "Removed.".into()
+}
+
+/// An edit changed a queued message.
+pub fn prompt_edited() -> BotReply {
+    "Updated the queued message.".into()
+}
+
+/// An edit came too late, or the other messages of its prompt are not known.
+pub fn too_late_to_edit() -> BotReply {
+    "The agent already has the original message. Send a new message with your change.".into()
 }

@@ -14,9 +14,8 @@ use wire::note::{Actor, Delivery, Outcome, PromptState};
 use wire::say::PermissionMode;
 
 use super::*;
-use crate::chat::Meaning;
-use crate::deed::Left;
-use crate::front::Command;
+use crate::chat::UserIntent;
+use crate::inbound::{ChatCommand, RejectedContent};
 
 const NOW: u64 = 1_794_735_000_000;
 
@@ -73,12 +72,12 @@ fn usage() -> Usage {
     Usage { tokens, cost: Some(0.4321), context: Some(45_000), window: Some(200_000), plan: None }
 }
 
-fn refused(refusal: Refusal) -> Said {
-    not_done(&Error::Refused(refusal))
+fn refused(refusal: Refusal) -> BotReply {
+    call_failed(&Error::Refused(refusal))
 }
 
 /// All replies, by what they are for.
-fn all(roots: &Roots) -> Vec<(&'static str, Said)> {
+fn all(roots: &Roots) -> Vec<(&'static str, BotReply)> {
     let root = roots.directories()[0].clone();
     let records = [
         record(
@@ -90,7 +89,7 @@ fn all(roots: &Roots) -> Vec<(&'static str, Said)> {
         record(2, None, root.clone(), Status::Waiting),
         record(90, Some("Docs"), "/srv/elsewhere".into(), Status::Dead),
     ];
-    let offered = models_offered(
+    let offered = offered_models(
         r#"{"commands":[],"models":[{"value":"default","displayName":"Default (recommended)","description":"Sonnet 4.5"},{"value":"opus[1m]","displayName":"Opus (1M context)"}]}"#,
     );
     let resolved = |outcome| Resolution { outcome, by: Some(ann()), message: None, at: 0 };
@@ -101,50 +100,55 @@ fn all(roots: &Roots) -> Vec<(&'static str, Said)> {
     ];
     vec![
         ("help", help()),
-        ("unknown command", unknown("review")),
+        ("unknown command", unknown_command("review")),
         ("sessions", sessions(&records, Some(records[1].id), roots, NOW)),
         ("no sessions", sessions(&[], None, roots, NOW)),
-        ("begun", begun(&root.join("app"), roots)),
-        ("resumed", resumed(&records[0], roots)),
-        ("no such session", no_such_session("abc")),
-        ("ambiguous", ambiguous("abc")),
-        ("directory not allowed", not_a_root("/etc", roots)),
+        ("begun", session_created(&root.join("app"), roots)),
+        ("resumed", session_resumed(&records[0], roots)),
+        ("no such session", session_not_found("abc")),
+        ("ambiguous", session_ambiguous("abc")),
+        ("directory not allowed", directory_not_allowed("/etc", roots)),
         ("status", status(&conversation(&root.join("app")), roots, NOW)),
         ("status of nothing", status(&Conversation::default(), roots, NOW)),
         ("cost", cost(&usage(), 3)),
         ("cost unknown", cost(&Usage::default(), 1)),
         ("queue", queue(&queue_of)),
         ("queue empty", queue(&[])),
-        ("queued", queued(0)),
-        ("queued behind others", queued(2)),
-        ("unqueued", unqueued()),
-        ("reworded", reworded()),
-        ("too late to reword", too_late_to_reword()),
+        ("queued", prompt_queued(0)),
+        ("queued behind others", prompt_queued(2)),
+        ("unqueued", prompt_removed()),
+        ("reworded", prompt_edited()),
+        ("too late to reword", too_late_to_edit()),
         ("models", models(&offered, Some("opus[1m]"))),
         ("models unknown", models(&[], None)),
         ("model set", model_set(Some("opus"))),
         ("modes", modes(Some("plan"))),
         ("mode set", mode_set(PermissionMode::AcceptEdits)),
-        ("no such mode", no_such_mode("yolo")),
+        ("no such mode", unknown_mode("yolo")),
         ("verbosity", verbosity(1)),
         ("verbosity set", verbosity_set(0)),
         ("nothing to stop", nothing_to_stop()),
         ("stopping", stopping(0)),
         ("stopping with a queue", stopping(2)),
         ("compacting", compacting()),
-        ("nothing to compact", already_empty()),
         ("no changes", no_changes()),
         ("no session", no_session()),
         (
             "too large",
-            left(&Left::TooLarge { name: "film.mkv".to_owned(), size: 30_000_000, most: 20 << 20 }),
+            rejected(&RejectedContent::TooLarge {
+                name: "film.mkv".to_owned(),
+                size: 30_000_000,
+                limit: 20 << 20,
+            }),
         ),
-        ("unreadable", left(&Left::Unreadable("polls"))),
-        ("not fetched", not_fetched("a.pdf")),
-        ("not sent", not_sent("out`put.zip", 70_000_000, 50 << 20)),
-        ("disk full", not_done(&Error::NotStored)),
-        ("closed", not_done(&Error::Closed)),
-        ("journal busy", not_done(&Error::Journal(journal::Error::Busy))),
+        ("unreadable", rejected(&RejectedContent::Unsupported("polls"))),
+        ("not fetched", download_failed("a.pdf")),
+        ("not sent", file_too_large("out`put.zip", 70_000_000, 50 << 20)),
+        ("session deleted", session_deleted()),
+        ("internal error", internal_error()),
+        ("disk full", call_failed(&Error::NotStored)),
+        ("closed", call_failed(&Error::Closed)),
+        ("journal busy", call_failed(&Error::Journal(journal::Error::Busy))),
         ("busy", refused(Refusal::Busy)),
         ("not waiting", refused(Refusal::NotWaiting(PromptState::Written))),
         ("taken back before", refused(Refusal::NotWaiting(PromptState::Cancelled))),
@@ -152,19 +156,19 @@ fn all(roots: &Roots) -> Vec<(&'static str, Said)> {
             "already allowed",
             refused(Refusal::AlreadyResolved(Box::new(resolved(Outcome::Allowed)))),
         ),
-        ("already denied", outcome(&resolved(Outcome::Denied))),
-        ("expired", outcome(&resolved(Outcome::Expired))),
-        ("withdrawn", outcome(&resolved(Outcome::Withdrawn))),
+        ("already denied", resolution(&resolved(Outcome::Denied))),
+        ("expired", resolution(&resolved(Outcome::Expired))),
+        ("withdrawn", resolution(&resolved(Outcome::Withdrawn))),
         (
             "refused by the agent",
             refused(Refusal::ByAgent("Cannot set permission mode".to_owned())),
         ),
         ("unfit", refused(Refusal::UnfitAnswer("a plan is approved or not"))),
-        ("held", not_opened(&OpenError::Held(Held::By { pid: Some(4711) }))),
-        ("deleted", not_opened(&OpenError::NoSuchSession(records[0].id))),
+        ("held", open_failed(&OpenError::Held(Held::By { pid: Some(4711) }))),
+        ("deleted", open_failed(&OpenError::NoSuchSession(records[0].id))),
         (
             "directory gone",
-            not_opened(&OpenError::Directory {
+            open_failed(&OpenError::Directory {
                 path: "/srv/app".into(),
                 source: std::io::ErrorKind::NotFound.into(),
             }),
@@ -173,17 +177,17 @@ fn all(roots: &Roots) -> Vec<(&'static str, Said)> {
 }
 
 #[test]
-fn replies_are_short_and_plain() {
-    let place = tempfile::tempdir().unwrap();
-    let root = place.path().join("work");
+fn replies() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path().join("work");
     std::fs::create_dir(&root).unwrap();
     let roots = Roots::new(&[root]).unwrap();
     let mut table = String::new();
-    for (name, said) in all(&roots) {
-        let messages = said.text.messages(LIMIT);
+    for (name, reply) in all(&roots) {
+        let messages = reply.text.messages(LIMIT);
         assert_eq!(messages.len(), 1, "{name} is one message");
         writeln!(table, "── {name}\n{}", messages[0].html).unwrap();
-        for row in &said.buttons {
+        for row in &reply.buttons {
             let row: Vec<_> = row.iter().map(|it| format!("[{}]({})", it.label, it.data)).collect();
             writeln!(table, "{}", row.join(" ")).unwrap();
         }
@@ -194,27 +198,27 @@ fn replies_are_short_and_plain() {
 
 #[test]
 fn every_button_fits_and_means_what_it_says() {
-    let place = tempfile::tempdir().unwrap();
-    let roots = Roots::new(&[place.path().to_owned()]).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let roots = Roots::new(&[directory.path().to_owned()]).unwrap();
     let mut count = 0;
-    for (name, said) in all(&roots) {
-        for button in said.buttons.iter().flatten() {
+    for (name, reply) in all(&roots) {
+        for button in reply.buttons.iter().flatten() {
             assert!((1..=64).contains(&button.data.len()), "{name}: {}", button.data);
-            let meant = meaning(&button.data).expect("a meaning");
+            let meant = intent_of(&button.data).expect("a meaning");
             match (&button.data[..2], meant) {
-                ("r:", Meaning::Resume(id)) => {
+                ("r:", UserIntent::Resume(id)) => {
                     assert!(button.data.ends_with(&id.0.simple().to_string()));
                 }
-                ("q:", Meaning::Unqueue(id)) => {
+                ("q:", UserIntent::RemovePrompt(id)) => {
                     assert!(button.data.ends_with(&id.simple().to_string()));
                 }
-                ("m:", Meaning::Command(Command::Model(Some(it)))) => {
+                ("m:", UserIntent::Command(ChatCommand::Model(Some(it)))) => {
                     assert!(button.data.ends_with(&it));
                 }
-                ("p:", Meaning::Command(Command::Mode(Some(it)))) => {
-                    assert!(named_mode(&it).is_some());
+                ("p:", UserIntent::Command(ChatCommand::Mode(Some(it)))) => {
+                    assert!(find_mode(&it).is_some());
                 }
-                ("v:", Meaning::Command(Command::Verbose(Some(it)))) => assert!(it <= 2),
+                ("v:", UserIntent::Command(ChatCommand::Verbose(Some(it)))) => assert!(it <= 2),
                 (data, other) => panic!("{name}: {data} means {other:?}"),
             }
             count += 1;
@@ -222,7 +226,7 @@ fn every_button_fits_and_means_what_it_says() {
     }
     assert!(count >= 14, "{count} buttons");
     for data in ["", "r:", "r:x", "q:1", "m:", "p:", "v:9", "v:x", "x:1", "abcdefghij.a"] {
-        assert_eq!(meaning(data), None, "{data}");
+        assert_eq!(intent_of(data), None, "{data}");
     }
 }
 
@@ -230,8 +234,8 @@ fn every_button_fits_and_means_what_it_says() {
 fn what_is_registered_is_what_is_understood() {
     for (name, line) in commands() {
         assert!(name.chars().all(|c| c.is_ascii_lowercase()) && (3..=256).contains(&line.len()));
-        let command = Command::of(name);
-        assert!(!matches!(command, Command::Unknown(_)), "/{name}");
+        let command = ChatCommand::new(name, "");
+        assert!(!matches!(command, ChatCommand::Unknown(_)), "/{name}");
     }
     assert!(commands().len() <= 100);
 }
@@ -247,7 +251,7 @@ fn modes_have_the_names_people_would_give_them() {
         ("default", PermissionMode::Default),
         ("bypasspermissions", PermissionMode::BypassPermissions),
     ] {
-        assert_eq!(named_mode(name), Some(mode), "{name}");
+        assert_eq!(find_mode(name), Some(mode), "{name}");
     }
-    assert_eq!(named_mode("yolo"), None);
+    assert_eq!(find_mode("yolo"), None);
 }

@@ -1,32 +1,48 @@
-//! Requests as cards, and what people do with them.
+//! Requests as cards, and what users do with them.
 
 use serde_json::{Value, json};
-use session::machine::{Answer, Reach, Remember};
-use towpath_telegram::chat::Meaning;
+use session::machine::{Answer, GrantScope, RuleChoice};
+use towpath_telegram::BotCall;
+use towpath_telegram::chat::{NextCall, UserIntent};
+use towpath_telegram::checkpoint::ChatCheckpoint;
+use wire::consent::{self, Rule, RuleId};
 use wire::note::{Actor, Note, Outcome, Wants};
 use wire::say::PermissionMode;
 
-use super::room::Room;
-use super::script::{ann, asks, bash, call, opened, resolved, result, text};
+use super::harness::{TestChat, ann, asks, bash, call, offered, opened, resolved, result, text};
+
+const DIRECTORY: &str = "/home/ann/project";
 
 fn command() -> Value {
     json!({"command":"git diff --stat"})
 }
 
-/// A chat whose agent asks to run a command.
-fn asking() -> Room {
-    let mut room = Room::asked(1);
-    room.line(&text("m1", "I look.")).line(&bash("m1", "c1", "git diff --stat"));
-    room.line(&asks("r1", "c1", "Bash", &command())).note(&opened("r1", Wants::Permission));
-    room.settle();
-    room
+fn rules(tool: &str, input: &Value) -> Vec<Rule> {
+    consent::rules(tool, &input.to_string(), DIRECTORY)
 }
 
-fn answer(request: &str, answer: Answer) -> Meaning {
-    Meaning::Answer { request: request.to_owned(), answer }
+/// A chat whose agent requests permission for a call.
+fn requesting(tool: &str, input: &Value) -> TestChat {
+    let mut test = TestChat::with_turn(1);
+    test.line(&call("m1", "c1", tool, input)).line(&asks("r1", "c1", tool, input));
+    test.note(&offered("r1", Wants::Permission, rules(tool, input))).run_calls();
+    test
 }
 
-fn allow(remember: Option<Remember>, mode: Option<PermissionMode>) -> Answer {
+/// A chat whose agent requests permission to run a command.
+fn asking() -> TestChat {
+    let mut test = TestChat::with_turn(1);
+    test.line(&text("m1", "I look.")).line(&bash("m1", "c1", "git diff --stat"));
+    test.line(&asks("r1", "c1", "Bash", &command()));
+    test.note(&offered("r1", Wants::Permission, rules("Bash", &command()))).run_calls();
+    test
+}
+
+fn answer(request: &str, answer: Answer) -> UserIntent {
+    UserIntent::Answer { request: request.to_owned(), answer }
+}
+
+fn allow(remember: Option<RuleChoice>, mode: Option<PermissionMode>) -> Answer {
     Answer::Allow { input: None, remember, mode }
 }
 
@@ -35,126 +51,240 @@ fn deny(message: &str) -> Answer {
 }
 
 #[test]
-fn a_card_comes_behind_what_was_said_and_with_a_sound() {
-    let mut room = asking();
+fn a_card_follows_the_messages_before_it_and_makes_a_sound() {
+    let mut test = asking();
     assert_eq!(
-        room.log(),
+        test.log(),
         [
             "1: I look.",
-            "2: loud 🔐 Run git diff --stat⏎git diff --stat [✔ Allow | Always… / ✘ Deny | ✘ Deny & say why]",
+            "2: loud 🔐 Run git diff --stat⏎git diff --stat [Allow | Always… / Deny | Deny with reason]",
             "typing",
         ]
     );
-    assert_eq!(room.tap("Allow"), answer("r1", allow(None, None)));
+    assert_eq!(test.tap("Allow"), answer("r1", allow(None, None)));
     let by = Some(Actor { name: "Bob".to_owned(), via: "telegram".to_owned() });
     let (message, answers) = (None, Vec::new());
     let outcome = Outcome::Allowed;
-    room.note(&Note::RequestResolved { request: "r1".to_owned(), outcome, by, message, answers });
-    room.settle();
-    assert_eq!(room.log(), ["2 = Run git diff --stat⏎✔ Allowed by Bob in Telegram"]);
-    room.line(&result("c1", "")).line(&text("m2", "Fine.")).over(1).wait(10_000);
-    assert_eq!(room.log(), ["3: loud Fine.⏎⏎✔ 7.0 s"]);
+    test.note(&Note::RequestResolved { request: "r1".to_owned(), outcome, by, message, answers });
+    test.run_calls();
+    assert_eq!(test.log(), ["2 = Run git diff --stat⏎✔ Allowed by Bob in Telegram"]);
+    test.line(&result("c1", "")).line(&text("m2", "Fine.")).over(1).wait(10_000);
+    assert_eq!(test.log(), ["3: loud Fine.⏎⏎✔ 7.0 s"]);
 }
 
 #[test]
-fn always_says_what_it_means_before_it_is_said() {
-    let mut room = asking();
-    room.log();
-    assert_eq!(room.tap("Always"), Meaning::Card);
-    room.settle();
+fn always_shows_the_text_of_each_rule_before_it_is_chosen() {
+    let mut test = asking();
+    test.log();
+    assert_eq!(test.tap("Always"), UserIntent::ChangeCard);
+    test.run_calls();
     assert_eq!(
-        room.log(),
+        test.log(),
         [
-            "2 = 🔐 Run git diff --stat⏎git diff --stat⏎⏎From here on allowed without asking: Bash(git diff:*) [In this session / In every session of this directory / ‹ Back]"
+            "2 = 🔐 Run git diff --stat⏎git diff --stat⏎⏎Always allow without asking:⏎1. Run exactly this command [1. In this session / 1. In all sessions in this directory / Back]"
         ]
     );
-    let remember = |reach| Remember { pattern: Some("git diff:*".to_owned()), until: None, reach };
-    assert_eq!(
-        room.tap("In this session"),
-        answer("r1", allow(Some(remember(Reach::Session)), None))
-    );
-    assert_eq!(room.tap("In every"), answer("r1", allow(Some(remember(Reach::Directory)), None)));
-    assert_eq!(room.tap("Back"), Meaning::Card);
-    room.settle();
-    assert_eq!(room.log().len(), 1);
-    assert_eq!(room.tap("✘ Deny"), answer("r1", deny("The user said no.")));
+    let remember = |scope| RuleChoice { rule: RuleId::Exact, until: None, scope };
+    let always = |scope| answer("r1", allow(Some(remember(scope)), None));
+    assert_eq!(test.tap("In this session"), always(GrantScope::Session));
+    assert_eq!(test.tap("In all"), always(GrantScope::Directory));
+    assert_eq!(test.tap("Back"), UserIntent::ChangeCard);
+    test.run_calls();
+    assert_eq!(test.log().len(), 1);
+    assert_eq!(test.tap("Deny"), answer("r1", deny(consent::DENIED)));
 }
 
 #[test]
-fn a_refusal_may_have_a_reason_and_free_text_is_none() {
-    let mut room = asking();
-    room.log();
-    assert_eq!(room.chat.replied(room.telegram.newest(), "no, use tabs"), None);
-    assert_eq!(room.tap("say why"), Meaning::Card);
-    room.settle();
-    assert_eq!(
-        room.log(),
-        ["3: re 2 loud asking Why not, or what should it do instead? Reply to this message."]
-    );
-    let asked = room.telegram.newest();
-    assert_eq!(room.chat.replied(asked, " use tabs "), Some(answer("r1", deny("use tabs"))));
-    room.note(&resolved("r1", Outcome::Denied)).settle();
-    assert_eq!(room.log(), ["2 = Run git diff --stat⏎✘ Denied by Ann in the browser", "3 gone"]);
-    let late = room.chat.replied(asked, "use spaces");
-    assert_eq!(late, Some(Meaning::Stale("Too late: Denied by Ann in the browser.".to_owned())));
+fn every_offered_rule_has_its_buttons() {
+    let input = json!({"file_path":"/home/ann/project/a.rs","old_string":"a","new_string":"b"});
+    let mut test = requesting("Edit", &input);
+    test.log();
+    test.tap("Always");
+    test.run_calls();
+    let log = test.log().pop().unwrap();
+    let listed = "1. Edit /home/ann/project/a.rs, whatever the change⏎2. Edit any file in /home/ann/project [1. In this session / 1. In all";
+    assert!(log.contains(listed), "{log}");
+    let rule = RuleId::Directory;
+    let choice = RuleChoice { rule, until: None, scope: GrantScope::Session };
+    assert_eq!(test.tap("2. In this session"), answer("r1", allow(Some(choice), None)));
 }
 
 #[test]
-fn a_tap_that_comes_too_late_is_told_so() {
-    let mut room = asking();
-    let (message, data) = room.telegram.button("Allow");
-    room.note(&resolved("r1", Outcome::AllowedAndRemembered)).settle();
-    let stale = room.chat.tapped(message, &data, &ann());
-    let words = "Too late: Allowed by Ann in the browser, from here on too.";
-    assert_eq!(stale, Meaning::Stale(words.to_owned()));
-    assert!(matches!(room.chat.tapped(message, "0123456789abcde.y", &ann()), Meaning::Stale(_)));
-    assert!(matches!(room.chat.tapped(message, "nonsense", &ann()), Meaning::Stale(_)));
+fn always_is_not_offered_without_a_rule() {
+    let input = json!({"command":"ls","dangerouslyDisableSandbox":true});
+    let mut test = requesting("Bash", &input);
+    let log = test.log();
+    let card = "Command:⏎ls⏎Input:⏎{\"command\":\"ls\",\"dangerouslyDisableSandbox\":true} [Allow / Deny | Deny with reason]";
+    assert!(log[0].ends_with(card), "{log:?}");
+}
+
+/// Everything that Telegram shows, without white space.
+fn shown(test: &TestChat, files: &str) -> String {
+    format!("{}{files}", test.telegram.transcript()).replace(char::is_whitespace, "")
+}
+
+/// Makes the calls until the chat is idle. Returns the content of the files that were sent.
+fn run_with_files(test: &mut TestChat) -> String {
+    let mut files = String::new();
+    while let NextCall::Call(call, _) = test.chat.next_call(test.now) {
+        if let BotCall::SendText { content, .. } = &call {
+            files.push_str(content);
+        }
+        test.step();
+    }
+    files
+}
+
+fn labels(test: &TestChat) -> Vec<String> {
+    let buttons = test.telegram.messages.values().flat_map(|it| it.buttons.iter().flatten());
+    buttons.map(|it| it.label.clone()).collect()
 }
 
 #[test]
-fn what_is_settled_before_its_card_was_sent_has_none() {
-    let mut room = Room::asked(1);
-    room.line(&bash("m1", "c1", "ls")).line(&asks("r1", "c1", "Bash", &json!({"command":"ls"})));
-    room.note(&opened("r1", Wants::Permission)).note(&resolved("r1", Outcome::Allowed));
-    room.line(&result("c1", "")).line(&text("m2", "Fine.")).over(1).settle();
-    assert_eq!(room.log(), ["1: loud Fine.⏎⏎✔ 7.0 s"]);
-    assert!(room.chat.memory().cards.is_empty());
-}
-
-#[test]
-fn what_nobody_answered_or_needs_any_more_says_so() {
-    for (outcome, words) in [
-        (Outcome::Expired, "⌛ Nobody answered in time"),
-        (Outcome::Withdrawn, "– No longer needed"),
+fn nothing_can_be_allowed_before_it_was_shown_in_full() {
+    let long = |letter: &str| format!("{}; rm -rf ~", letter.repeat(5_000));
+    let many_lines = "echo hello\n".repeat(60);
+    let huge = long("x").repeat(10);
+    let path = format!("/srv/{}", "a".repeat(5_000));
+    for (tool, input, hidden) in [
+        ("Bash", json!({"command": long("x")}), long("x")),
+        ("Bash", json!({"command": long("👍")}), long("👍")),
+        ("Bash", json!({"command": many_lines}), many_lines.clone()),
+        ("Bash", json!({"command": huge}), huge.clone()),
+        ("Bash", json!({"command": long("x"), "description": long("y")}), long("x")),
+        ("Edit", json!({"file_path": path, "old_string": "a", "new_string": "b"}), path.clone()),
+        ("Write", json!({"file_path": path, "content": "a"}), path.clone()),
+        ("mcp__db__query", json!({"query": long("z")}), long("z")),
     ] {
-        let mut room = asking();
-        room.log();
-        let (request, message, answers) = ("r1".to_owned(), None, Vec::new());
-        room.note(&Note::RequestResolved { request, outcome, by: None, message, answers });
-        room.settle();
-        assert_eq!(room.log(), [format!("2 = Run git diff --stat⏎{words}")]);
+        let hidden = hidden.replace(char::is_whitespace, "");
+        let mut test = requesting(tool, &input);
+        let card = test.telegram.newest();
+        assert!(!shown(&test, "").contains(&hidden), "{tool}");
+        assert_eq!(labels(&test), ["Show all", "Deny", "Deny with reason"], "{tool}");
+        // A button of another card, or of an earlier version, allows nothing either.
+        let (_, data) = test.telegram.button("Show all");
+        let key = data.strip_suffix("s").unwrap();
+        for verb in ["y", "a", "r0s", "r0d", "as", "ad"] {
+            let intent = test.chat.read_tap(card, &format!("{key}{verb}"));
+            assert!(matches!(intent, UserIntent::Stale(_)), "{tool} {verb}: {intent:?}");
+        }
+        assert_eq!(test.tap("Show all"), UserIntent::ChangeCard);
+        let files = run_with_files(&mut test);
+        assert!(shown(&test, &files).contains(&hidden), "{tool}");
+        assert!(!test.telegram.messages.contains_key(&card), "the card is below the text");
+        let newest = &test.telegram.messages[&test.telegram.newest()];
+        assert!(newest.plain.contains("Shown in full above."), "{}", newest.plain);
+        assert_eq!(test.tap("Allow"), answer("r1", allow(None, None)), "{tool}");
+        // The only rule of this edit names the path, which is too long for the card.
+        assert_eq!(labels(&test).contains(&"Always…".to_owned()), !path.contains(&hidden));
     }
 }
 
 #[test]
-fn a_card_shows_what_would_be_changed() {
-    let mut room = Room::asked(1);
-    let input = json!({"file_path":"/p/a.rs","old_string":"let x = 1;","new_string":"let x = 2;"});
-    room.line(&call("m1", "c1", "Edit", &input)).line(&asks("r1", "c1", "Edit", &input));
-    room.settle();
+fn a_long_description_does_not_hide_the_command() {
+    let input = json!({"command":"git diff --stat","description":"d".repeat(5_000)});
+    let mut test = requesting("Bash", &input);
+    let log = test.log();
+    assert!(log[0].ends_with("⏎git diff --stat [Allow | Always… / Deny | Deny with reason]"));
+}
+
+#[test]
+fn hidden_characters_are_shown() {
+    let mut test = requesting("Bash", &json!({"command":"ls\r\u{202e}x"}));
+    let log = test.log();
+    assert!(log[0].contains("⏎ls␍\\u{202e}x ["), "{log:?}");
+}
+
+#[test]
+fn a_request_with_a_reused_id_must_be_shown_again() {
+    let mut test = asking();
+    let (message, data) = test.telegram.button("Allow");
+    // The agent was restarted and asks for something else before the card could change.
+    test.line(&bash("m2", "c2", "rm -rf ~"));
+    test.line(&asks("r1", "c2", "Bash", &json!({"command":"rm -rf ~"})));
+    test.note(&opened("r1", Wants::Permission));
+    let intent = test.chat.read_tap(message, &data);
+    assert!(matches!(intent, UserIntent::Stale(_)), "{intent:?}");
+    test.run_calls();
+    assert_eq!(test.tap("Allow"), answer("r1", allow(None, None)));
+}
+
+#[test]
+fn a_denial_may_have_a_reason_and_a_message_that_is_no_reply_is_none() {
+    let mut test = asking();
+    test.log();
+    assert_eq!(test.chat.read_reply(test.telegram.newest(), "no, use tabs"), None);
+    assert_eq!(test.tap("Deny with reason"), UserIntent::ChangeCard);
+    test.run_calls();
     assert_eq!(
-        room.log()[0],
-        "1: loud 🔐 Edit a.rs⏎/p/a.rs⏎-let x = 1;⏎+let x = 2; [✔ Allow | Always… / ✘ Deny | ✘ Deny & say why]"
+        test.log(),
+        [
+            "3: re 2 loud asking Reply to this message with the reason, or with what the agent should do instead."
+        ]
+    );
+    let asked = test.telegram.newest();
+    assert_eq!(test.chat.read_reply(asked, " use tabs "), Some(answer("r1", deny("use tabs"))));
+    test.note(&resolved("r1", Outcome::Denied)).run_calls();
+    assert_eq!(test.log(), ["2 = Run git diff --stat⏎✘ Denied by Ann in the browser", "3 gone"]);
+    let late = test.chat.read_reply(asked, "use spaces");
+    let why = "Too late: Denied by Ann in the browser.";
+    assert_eq!(late, Some(UserIntent::Stale(why.to_owned())));
+}
+
+#[test]
+fn a_late_tap_is_told_the_outcome() {
+    let mut test = asking();
+    let (message, data) = test.telegram.button("Allow");
+    test.note(&resolved("r1", Outcome::AllowedAndRemembered)).run_calls();
+    let stale = test.chat.read_tap(message, &data);
+    let why = "Too late: Always allowed by Ann in the browser.";
+    assert_eq!(stale, UserIntent::Stale(why.to_owned()));
+    for data in ["0123456789abcde.y", "nonsense"] {
+        let intent = test.chat.read_tap(message, data);
+        assert!(matches!(intent, UserIntent::Stale(_)));
+    }
+}
+
+#[test]
+fn a_request_that_was_resolved_before_its_card_was_sent_has_no_card() {
+    let mut test = TestChat::with_turn(1);
+    test.line(&bash("m1", "c1", "ls")).line(&asks("r1", "c1", "Bash", &json!({"command":"ls"})));
+    test.note(&opened("r1", Wants::Permission)).note(&resolved("r1", Outcome::Allowed));
+    test.line(&result("c1", "")).line(&text("m2", "Fine.")).over(1).run_calls();
+    assert_eq!(test.log(), ["1: loud Fine.⏎⏎✔ 7.0 s"]);
+    assert!(test.chat.checkpoint().cards.is_empty());
+}
+
+#[test]
+fn an_expired_or_withdrawn_request_says_so() {
+    for (outcome, text) in [
+        (Outcome::Expired, "⌛ Denied: no answer in time"),
+        (Outcome::Withdrawn, "– No longer needed"),
+    ] {
+        let mut test = asking();
+        test.log();
+        let (request, message, answers) = ("r1".to_owned(), None, Vec::new());
+        test.note(&Note::RequestResolved { request, outcome, by: None, message, answers });
+        test.run_calls();
+        assert_eq!(test.log(), [format!("2 = Run git diff --stat⏎{text}")]);
+    }
+}
+
+#[test]
+fn a_card_shows_the_change_of_an_edit() {
+    let input = json!({"file_path":"/p/a.rs","old_string":"let x = 1;","new_string":"let x = 2;"});
+    let mut test = requesting("Edit", &input);
+    assert_eq!(
+        test.log()[0],
+        "1: loud 🔐 Edit a.rs⏎/p/a.rs⏎-let x = 1;⏎+let x = 2; [Allow | Always… / Deny | Deny with reason]"
     );
 }
 
 #[test]
-fn a_card_that_would_be_too_long_is_cut() {
-    let mut room = Room::asked(1);
+fn the_details_of_a_long_edit_are_shortened() {
     let input = json!({"file_path":"/p/a.rs","content":"<line> & more\n".repeat(5_000)});
-    room.line(&call("m1", "c1", "Write", &input)).line(&asks("r1", "c1", "Write", &input));
-    room.settle();
-    assert!(room.log()[0].contains("… 4960 more lines"));
+    let mut test = requesting("Write", &input);
+    assert!(test.log()[0].contains("… 4960 more lines"));
 }
 
 fn questions() -> Value {
@@ -168,55 +298,53 @@ fn questions() -> Value {
 
 #[test]
 fn questions_are_asked_one_by_one() {
-    let mut room = Room::asked(0);
-    room.line(&text("m1", "Some things are unclear."));
-    room.line(&call("m1", "c1", "AskUserQuestion", &questions()));
-    room.line(&asks("r1", "c1", "AskUserQuestion", &questions()));
-    room.settle();
+    let mut test = TestChat::with_turn(0);
+    test.line(&text("m1", "Some things are unclear."));
+    test.line(&call("m1", "c1", "AskUserQuestion", &questions()));
+    test.line(&asks("r1", "c1", "AskUserQuestion", &questions()));
+    test.run_calls();
     assert_eq!(
-        room.log(),
+        test.log(),
         [
             "1: Some things are unclear.",
-            "2: loud ❓ 1 of 3 · Which one?⏎1. Red – Red it is⏎2. Blue – Blue it is [1. Red / 2. Blue / Other… | Don't answer]",
+            "2: loud ❓ 1 of 3 · Which one?⏎1. Red – Red it is⏎2. Blue – Blue it is [1. Red / 2. Blue / Other… | Skip]",
             "typing",
         ]
     );
-    let (message, old) = room.telegram.button("Red");
-    assert_eq!(room.tap("Blue"), Meaning::Card);
-    let stale = Meaning::Stale("That question is answered already.".to_owned());
-    assert_eq!(room.chat.tapped(message, &old, &ann()), stale);
-    room.settle();
+    let (message, old) = test.telegram.button("Red");
+    assert_eq!(test.tap("Blue"), UserIntent::ChangeCard);
+    let stale = UserIntent::Stale("This question was already answered.".to_owned());
+    assert_eq!(test.chat.read_tap(message, &old), stale);
+    test.run_calls();
     assert_eq!(
-        room.log(),
+        test.log(),
         [
-            "2 = ✔ Which one? Blue⏎❓ 2 of 3 · Which ones?⏎1. A – A it is⏎2. B – B it is⏎3. C – C it is [☐ A / ☐ B / ☐ C / ✔ Done | Other… | Don't answer]"
+            "2 = ✔ Which one? Blue⏎❓ 2 of 3 · Which ones?⏎1. A – A it is⏎2. B – B it is⏎3. C – C it is [☐ A / ☐ B / ☐ C / Done | Other… | Skip]"
         ]
     );
-    assert_eq!(room.tap("Done"), Meaning::Stale("Nothing is ticked yet.".to_owned()));
-    for tick in ["A", "B", "C", "B"] {
-        assert_eq!(room.tap(&format!(" {tick}")), Meaning::Card);
-        room.settle();
+    assert_eq!(test.tap("Done"), UserIntent::Stale("Select at least one option first.".to_owned()));
+    for option in ["A", "B", "C", "B"] {
+        assert_eq!(test.tap(&format!(" {option}")), UserIntent::ChangeCard);
+        test.run_calls();
     }
-    assert!(
-        room.log().pop().unwrap().ends_with("[☑ A / ☐ B / ☑ C / ✔ Done | Other… | Don't answer]")
-    );
-    assert_eq!(room.tap("Done"), Meaning::Card);
-    room.settle();
-    assert_eq!(room.tap("Other"), Meaning::Card);
-    room.settle();
+    assert!(test.log().pop().unwrap().ends_with("[☑ A / ☐ B / ☑ C / Done | Other… | Skip]"));
+    assert_eq!(test.tap("Done"), UserIntent::ChangeCard);
+    test.run_calls();
+    assert_eq!(test.tap("Other"), UserIntent::ChangeCard);
+    test.run_calls();
     assert_eq!(
-        room.log().pop().unwrap(),
+        test.log().pop().unwrap(),
         "3: re 2 loud asking And why?⏎Reply to this message with your answer."
     );
     let pair = |question: &str, answer: &str| (question.to_owned(), answer.to_owned());
     let answers =
         vec![pair("Which one?", "Blue"), pair("Which ones?", "A, C"), pair("And why?", "Just so")];
-    let meaning = room.chat.replied(room.telegram.newest(), "Just so");
+    let meaning = test.chat.read_reply(test.telegram.newest(), "Just so");
     assert_eq!(meaning, Some(answer("r1", Answer::Answers(answers.clone()))));
     let (request, outcome, by) = ("r1".to_owned(), Outcome::Allowed, Some(ann()));
-    room.note(&Note::RequestResolved { request, outcome, by, message: None, answers }).settle();
+    test.note(&Note::RequestResolved { request, outcome, by, message: None, answers }).run_calls();
     assert_eq!(
-        room.log(),
+        test.log(),
         [
             "2 = Question: Which one?⏎✔ Answered by Ann in the browser⏎Which one? → Blue⏎Which ones? → A, C⏎And why? → Just so",
             "3 gone",
@@ -225,98 +353,126 @@ fn questions_are_asked_one_by_one() {
 }
 
 #[test]
-fn a_plan_is_read_before_it_is_approved() {
-    let mut room = Room::asked(0);
+fn a_plan_is_posted_before_it_is_approved() {
+    let mut test = TestChat::with_turn(0);
     let input = json!({"plan":"# Plan\n\n1. Do it"});
-    room.line(&text("m1", "Here is my plan.")).line(&call("m1", "c1", "ExitPlanMode", &input));
-    room.line(&asks("r1", "c1", "ExitPlanMode", &input)).settle();
+    test.line(&text("m1", "Here is my plan.")).line(&call("m1", "c1", "ExitPlanMode", &input));
+    test.line(&asks("r1", "c1", "ExitPlanMode", &input)).run_calls();
     assert_eq!(
-        room.log(),
+        test.log(),
         [
             "1: Here is my plan.⏎⏎Plan⏎⏎1. Do it",
-            "2: loud ◫ Shall it go on with this plan? [✔ Approve & accept edits / ✔ Approve & ask each / ✎ Keep planning | ✎ … and say what]",
+            "2: loud ◫ Approve this plan? [Approve: Accept edits / Approve: Ask / Keep planning | Request changes]",
             "typing",
         ]
     );
     let approve = |mode| answer("r1", allow(None, Some(mode)));
-    assert_eq!(room.tap("accept edits"), approve(PermissionMode::AcceptEdits));
-    assert_eq!(room.tap("ask each"), approve(PermissionMode::Default));
-    assert_eq!(room.tap("Keep planning"), answer("r1", deny("Keep planning.")));
-    assert_eq!(room.tap("say what"), Meaning::Card);
-    room.settle();
-    let meaning = room.chat.replied(room.telegram.newest(), "in two steps");
-    assert_eq!(meaning, Some(answer("r1", deny("in two steps"))));
-    room.log();
-    room.note(&resolved("r1", Outcome::Allowed)).settle();
-    assert_eq!(room.log(), ["2 = Plan⏎✔ Approved by Ann in the browser", "3 gone"]);
+    assert_eq!(test.tap("Accept edits"), approve(PermissionMode::AcceptEdits));
+    assert_eq!(test.tap("Approve: Ask"), approve(PermissionMode::Default));
+    assert_eq!(test.tap("Keep planning"), answer("r1", deny("Keep planning.")));
+    assert_eq!(test.tap("Request changes"), UserIntent::ChangeCard);
+    test.run_calls();
+    let intent = test.chat.read_reply(test.telegram.newest(), "in two steps");
+    assert_eq!(intent, Some(answer("r1", deny("in two steps"))));
+    test.log();
+    test.note(&resolved("r1", Outcome::Allowed)).run_calls();
+    assert_eq!(test.log(), ["2 = Plan⏎✔ Approved by Ann in the browser", "3 gone"]);
 }
 
 #[test]
-fn a_card_outlives_the_process_and_is_settled_by_the_next() {
-    let mut room = asking();
-    let (message, data) = room.telegram.button("Allow");
-    let kept = room.chat.memory().clone();
-    room.restart(kept.clone());
-    room.settle().log();
-    assert_eq!(room.chat.tapped(message, &data, &ann()), answer("r1", allow(None, None)));
-    room.restart(kept);
-    room.note(&resolved("r1", Outcome::Allowed)).settle();
-    assert_eq!(room.log()[0], "2 = Run git diff --stat⏎✔ Allowed by Ann in the browser");
+fn a_plan_that_was_not_posted_here_must_be_shown_in_full() {
+    let mut test = TestChat::with_turn(0);
+    let input = json!({"plan": format!("{} and rm -rf ~", "step ".repeat(1_000))});
+    test.line(&call("m1", "c1", "ExitPlanMode", &input));
+    test.line(&asks("r1", "c1", "ExitPlanMode", &input));
+    let before = test.chat.checkpoint().clone();
+    let document = test.fold.conversation(usize::MAX);
+    let (address, kind, session) = (before.address, before.kind, before.session);
+    test.restart(ChatCheckpoint::from_now(address, kind, session, &document));
+    test.run_calls();
+    assert_eq!(labels(&test), ["Show all", "Keep planning", "Request changes"]);
+    test.tap("Show all");
+    test.run_calls();
+    assert!(test.telegram.transcript().contains("and rm -rf ~"));
+    let approve = answer("r1", allow(None, Some(PermissionMode::AcceptEdits)));
+    assert_eq!(test.tap("Accept edits"), approve);
+}
+
+#[test]
+fn a_card_of_an_earlier_process_still_changes() {
+    let mut test = asking();
+    let stored = test.chat.checkpoint().clone();
+    test.restart(stored);
+    test.run_calls().log();
+    assert_eq!(test.tap("Always"), UserIntent::ChangeCard);
+    test.run_calls();
+    assert!(test.log()[0].contains("Always allow without asking"));
+}
+
+#[test]
+fn a_card_outlives_the_process() {
+    let mut test = asking();
+    let (message, data) = test.telegram.button("Allow");
+    let stored = test.chat.checkpoint().clone();
+    test.restart(stored.clone());
+    test.run_calls().log();
+    assert_eq!(test.chat.read_tap(message, &data), answer("r1", allow(None, None)));
+    test.restart(stored);
+    test.note(&resolved("r1", Outcome::Allowed)).run_calls();
+    assert_eq!(test.log()[0], "2 = Run git diff --stat⏎✔ Allowed by Ann in the browser");
 }
 
 #[test]
 fn several_requests_have_a_card_each() {
-    let mut room = Room::asked(1);
-    room.line(&bash("m1", "c1", "a")).line(&bash("m1", "c2", "b"));
-    room.line(&asks("r1", "c1", "Bash", &json!({"command":"a"})));
-    room.line(&asks("r2", "c2", "Bash", &json!({"command":"b"}))).settle();
-    assert_eq!(room.log().len(), 3);
-    room.note(&resolved("r2", Outcome::Allowed)).settle();
-    assert_eq!(room.log(), ["2 = Run b⏎✔ Allowed by Ann in the browser"]);
-    room.note(&resolved("r1", Outcome::Denied)).settle();
-    assert_eq!(room.log(), ["1 = Run a⏎✘ Denied by Ann in the browser"]);
+    let mut test = TestChat::with_turn(1);
+    test.line(&bash("m1", "c1", "a")).line(&bash("m1", "c2", "b"));
+    test.line(&asks("r1", "c1", "Bash", &json!({"command":"a"})));
+    test.line(&asks("r2", "c2", "Bash", &json!({"command":"b"}))).run_calls();
+    assert_eq!(test.log().len(), 3);
+    test.note(&resolved("r2", Outcome::Allowed)).run_calls();
+    assert_eq!(test.log(), ["2 = Run b⏎✔ Allowed by Ann in the browser"]);
+    test.note(&resolved("r1", Outcome::Denied)).run_calls();
+    assert_eq!(test.log(), ["1 = Run a⏎✘ Denied by Ann in the browser"]);
 }
 
 #[test]
 fn an_id_that_is_used_again_is_another_request() {
-    let mut room = asking();
-    room.note(&resolved("r1", Outcome::Allowed)).line(&result("c1", "")).settle().log();
-    room.line(&bash("m2", "c2", "rm x")).line(&asks(
+    let mut test = asking();
+    test.note(&resolved("r1", Outcome::Allowed)).line(&result("c1", "")).run_calls().log();
+    test.line(&bash("m2", "c2", "rm x")).line(&asks(
         "r1",
         "c2",
         "Bash",
         &json!({"command":"rm x"}),
     ));
-    room.settle();
-    assert!(room.log()[0].contains("loud 🔐 Run rm x"));
-    assert_eq!(room.tap("Allow"), answer("r1", allow(None, None)));
-    room.note(&resolved("r1", Outcome::Denied)).settle();
-    assert_eq!(room.log()[0], "3 = Run rm x⏎✘ Denied by Ann in the browser");
+    test.run_calls();
+    assert!(test.log()[0].contains("loud 🔐 Run rm x"));
+    assert_eq!(test.tap("Allow"), answer("r1", allow(None, None)));
+    test.note(&resolved("r1", Outcome::Denied)).run_calls();
+    assert_eq!(test.log()[0], "3 = Run rm x⏎✘ Denied by Ann in the browser");
 }
 
 #[test]
-fn an_agent_of_the_agent_is_named() {
-    let mut room = Room::asked(1);
+fn a_subagent_is_named() {
+    let mut test = TestChat::with_turn(1);
     let input = json!({"description":"look around","prompt":"look","subagent_type":"Explore"});
-    room.line(&call("m1", "t1", "Task", &input));
-    room.line(&json!({"type":"assistant","message":{"id":"s1","content":[{"type":"tool_use","id":"c1","name":"Bash","input":{"command":"ls"}}]},"parent_tool_use_id":"t1"}));
-    room.line(&asks("r1", "c1", "Bash", &json!({"command":"ls"}))).settle();
-    assert!(
-        room.log()[0].starts_with("1: loud 🔐 Run ls⏎Asked by an agent of its own: look around⏎ls")
-    );
+    test.line(&call("m1", "t1", "Task", &input));
+    test.line(&json!({"type":"assistant","message":{"id":"s1","content":[{"type":"tool_use","id":"c1","name":"Bash","input":{"command":"ls"}}]},"parent_tool_use_id":"t1"}));
+    test.line(&asks("r1", "c1", "Bash", &json!({"command":"ls"}))).run_calls();
+    assert!(test.log()[0].starts_with("1: loud 🔐 Run ls⏎Requested by a subagent: look around⏎ls"));
 }
 
 #[test]
-fn a_place_that_turns_to_another_session_leaves_nothing_behind() {
-    let mut room = Room::asked(1);
-    room.wait(3_000);
-    room.line(&bash("m1", "c1", "ls")).line(&asks("r1", "c1", "Bash", &json!({"command":"ls"})));
-    room.settle().log();
-    for call in room.chat.leave() {
-        room.telegram.take(&call, room.now, std::time::Duration::ZERO).unwrap();
+fn a_chat_that_switches_to_another_session_leaves_nothing_active() {
+    let mut test = TestChat::with_turn(1);
+    test.wait(3_000);
+    test.line(&bash("m1", "c1", "ls")).line(&asks("r1", "c1", "Bash", &json!({"command":"ls"})));
+    test.run_calls().log();
+    for call in test.chat.closing_calls() {
+        test.telegram.call(&call, test.now, std::time::Duration::ZERO).unwrap();
     }
     assert_eq!(
-        room.log(),
-        ["1 gone", "2 = Run ls⏎This waits in its session, which is not shown here any more."]
+        test.log(),
+        ["1 gone", "2 = Run ls⏎Still open, but this chat now shows another session."]
     );
 }

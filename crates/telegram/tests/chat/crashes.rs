@@ -1,25 +1,25 @@
-//! Processes that end in the middle: whatever was kept, every answer comes, whole and in order.
+//! Processes that end at any point: every answer is delivered, complete and in order.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
 use serde_json::json;
-use towpath_telegram::chat::Next;
-use towpath_telegram::{Failure, Kind};
+use towpath_telegram::chat::NextCall;
+use towpath_telegram::{BotCallError, ChatKind};
 use view::telegram::prose;
 use view::{Body, Fold};
 use wire::note::{Note, Outcome, TurnEnding, Wants};
 
-use super::room::{Room, fold};
-use super::script::{
-    asks, bash, began, ended, id, init, opened, over, queued, resolved, result, text,
+use super::harness::{
+    TestChat, asks, bash, began, ended, fold, id, init, opened, over, queued, resolved, result,
+    text,
 };
 
 /// A session, entry by entry.
 type Lines = Vec<Vec<u8>>;
 
-/// What the session answered: the words after the last call of each turn, without their blanks.
+/// The answers of the session: the texts after the last call of each turn, without white space.
 fn finals(lines: &Lines) -> Vec<String> {
     let mut whole = Fold::with_budget(usize::MAX);
     for (seq, line) in (1..).zip(lines) {
@@ -46,73 +46,73 @@ fn letters(text: &str) -> String {
     text.replace(char::is_whitespace, "")
 }
 
-/// How a life of the process ends.
+/// When the process ends.
 #[derive(Clone, Copy, Debug)]
 enum End {
-    /// Before Telegram heard of the call.
-    Unheard,
-    /// After it did, and before that was kept.
-    Unkept,
-    /// After all was kept.
-    Kept,
+    /// Before Telegram received the call.
+    BeforeCall,
+    /// After Telegram received it and before the checkpoint was stored.
+    BeforeStore,
+    /// After the checkpoint was stored.
+    AfterStore,
 }
 
 /// Plays a session to a chat whose process ends now and then.
-fn play(lines: &Lines, kind: Kind, verbosity: u8, ends: &[(usize, End)]) -> Room {
-    let mut room = Room::of(kind, verbosity);
-    room.slowness = std::time::Duration::from_millis(13);
+fn play(lines: &Lines, kind: ChatKind, verbosity: u8, ends: &[(usize, End)]) -> TestChat {
+    let mut test = TestChat::new(kind, verbosity);
+    test.delay = std::time::Duration::from_millis(13);
     let (mut steps, mut ends) = (0, ends.iter().copied().peekable());
-    let mut live = |room: &mut Room| {
+    let mut live = |test: &mut TestChat| {
         for _ in 0..2_000 {
-            let Next::Do(call, _) = room.chat.next(room.now) else { return };
-            let kept = room.chat.memory().clone();
+            let NextCall::Call(call, _) = test.chat.next_call(test.now) else { return };
+            let stored = test.chat.checkpoint().clone();
             steps += 1;
             if steps % 5 == 0 {
-                // Telegram is out of reach now and then, and Telegram never hears of it.
-                room.failing = vec![Failure::NotReached("no route".to_owned())];
+                // The network fails now and then.
+                test.failing = vec![BotCallError::Unreachable("no route".to_owned())];
             }
             match ends.next_if(|(at, _)| *at <= steps).map(|(_, end)| end) {
-                Some(End::Unheard) => {
-                    room.chat.under_way(&call, room.now);
-                    room.restart(kept);
+                Some(End::BeforeCall) => {
+                    test.chat.call_started(&call, test.now);
+                    test.restart(stored);
                 }
-                Some(End::Unkept) => {
-                    room.step();
-                    room.restart(kept);
+                Some(End::BeforeStore) => {
+                    test.step();
+                    test.restart(stored);
                 }
-                Some(End::Kept) => {
-                    room.step();
-                    let kept = room.chat.memory().clone();
-                    room.restart(kept);
+                Some(End::AfterStore) => {
+                    test.step();
+                    let stored = test.chat.checkpoint().clone();
+                    test.restart(stored);
                 }
                 None => {
-                    room.step();
+                    test.step();
                 }
             }
         }
-        panic!("it does not come to rest");
+        panic!("the calls do not end");
     };
     for (at, line) in lines.iter().enumerate() {
-        room.bytes(line.clone());
-        // Sometimes many lines come at once, as after an hour without a network.
+        test.bytes(line.clone());
+        // Sometimes many lines arrive together, as after an hour without a network.
         if at % 7 != 3 {
-            live(&mut room);
+            live(&mut test);
         }
-        room.now += std::time::Duration::from_millis(400);
+        test.now += std::time::Duration::from_millis(400);
     }
-    live(&mut room);
-    room.now += std::time::Duration::from_mins(1);
-    live(&mut room);
-    room
+    live(&mut test);
+    test.now += std::time::Duration::from_mins(1);
+    live(&mut test);
+    test
 }
 
-/// Every answer is in the chat, in order; once, where nothing was forgotten.
-fn check(lines: &Lines, room: &Room, once: bool) -> Result<(), String> {
-    let transcript = letters(&room.telegram.transcript());
+/// Checks that every answer is in the chat in order, and exactly once if every outcome was stored.
+fn check(lines: &Lines, test: &TestChat, once: bool) -> Result<(), String> {
+    let transcript = letters(&test.telegram.transcript());
     let mut rest = transcript.as_str();
     for answer in finals(lines) {
         let Some(at) = rest.find(&answer) else {
-            return Err(format!("`{answer}` is not in\n{}", room.telegram.transcript()));
+            return Err(format!("`{answer}` is not in\n{}", test.telegram.transcript()));
         };
         rest = &rest[at + answer.len()..];
     }
@@ -121,23 +121,25 @@ fn check(lines: &Lines, room: &Room, once: bool) -> Result<(), String> {
         for answer in finals(lines).iter().filter(|answer| answer.len() > 12) {
             let (found, said) = (transcript.matches(answer).count(), said.matches(answer).count());
             if found > said {
-                return Err(format!("`{answer}` was said {said} times and is there {found} times"));
+                return Err(format!(
+                    "`{answer}` is {said} times in the session and {found} times in the chat"
+                ));
             }
         }
-        // Old recordings do not say what came of a request; a journal always does.
-        let asked = room.fold.conversation(1).requests.len();
-        let open = room.telegram.messages.values().filter(|it| it.plain.starts_with("🔐")).count();
+        // Old recordings lack the outcome of requests, which a journal always has.
+        let asked = test.fold.conversation(1).requests.len();
+        let open = test.telegram.messages.values().filter(|it| it.plain.starts_with("🔐")).count();
         if open != asked {
             return Err(format!("{open} cards can be answered, and {asked} requests wait"));
         }
     }
-    match room.telegram.messages.values().find(|it| super::telegram::is_progress(it)) {
+    match test.telegram.messages.values().find(|it| super::harness::is_progress(it)) {
         Some(left) if once => Err(format!("left behind: {left:?}")),
         _ => Ok(()),
     }
 }
 
-/// All that was said in a session, by anybody.
+/// All texts of a session.
 fn said(lines: &Lines) -> String {
     let mut whole = Fold::with_budget(usize::MAX);
     for (seq, line) in (1..).zip(lines) {
@@ -153,7 +155,7 @@ fn said(lines: &Lines) -> String {
     texts.collect::<Vec<_>>().join("\n")
 }
 
-/// A made-up session: turns of steps with words before them, and an answer.
+/// A random session: turns with steps, texts before them, and an answer.
 fn session() -> impl Strategy<Value = Lines> {
     let words = prop_oneof![
         "[a-z]{1,12}( [a-z]{1,9}){0,8}",
@@ -199,11 +201,11 @@ fn session() -> impl Strategy<Value = Lines> {
     })
 }
 
-fn lives(unkept: bool) -> impl Strategy<Value = Vec<(usize, End)>> {
-    let end = if unkept {
-        prop_oneof![Just(End::Unheard), Just(End::Kept), Just(End::Unkept)].boxed()
+fn process_ends(before_store: bool) -> impl Strategy<Value = Vec<(usize, End)>> {
+    let end = if before_store {
+        prop_oneof![Just(End::BeforeCall), Just(End::AfterStore), Just(End::BeforeStore)].boxed()
     } else {
-        prop_oneof![Just(End::Unheard), Just(End::Kept)].boxed()
+        prop_oneof![Just(End::BeforeCall), Just(End::AfterStore)].boxed()
     };
     proptest::collection::vec((1_usize..60, end), 0..8).prop_map(|mut ends| {
         ends.sort_by_key(|(at, _)| *at);
@@ -215,22 +217,22 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_answer_comes_once_where_every_outcome_is_kept(
-        lines in session(), ends in lives(false), group: bool, verbosity in 0_u8..3,
+    fn every_answer_is_sent_once_if_every_outcome_is_stored(
+        lines in session(), ends in process_ends(false), group: bool, verbosity in 0_u8..3,
     ) {
-        let kind = if group { Kind::Group } else { Kind::Private };
-        let room = play(&lines, kind, verbosity, &ends);
-        prop_assert_eq!(check(&lines, &room, true), Ok(()));
-        // Nothing so far is needed again, and little is kept.
-        prop_assert_eq!(room.chat.memory().from, lines.len() as u64);
+        let kind = if group { ChatKind::Group } else { ChatKind::Private };
+        let test = play(&lines, kind, verbosity, &ends);
+        prop_assert_eq!(check(&lines, &test, true), Ok(()));
+        // No entry so far is needed again.
+        prop_assert_eq!(test.chat.checkpoint().from, lines.len() as u64);
     }
 
     #[test]
-    fn no_answer_is_lost_where_outcomes_are_forgotten(
-        lines in session(), ends in lives(true), verbosity in 0_u8..3,
+    fn no_answer_is_lost_if_outcomes_are_not_stored(
+        lines in session(), ends in process_ends(true), verbosity in 0_u8..3,
     ) {
-        let room = play(&lines, Kind::Private, verbosity, &ends);
-        prop_assert_eq!(check(&lines, &room, false), Ok(()));
+        let test = play(&lines, ChatKind::Private, verbosity, &ends);
+        prop_assert_eq!(check(&lines, &test, false), Ok(()));
     }
 }
 
@@ -279,18 +281,18 @@ fn noted<'a>(lines: impl Iterator<Item = &'a [u8]>) -> Lines {
 }
 
 #[test]
-fn every_capture_is_told_whole_whatever_dies() {
+fn every_capture_is_delivered_completely_despite_crashes() {
     let captures = captures();
     assert!(captures.len() > 20, "only {} captures", captures.len());
     let mut answers = 0;
     for (at, (name, lines)) in captures.iter().enumerate() {
         answers += finals(lines).len();
         let verbosity = u8::try_from(at % 3).unwrap();
-        let ends = [End::Unheard, End::Kept, End::Unheard, End::Kept];
+        let ends = [End::BeforeCall, End::AfterStore, End::BeforeCall, End::AfterStore];
         let ends: Vec<_> =
             ends.into_iter().enumerate().map(|(n, end)| (n * 3 + at % 4, end)).collect();
-        let room = play(lines, Kind::Private, verbosity, &ends);
-        if let Err(wrong) = check(lines, &room, true) {
+        let test = play(lines, ChatKind::Private, verbosity, &ends);
+        if let Err(wrong) = check(lines, &test, true) {
             panic!("{name}: {wrong}");
         }
     }

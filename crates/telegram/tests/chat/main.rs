@@ -1,10 +1,8 @@
-//! What a chat says: tables of what happens in a session and what its people are told.
+//! What a chat sends while things happen in its session.
 
-mod answers;
 mod cards;
 mod crashes;
 mod failures;
-mod passing;
-mod room;
-mod script;
-mod telegram;
+mod harness;
+mod posts;
+mod progress;

@@ -167,7 +167,7 @@ impl From<SessionPhase> for PhaseResponse {
             }
             SessionPhase::Waiting { requests } => Self::Waiting { requests },
             SessionPhase::Retrying { attempt, max_attempts, delay_ms } => {
-                Self::Retrying { attempt, max_attempts: of, delay_ms }
+                Self::Retrying { attempt, max_attempts, delay_ms }
             }
             SessionPhase::Compacting => Self::Compacting,
             SessionPhase::Interrupting => Self::Interrupting,

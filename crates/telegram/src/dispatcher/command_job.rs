@@ -1,0 +1,253 @@
+//! Jobs that run a command.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use journal::SessionId;
+use session::machine::NewPrompt;
+use session::{OpenError, Session};
+use uuid::Uuid;
+use view::diff::Diff;
+use view::{Body, CallState, Conversation, Subject};
+use wire::note::{Actor, Delivery, Setting};
+
+use super::follower::fold_session;
+use super::job::{JobContext, JobResult};
+use crate::address::{ChatAddress, MessageId};
+use crate::bot::BotCall;
+use crate::inbound::ChatCommand;
+use crate::replies::{self, BotReply};
+
+#[derive(Debug)]
+pub(super) struct CommandJob {
+    pub(super) command: ChatCommand,
+    pub(super) address: ChatAddress,
+    pub(super) message: Option<MessageId>,
+    pub(super) by: Actor,
+    /// The session that the chat shows.
+    pub(super) session: Option<SessionId>,
+}
+
+impl CommandJob {
+    pub(super) async fn run(self, context: &JobContext) -> JobResult {
+        match &self.command {
+            ChatCommand::Help => return JobResult::reply(replies::help()),
+            ChatCommand::Unknown(name) => return JobResult::reply(replies::unknown_command(name)),
+            ChatCommand::New(directory) => {
+                return self.new_session(context, directory.as_deref()).await;
+            }
+            ChatCommand::Sessions | ChatCommand::Resume(None) => {
+                return list_sessions(context, self.session).await;
+            }
+            ChatCommand::Resume(Some(prefix)) => return resume(context, prefix).await,
+            _ => {}
+        }
+        let Some(session) = self.session else { return JobResult::reply(replies::no_session()) };
+        match self.command {
+            ChatCommand::Stop => context.stop(self.session, self.by).await,
+            ChatCommand::Status | ChatCommand::Cost | ChatCommand::Queue => {
+                show(context, session, &self.command).await
+            }
+            ChatCommand::Model(None) => list_models(context, session).await,
+            ChatCommand::Model(Some(name)) => {
+                let model = (name != "default").then_some(name);
+                let reply = replies::model_set(model.as_deref());
+                set(context, session, Setting::Model(model), self.by, reply).await
+            }
+            ChatCommand::Mode(None) => {
+                match fold_session(context.sessions.journal(), session).await {
+                    Ok(document) => JobResult::reply(replies::modes(document.head.mode.as_deref())),
+                    Err(error) => JobResult::reply(replies::open_failed(&error.into())),
+                }
+            }
+            ChatCommand::Mode(Some(name)) => match replies::find_mode(&name) {
+                Some(mode) => {
+                    let setting = Setting::PermissionMode(mode.name().to_owned());
+                    set(context, session, setting, self.by, replies::mode_set(mode)).await
+                }
+                None => JobResult::reply(replies::unknown_mode(&name)),
+            },
+            ChatCommand::Compact(ref instructions) => {
+                let instructions = instructions.as_deref().map(|it| format!(" {it}"));
+                let prompt = format!("/compact{}", instructions.unwrap_or_default());
+                self.prompt(context, session, prompt).await
+            }
+            ChatCommand::Verbose(Some(level)) => JobResult {
+                verbosity: Some(level.min(2)),
+                ..JobResult::reply(replies::verbosity_set(level))
+            },
+            ChatCommand::Diff => diff(context, self.address, self.session, None).await,
+            // The dispatcher answers this one, because it knows the present level.
+            ChatCommand::Verbose(None) => JobResult::reply(replies::verbosity(1)),
+            ChatCommand::Help
+            | ChatCommand::Unknown(_)
+            | ChatCommand::New(_)
+            | ChatCommand::Sessions
+            | ChatCommand::Resume(_) => JobResult::default(),
+        }
+    }
+
+    /// An id that is the same if the same message is processed again.
+    fn id(&self, context: &JobContext) -> Uuid {
+        let ChatAddress { chat, topic } = self.address;
+        let topic = topic.map_or(0, |it| it.0);
+        let message = self.message.map_or(0, |it| it.0);
+        Uuid::new_v5(&context.namespace, format!("{}/{topic}/{message}", chat.0).as_bytes())
+    }
+
+    async fn new_session(&self, context: &JobContext, name: Option<&str>) -> JobResult {
+        let directory = match name {
+            None => Some(context.default_directory().to_owned()),
+            Some(name) => {
+                let (roots, path) = (context.roots.clone(), PathBuf::from(name));
+                let resolve = move || resolve(&roots, &path);
+                tokio::task::spawn_blocking(resolve).await.unwrap_or_default()
+            }
+        };
+        let Some(directory) = directory else {
+            let reply = replies::directory_not_allowed(name.unwrap_or_default(), &context.roots);
+            return JobResult::reply(reply);
+        };
+        let reply = replies::session_created(&directory, &context.roots);
+        match context.create_session(SessionId(self.id(context)), directory, None).await {
+            Ok(switch) => JobResult { switch: Some(switch), ..JobResult::reply(reply) },
+            Err(error) => JobResult::reply(replies::open_failed(&error)),
+        }
+    }
+
+    async fn prompt(&self, context: &JobContext, session: SessionId, text: String) -> JobResult {
+        let (id, by) = (self.id(context), self.by.clone());
+        let new = NewPrompt { id, text, images: Vec::new(), delivery: Delivery::Queue, by };
+        let prompt = async |session: Session| session.prompt(new).await;
+        match context.with_session(session, prompt).await {
+            Ok(_) => JobResult::reply(replies::compacting()),
+            Err(error) => error.into(),
+        }
+    }
+}
+
+/// Resolves a directory: an absolute path, or one relative to any of the roots.
+fn resolve(roots: &session::Roots, path: &Path) -> Option<PathBuf> {
+    if path.is_absolute() {
+        return roots.resolve(path);
+    }
+    roots.directories().iter().find_map(|root| roots.resolve(&root.join(path)))
+}
+
+async fn list_sessions(context: &JobContext, current: Option<SessionId>) -> JobResult {
+    match context.sessions.journal().sessions().await {
+        Ok(mut records) => {
+            records.retain(|it| context.roots.have(&it.directory));
+            let now = context.clock.unix_millis();
+            JobResult::reply(replies::sessions(&records, current, &context.roots, now))
+        }
+        Err(error) => JobResult::reply(replies::open_failed(&error.into())),
+    }
+}
+
+async fn resume(context: &JobContext, prefix: &str) -> JobResult {
+    match context.sessions.journal().find(prefix).await.as_deref() {
+        Ok([only]) => context.resume(*only).await,
+        Ok([]) => JobResult::reply(replies::session_not_found(prefix)),
+        Ok(_) => JobResult::reply(replies::session_ambiguous(prefix)),
+        Err(error) => JobResult::reply(replies::open_failed(&OpenError::Journal(error.clone()))),
+    }
+}
+
+async fn show(context: &JobContext, session: SessionId, command: &ChatCommand) -> JobResult {
+    let document = match fold_session(context.sessions.journal(), session).await {
+        Ok(document) => document,
+        Err(error) => return JobResult::reply(replies::open_failed(&error.into())),
+    };
+    JobResult::reply(match command {
+        ChatCommand::Queue => replies::queue(&document.queue),
+        ChatCommand::Cost => {
+            let last = document.turns.last().map_or(0, |it| it.number);
+            replies::cost(&document.usage, last)
+        }
+        _ => replies::status(&document, &context.roots, context.clock.unix_millis()),
+    })
+}
+
+async fn list_models(context: &JobContext, session: SessionId) -> JobResult {
+    let abilities = async |session: Session| match session.abilities().await? {
+        Some(abilities) => Ok(Some(abilities)),
+        None => session.wake().await,
+    };
+    match context.with_session(session, abilities).await {
+        Ok(abilities) => {
+            let document = fold_session(context.sessions.journal(), session).await;
+            let document = document.unwrap_or_default();
+            let models = replies::offered_models(abilities.as_deref().unwrap_or_default());
+            JobResult::reply(replies::models(&models, document.head.model.as_deref()))
+        }
+        Err(error) => error.into(),
+    }
+}
+
+async fn set(
+    context: &JobContext,
+    session: SessionId,
+    setting: Setting,
+    by: Actor,
+    reply: BotReply,
+) -> JobResult {
+    let set = async |session: Session| session.set(setting, by).await;
+    match context.with_session(session, set).await {
+        Ok(()) => JobResult::reply(reply),
+        Err(error) => error.into(),
+    }
+}
+
+/// The changes of a turn as a file, or of the last turn that changed files if none is named.
+pub(super) async fn diff(
+    context: &JobContext,
+    address: ChatAddress,
+    session: Option<SessionId>,
+    turn: Option<u64>,
+) -> JobResult {
+    let Some(session) = session else { return JobResult::reply(replies::no_session()) };
+    let document = match fold_session(context.sessions.journal(), session).await {
+        Ok(document) => document,
+        Err(error) => return JobResult::reply(replies::open_failed(&error.into())),
+    };
+    let changed = document.turns.iter().rev().find(|it| !it.files.is_empty());
+    let turn = turn.or_else(|| changed.map(|it| it.number));
+    match turn.map(|turn| (turn, diff_of(&document, turn))) {
+        Some((turn, diff)) if !diff.is_empty() => {
+            let name = format!("turn-{turn}.diff");
+            let calls = vec![BotCall::SendText { address, name, content: diff }];
+            JobResult { calls, ..JobResult::default() }
+        }
+        _ => JobResult::reply(replies::no_changes()),
+    }
+}
+
+fn diff_of(document: &Conversation, turn: u64) -> String {
+    let mut out = String::new();
+    for item in document.items.iter().filter(|it| it.turn == turn) {
+        let Body::Call(call) = &item.body else { continue };
+        if call.state != CallState::Done {
+            continue;
+        }
+        // Writing to a string cannot fail.
+        let Some(diff) = Diff::of(call).filter(|it| !it.is_empty()) else {
+            if let Subject::Write { path, content } = call.subject() {
+                let _ = writeln!(out, "--- /dev/null\n+++ {path}\n@@ line 1 @@");
+                for line in content.lines() {
+                    let _ = writeln!(out, "+{line}");
+                }
+            }
+            continue;
+        };
+        let _ = writeln!(out, "--- {0}\n+++ {0}", call.target);
+        for hunk in &diff.hunks {
+            let number = hunk.lines.iter().find_map(|it| it.number).unwrap_or(1);
+            let _ = writeln!(out, "@@ line {number} @@");
+            for line in &hunk.lines {
+                let _ = writeln!(out, "{}{}", line.change.sign(), line.text());
+            }
+        }
+    }
+    out
+}

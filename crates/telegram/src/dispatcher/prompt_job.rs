@@ -1,0 +1,157 @@
+//! Jobs that send a prompt to the agent: files are downloaded, and a session is created if needed.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use journal::{SessionId, Status};
+use session::machine::NewPrompt;
+use session::{Session, keep_file, with_files};
+use tokio::time::{Instant, sleep};
+use tracing::{info, warn};
+use uuid::Uuid;
+use wire::note::{Delivery, PromptState};
+use wire::say::Image;
+
+use super::job::{ChatJob, JobContext, JobResult, title};
+use crate::bot::{BotCallError, BotError, DownloadError};
+use crate::inbound::{DOWNLOAD_LIMIT, InboundFile, PromptDraft, RejectedContent};
+use crate::replies::{self, BotReply};
+
+/// Pictures up to this size are part of the prompt: the API accepts 5 MB in base64. The agent can
+/// open larger ones as files.
+const PICTURE_LIMIT: usize = 3_700_000;
+
+/// How long a download is retried. The prompt waits for it, and so do the chat's later jobs.
+const DOWNLOAD_TIMEOUT: Duration = Duration::from_mins(10);
+
+/// The attachments of a prompt.
+#[derive(Debug, Default)]
+struct PromptFiles {
+    images: Vec<Image>,
+    saved: Vec<PathBuf>,
+    /// What the user is told about files that are missing.
+    failures: Vec<BotReply>,
+}
+
+impl JobContext {
+    /// Sends a prompt to the agent of a session. `again` creates the job anew if something else has
+    /// to happen first.
+    pub(super) async fn prompt(
+        &self,
+        draft: Box<PromptDraft>,
+        session: Option<SessionId>,
+        again: impl FnOnce(Box<PromptDraft>) -> ChatJob,
+    ) -> JobResult {
+        let Some(id) = session else { return self.create_for(draft, again).await };
+        let record = match self.sessions.journal().session(id).await {
+            Ok(Some(record)) => record,
+            Ok(None) => {
+                let next = Some(again(draft));
+                return JobResult { session_deleted: true, next, ..JobResult::default() };
+            }
+            Err(error) => return JobResult::reply(replies::open_failed(&error.into())),
+        };
+        let mut files = PromptFiles::default();
+        for file in &draft.attachments {
+            self.fetch(file, &record.directory, &mut files).await;
+        }
+        let PromptFiles { images, saved, failures } = files;
+        let mut result = JobResult { replies: failures, ..JobResult::default() };
+        let text = with_files(&draft.prompt_text(), &saved);
+        if text.trim().is_empty() && images.is_empty() {
+            return result;
+        }
+        let PromptDraft { id: prompt, by, .. } = *draft;
+        let busy = matches!(record.status, Status::Running | Status::Waiting);
+        let new = NewPrompt { id: prompt, text, images, delivery: Delivery::Queue, by };
+        let send = async |session: Session| {
+            let state = session.prompt(new).await?;
+            Ok((state, session.journal().open_prompts(id).await?))
+        };
+        match self.with_session(id, send).await {
+            Ok((state, open)) => {
+                let queued = open.iter().filter(|it| it.state == PromptState::Queued);
+                let before = queued.take_while(|it| it.id != prompt).count();
+                if busy && state == PromptState::Queued {
+                    result.replies.push(replies::prompt_queued(before));
+                }
+            }
+            Err(error) => result.replies.extend(JobResult::from(error).replies),
+        }
+        result
+    }
+
+    /// Creates a session for a chat's first prompt. The prompt is the next job.
+    async fn create_for(
+        &self,
+        draft: Box<PromptDraft>,
+        again: impl FnOnce(Box<PromptDraft>) -> ChatJob,
+    ) -> JobResult {
+        let id = SessionId(Uuid::new_v5(&self.namespace, draft.id.as_bytes()));
+        let directory = self.default_directory().to_owned();
+        match self.create_session(id, directory, title(&draft.text)).await {
+            Ok(switch) => {
+                info!(session = %id, "created a session");
+                let (switch, next) = (Some(switch), Some(again(draft)));
+                JobResult { switch, next, ..JobResult::default() }
+            }
+            Err(error) => JobResult::reply(replies::open_failed(&error)),
+        }
+    }
+
+    async fn fetch(&self, file: &InboundFile, directory: &Path, files: &mut PromptFiles) {
+        let bytes = match self.download(file).await {
+            Ok(bytes) => bytes,
+            Err(failure) => return files.failures.push(failure),
+        };
+        if file.picture
+            && bytes.len() <= PICTURE_LIMIT
+            && let Ok(image) = Image::new(&bytes)
+        {
+            return files.images.push(image);
+        }
+        let (directory, name) = (directory.to_owned(), file.name.clone());
+        let saved = tokio::task::spawn_blocking(move || keep_file(&directory, &name, &bytes)).await;
+        match saved {
+            Ok(Ok(path)) => files.saved.push(path),
+            failed => {
+                let error = failed.map(|it| it.map(drop));
+                warn!(?error, "could not save a file");
+                files.failures.push(replies::download_failed(&file.name));
+            }
+        }
+    }
+
+    /// Downloads a file, and retries while Telegram cannot be reached.
+    async fn download(&self, file: &InboundFile) -> Result<Vec<u8>, BotReply> {
+        let limit = usize::try_from(DOWNLOAD_LIMIT).unwrap_or(usize::MAX);
+        let deadline = Instant::now() + self.clock.real_span(DOWNLOAD_TIMEOUT);
+        let mut backoff = Duration::from_secs(1);
+        loop {
+            let error = match self.bot.download(&file.file_id, limit).await {
+                Ok(bytes) => return Ok(bytes),
+                Err(DownloadError::TooLarge) => {
+                    let name = file.name.clone();
+                    let size = file.size.unwrap_or(DOWNLOAD_LIMIT + 1);
+                    let content = RejectedContent::TooLarge { name, size, limit: DOWNLOAD_LIMIT };
+                    return Err(replies::rejected(&content));
+                }
+                Err(DownloadError::Failed(error)) => error,
+            };
+            let pause = match &error {
+                BotError::Call(BotCallError::RateLimited(after)) => Some(*after),
+                BotError::Call(BotCallError::Unreachable(_) | BotCallError::NoResponse(_)) => {
+                    Some(backoff)
+                }
+                _ => None,
+            };
+            let pause = pause.map(|it| self.clock.real_span(it));
+            let Some(pause) = pause.filter(|it| Instant::now() + *it <= deadline) else {
+                warn!(%error, "could not download a file");
+                return Err(replies::download_failed(&file.name));
+            };
+            sleep(pause).await;
+            backoff = (backoff * 2).min(Duration::from_secs(30));
+        }
+    }
+}
