@@ -28,11 +28,11 @@ pub struct ChatCheckpoint {
     pub from: u64,
     /// Items up to this position are delivered or skipped.
     #[serde(alias = "told")]
-    pub delivered: view::Place,
+    pub delivered: view::Position,
     /// Items up to this position were never posted here, because the chat started to show the
     /// session later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub start: Option<view::Place>,
+    pub start: Option<view::Position>,
     /// The last turn whose end was posted.
     pub turn: u64,
     /// A post of several messages that is partly sent.
@@ -54,7 +54,7 @@ pub struct ChatCheckpoint {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PostProgress {
     /// The last item of the post. The first one follows [`ChatCheckpoint::delivered`].
-    pub through: view::Place,
+    pub through: view::Position,
     /// The turn whose end is part of the post.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<u64>,
@@ -108,7 +108,7 @@ impl ChatCheckpoint {
             session,
             verbosity: 1,
             from: 0,
-            delivered: view::Place(0, 0),
+            delivered: view::Position(0, 0),
             start: None,
             turn: 0,
             post: None,
@@ -126,7 +126,7 @@ impl ChatCheckpoint {
         conversation: &Conversation,
     ) -> Self {
         let ended = conversation.turns.iter().filter(|turn| turn.end.is_some());
-        let start = view::Place(conversation.revision.0, u32::MAX);
+        let start = view::Position(conversation.revision.0, u32::MAX);
         Self {
             delivered: start,
             start: Some(start),
@@ -166,7 +166,7 @@ mod tests {
             "prompts":{"5":"00000000-0000-0000-0000-000000000002"}}"#;
         let read: ChatCheckpoint = serde_json::from_str(old).unwrap();
         assert_eq!(read.address.topic, Some(TopicId(9)));
-        assert_eq!((read.delivered, read.post.unwrap().sent), (view::Place(8, 1), 1));
+        assert_eq!((read.delivered, read.post.unwrap().sent), (view::Position(8, 1), 1));
         let card = &read.cards["r1"];
         assert_eq!(card.awaited_reply, Some((MessageId(13), ReplyPurpose::Reason)));
         assert!(

@@ -293,7 +293,7 @@ impl Fixture {
         let deadline = Instant::now() + TIMEOUT;
         loop {
             let journal = journal::Journal::open(&path).expect("a journal").journal;
-            let stored = journal.kept("telegram").await.expect("the state of the bridge");
+            let stored = journal.read_state("telegram").await.expect("the state of the bridge");
             journal.close().await.expect("the journal closes");
             let chats = stored.into_iter().filter(|(key, _)| key.starts_with("place/"));
             let mut chats = chats.map(|(_, value)| String::from_utf8_lossy(&value).into_owned());

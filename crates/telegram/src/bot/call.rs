@@ -10,7 +10,7 @@ use reqwest::multipart::{Form, Part};
 use serde_json::{Map, Value, json};
 use tokio::fs::File;
 
-pub use view::telegram::Message as MessageText;
+pub use view::telegram::RenderedMessage as MessageText;
 
 use crate::address::{ChatAddress, ChatId, MessageId};
 

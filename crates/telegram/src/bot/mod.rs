@@ -76,6 +76,8 @@ pub(crate) enum DownloadError {
 
 impl Bot {
     pub(crate) fn new(api: ApiAddress, token: BotToken) -> Result<Self, Error> {
+        // `reqwest` is built without a provider of cryptography. Later calls change nothing.
+        let _ = rustls::crypto::ring::default_provider().install_default();
         let mut http = Client::builder()
             .connect_timeout(CONNECT_TIMEOUT)
             // The token is in the URL, so a redirect would hand it to another server.

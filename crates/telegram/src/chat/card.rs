@@ -6,14 +6,14 @@
 //! come back, below them, with the buttons that allow the request. A rule is offered only if its text
 //! fits on the card.
 
-use session::machine::GrantScope;
+use session::GrantScope;
 use uuid::Uuid;
 use view::diff::{Diff, DiffLine};
-use view::telegram::{LIMIT, Mark, Text};
-use view::{Body, Permission, Question, Request, Subject, phrase};
-use wire::consent::{self, Disclosure, PLAN_APPROVAL_MODES, Rule};
-use wire::note::{Actor, Outcome, Wants};
-use wire::say::PermissionMode;
+use view::telegram::{LIMIT, TextFormat, FormattedText};
+use view::{ItemBody, CallPermission, Question, Request, ToolInput, wording};
+use wire::consent::{Disclosure, PLAN_APPROVAL_MODES, Rule, self};
+use wire::note::{Actor, Outcome, RequestKind};
+use wire::outgoing::PermissionMode;
 
 use super::Chat;
 use super::tap::ButtonKey;
@@ -59,7 +59,7 @@ pub(super) struct MessageContent {
 
 impl MessageContent {
     /// The first message of a text.
-    pub(super) fn new(text: &Text, buttons: BotKeyboard) -> Self {
+    pub(super) fn new(text: &FormattedText, buttons: BotKeyboard) -> Self {
         let first = text.messages(LIMIT).into_iter().next();
         let text = first
             .unwrap_or_else(|| MessageText { html: "…".to_owned(), plain: "…".to_owned() });
@@ -76,10 +76,10 @@ impl MessageContent {
 impl Chat {
     pub(super) fn card(&self, request: &Request, state: &CardState) -> MessageContent {
         let key = ButtonKey::of_request(self.checkpoint.session, &request.id);
-        match request.wants {
-            Wants::Permission => self.permission_card(request, state, &key),
-            Wants::PlanApproval => self.plan_card(request, state, &key),
-            Wants::Answers => question_card(request, state, &key),
+        match request.kind {
+            RequestKind::Permission => self.permission_card(request, state, &key),
+            RequestKind::Plan => self.plan_card(request, state, &key),
+            RequestKind::Question => question_card(request, state, &key),
         }
     }
 
@@ -108,7 +108,7 @@ impl Chat {
         state: &CardState,
     ) -> (Vec<BotCall>, Uuid) {
         let required = self.required(request);
-        let mut text = Text::default();
+        let mut text = FormattedText::default();
         push_disclosures(&mut text, &required);
         let messages = text.messages(LIMIT);
         let address = self.checkpoint.address;
@@ -129,8 +129,8 @@ impl Chat {
 
     /// The rules that *Always* offers, with their numbers: those whose text fits on the card.
     pub(super) fn offered_rules<'r>(&self, request: &'r Request) -> Vec<(usize, &'r Rule)> {
-        let text = self.permission_text(request, &self.required(request), &Text::default());
-        let mut left = LIMIT.saturating_sub(units(text.words()) + units(ALWAYS) + units(SHOW_ALL));
+        let text = self.permission_text(request, &self.required(request), &FormattedText::default());
+        let mut left = LIMIT.saturating_sub(units(text.plain_text()) + units(ALWAYS) + units(SHOW_ALL));
         let mut offered = Vec::new();
         for (number, rule) in request.rules.iter().enumerate() {
             let length = units(&rule_line(number, rule));
@@ -144,14 +144,14 @@ impl Chat {
 
     /// What must be shown before a request can be allowed.
     fn required(&self, request: &Request) -> Vec<Disclosure> {
-        if request.wants == Wants::PlanApproval
-            && let Subject::Plan(text) = request.call().subject()
+        if request.kind == RequestKind::Plan
+            && let ToolInput::Plan(text) = request.call().tool_input()
         {
             // Usually the plan was posted before its card.
             let item = request.item.as_ref().and_then(|id| self.item(id));
             let was_posted = item.is_some_and(|item| {
-                let after_start = self.checkpoint.start.is_none_or(|start| item.place > start);
-                after_start && item.place <= self.checkpoint.delivered && !item.shed
+                let after_start = self.checkpoint.start.is_none_or(|start| item.position > start);
+                after_start && item.position <= self.checkpoint.delivered && !item.trimmed
             });
             if was_posted {
                 return Vec::new();
@@ -169,14 +169,14 @@ impl Chat {
     ) -> MessageContent {
         let required = self.required(request);
         let fits = fits_on_card(&required);
-        let mut text = self.permission_text(request, &required, &Text::default());
+        let mut text = self.permission_text(request, &required, &FormattedText::default());
         let deny = vec![key.button("Deny", "n"), key.button("Deny with reason", "w")];
         if !fits && state.disclosed != Some(hash(&required)) {
-            push_line(&mut text, Mark::Italic, SHOW_ALL);
+            push_line(&mut text, TextFormat::Italic, SHOW_ALL);
             return MessageContent::new(&text, vec![vec![key.button("Show all", "s")], deny]);
         }
         if !fits {
-            push_line(&mut text, Mark::Italic, SHOWN_ABOVE);
+            push_line(&mut text, TextFormat::Italic, SHOWN_ABOVE);
         }
         let rules = self.offered_rules(request);
         if state.choosing_rule && !rules.is_empty() {
@@ -197,7 +197,7 @@ impl Chat {
         }
         if fits {
             let detailed = self.permission_text(request, &required, &details(request, &required));
-            if units(detailed.words()) <= LIMIT {
+            if units(detailed.plain_text()) <= LIMIT {
                 text = detailed;
             }
         }
@@ -208,16 +208,16 @@ impl Chat {
         MessageContent::new(&text, vec![allow, deny])
     }
 
-    fn permission_text(&self, request: &Request, required: &[Disclosure], details: &Text) -> Text {
-        let mut text = Text::default();
+    fn permission_text(&self, request: &Request, required: &[Disclosure], details: &FormattedText) -> FormattedText {
+        let mut text = FormattedText::default();
         text.push("🔐 ");
-        text.push_marked(Mark::Bold, &title(request, self.document.head.cwd.as_deref()));
+        text.push_formatted(TextFormat::Bold, &title(request, self.document.head.cwd.as_deref()));
         if let Some(agent) = self.subagent_of(request) {
-            push_line(&mut text, Mark::Italic, &format!("Requested by a subagent: {agent}"));
+            push_line(&mut text, TextFormat::Italic, &format!("Requested by a subagent: {agent}"));
         }
         let remark = |text: &str| shortened_to(text.trim(), REMARK);
         let description = request.description.as_deref().unwrap_or_default();
-        push_line(&mut text, Mark::Italic, &remark(description));
+        push_line(&mut text, TextFormat::Italic, &remark(description));
         if fits_on_card(required) {
             push_disclosures(&mut text, required);
         } else {
@@ -228,15 +228,15 @@ impl Chat {
             text.append(details);
         }
         if let Some(reason) = &request.reason {
-            push_line(&mut text, Mark::Italic, &remark(reason));
+            push_line(&mut text, TextFormat::Italic, &remark(reason));
         } else if let Some(path) = &request.blocked_path {
-            push_line(&mut text, Mark::Italic, &remark(&format!("Asks because of {path}")));
+            push_line(&mut text, TextFormat::Italic, &remark(&format!("Asks because of {path}")));
         }
         let timeout = request.expires.zip(request.at).map(|(end, at)| end.saturating_sub(at));
         if let Some(timeout) = timeout {
-            let timeout = phrase::duration(timeout);
+            let timeout = wording::duration(timeout);
             let line = format!("Denied if not answered within {timeout}.");
-            push_line(&mut text, Mark::Italic, &line);
+            push_line(&mut text, TextFormat::Italic, &line);
         }
         text
     }
@@ -244,14 +244,14 @@ impl Chat {
     /// The task of the subagent that makes a request.
     fn subagent_of(&self, request: &Request) -> Option<String> {
         let parent = self.item(request.item.as_ref()?)?.parent.as_ref()?;
-        let Body::Call(call) = &self.item(parent)?.body else { return None };
+        let ItemBody::Call(call) = &self.item(parent)?.body else { return None };
         let target = view::Card::of(call, None).target;
         Some(shortened_to(&target, TITLE)).filter(|target| !target.is_empty())
     }
 
     fn plan_card(&self, request: &Request, state: &CardState, key: &ButtonKey) -> MessageContent {
-        let mut text = Text::default();
-        text.push_marked(Mark::Bold, "◫ Approve this plan?");
+        let mut text = FormattedText::default();
+        text.push_formatted(TextFormat::Bold, "◫ Approve this plan?");
         let required = self.required(request);
         let fits = fits_on_card(&required);
         if fits {
@@ -261,11 +261,11 @@ impl Chat {
         }
         let deny = vec![key.button("Keep planning", "n"), key.button("Request changes", "w")];
         if !fits && state.disclosed != Some(hash(&required)) {
-            push_line(&mut text, Mark::Italic, SHOW_ALL);
+            push_line(&mut text, TextFormat::Italic, SHOW_ALL);
             return MessageContent::new(&text, vec![vec![key.button("Show all", "s")], deny]);
         }
         if !fits {
-            push_line(&mut text, Mark::Italic, SHOWN_ABOVE);
+            push_line(&mut text, TextFormat::Italic, SHOWN_ABOVE);
         }
         let approve = PLAN_APPROVAL_MODES.into_iter().map(|mode| {
             let label = format!("Approve: {}", consent::describe_mode(mode).label);
@@ -287,7 +287,7 @@ impl Chat {
             return None;
         }
         let permission = self.document.items.iter().rev().find_map(|item| match &item.body {
-            Body::Call(call) => {
+            ItemBody::Call(call) => {
                 call.permission.as_ref().filter(|it| it.request.as_deref() == Some(request))
             }
             _ => None,
@@ -298,8 +298,8 @@ impl Chat {
     /// The card of a resolved request.
     pub(super) fn closed_card(&self, request: &str, card: &CardState) -> Option<MessageContent> {
         let outcome = self.outcome(request)?;
-        let mut text = Text::default();
-        text.push_marked(Mark::Bold, &card.title);
+        let mut text = FormattedText::default();
+        text.push_formatted(TextFormat::Bold, &card.title);
         text.push("\n");
         text.push(&outcome);
         Some(MessageContent::new(&text, BotKeyboard::new()))
@@ -308,22 +308,22 @@ impl Chat {
 
 /// The card of an open request whose session is no longer shown in the chat.
 pub(super) fn abandoned_card(card: &CardState) -> MessageContent {
-    let mut text = Text::default();
-    text.push_marked(Mark::Bold, &card.title);
+    let mut text = FormattedText::default();
+    text.push_formatted(TextFormat::Bold, &card.title);
     text.push("\nStill open, but this chat now shows another session.");
     MessageContent::new(&text, BotKeyboard::new())
 }
 
 /// The message that asks the user for a text.
-pub(super) fn text_question(request: &Request, state: &CardState, purpose: ReplyPurpose) -> Text {
-    let mut text = Text::default();
+pub(super) fn text_question(request: &Request, state: &CardState, purpose: ReplyPurpose) -> FormattedText {
+    let mut text = FormattedText::default();
     let question = current_question(request, state).map(|(_, question)| question);
     match (purpose, question) {
         (ReplyPurpose::Answer, Some(question)) => {
-            text.push_marked(Mark::Bold, &shortened_to(&question.text, 1_000));
+            text.push_formatted(TextFormat::Bold, &shortened_to(&question.text, 1_000));
             text.push("\nReply to this message with your answer.");
         }
-        (ReplyPurpose::Reason, _) if request.wants == Wants::PlanApproval => {
+        (ReplyPurpose::Reason, _) if request.kind == RequestKind::Plan => {
             text.push("Reply to this message with the changes you want.");
         }
         _ => text.push(
@@ -335,12 +335,12 @@ pub(super) fn text_question(request: &Request, state: &CardState, purpose: Reply
 
 /// A request in one line.
 pub(super) fn title(request: &Request, base: Option<&str>) -> String {
-    let title = match request.wants {
-        Wants::PlanApproval => "Plan".to_owned(),
-        Wants::Answers => format!("Question: {}", request.target),
-        Wants::Permission => {
+    let title = match request.kind {
+        RequestKind::Plan => "Plan".to_owned(),
+        RequestKind::Question => format!("Question: {}", request.target),
+        RequestKind::Permission => {
             let card = view::Card::of(&request.call(), base);
-            format!("{} {}", card.verb, card.target)
+            format!("{} {}", card.label, card.target)
         }
     };
     shortened_to(&visible(title.trim()), TITLE)
@@ -380,9 +380,9 @@ pub(super) fn parse_rule_verb(verb: &str) -> Option<(usize, GrantScope)> {
 
 /// Whether a card has room for everything that must be shown.
 fn fits_on_card(required: &[Disclosure]) -> bool {
-    let mut text = Text::default();
+    let mut text = FormattedText::default();
     push_disclosures(&mut text, required);
-    units(text.words()) <= CARD_UNITS && text.words().lines().count() <= CARD_LINES
+    units(text.plain_text()) <= CARD_UNITS && text.plain_text().lines().count() <= CARD_LINES
 }
 
 fn hash(required: &[Disclosure]) -> Uuid {
@@ -390,14 +390,14 @@ fn hash(required: &[Disclosure]) -> Uuid {
     Uuid::new_v5(&DISCLOSURES, text.join("\0").as_bytes())
 }
 
-fn push_disclosures(text: &mut Text, required: &[Disclosure]) {
+fn push_disclosures(text: &mut FormattedText, required: &[Disclosure]) {
     for disclosure in required {
         push_disclosure(text, &disclosure.label, &visible(&disclosure.text), required.len() > 1);
     }
 }
 
 /// The beginning of everything that must be shown, marked as shortened.
-fn push_excerpts(text: &mut Text, required: &[Disclosure]) {
+fn push_excerpts(text: &mut FormattedText, required: &[Disclosure]) {
     for disclosure in required {
         let full = visible(&disclosure.text);
         let lines: Vec<_> = full.lines().take(EXCERPT_LINES).collect();
@@ -405,72 +405,72 @@ fn push_excerpts(text: &mut Text, required: &[Disclosure]) {
         push_disclosure(text, &disclosure.label, &excerpt, required.len() > 1);
         if excerpt != full {
             let characters = full.chars().count();
-            push_line(text, Mark::Italic, &format!("… shortened, {characters} characters in all"));
+            push_line(text, TextFormat::Italic, &format!("… shortened, {characters} characters in all"));
         }
     }
 }
 
-fn push_disclosure(text: &mut Text, label: &str, value: &str, with_label: bool) {
+fn push_disclosure(text: &mut FormattedText, label: &str, value: &str, with_label: bool) {
     if with_label {
-        push_line(text, Mark::Italic, &format!("{label}:"));
+        push_line(text, TextFormat::Italic, &format!("{label}:"));
     }
     let mark = match label {
-        "Command" => Mark::Block(Some("bash".to_owned())),
-        "Input" => Mark::Block(Some("json".to_owned())),
-        "Plan" => Mark::Block(None),
-        _ => Mark::Code,
+        "Command" => TextFormat::Block(Some("bash".to_owned())),
+        "Input" => TextFormat::Block(Some("json".to_owned())),
+        "Plan" => TextFormat::Block(None),
+        _ => TextFormat::Code,
     };
     push_line(text, mark, value);
 }
 
 /// The change that an edit would make, as far as there is room for it.
-fn details(request: &Request, required: &[Disclosure]) -> Text {
-    let mut text = Text::default();
+fn details(request: &Request, required: &[Disclosure]) -> FormattedText {
+    let mut text = FormattedText::default();
     let call = request.call();
-    let (language, details) = match call.subject() {
-        Subject::Edit { .. } => {
+    let (language, details) = match call.tool_input() {
+        ToolInput::Edit { .. } => {
             let diff = Diff::of(&call).unwrap_or_default();
             let lines = diff.hunks.iter().flat_map(|hunk| &hunk.lines);
             let signed = |line: &DiffLine| format!("{}{}", line.change.sign(), line.text());
             (Some("diff".to_owned()), lines.map(signed).collect::<Vec<_>>().join("\n"))
         }
-        Subject::Write { content, .. } => (None, content),
+        ToolInput::Write { content, .. } => (None, content),
         _ => return text,
     };
     let used: usize = required.iter().map(|it| units(&it.text)).sum();
     let shown: Vec<_> = details.lines().take(CARD_LINES).collect();
     let shown = shortened_to(&shown.join("\n"), CARD_UNITS.saturating_sub(used));
-    push_line(&mut text, Mark::Block(language), &visible(&shown));
+    push_line(&mut text, TextFormat::Block(language), &visible(&shown));
     let hidden = details.lines().count().saturating_sub(CARD_LINES);
     if hidden > 0 {
-        let hidden = phrase::several(hidden, "more line", "more lines");
-        push_line(&mut text, Mark::Italic, &format!("… {hidden}"));
+        let hidden = wording::plural(hidden, "more line", "more lines");
+        push_line(&mut text, TextFormat::Italic, &format!("… {hidden}"));
     }
     text
 }
 
-fn outcome_line(permission: &Permission) -> String {
+fn outcome_line(permission: &CallPermission) -> String {
     let by = permission.by.as_ref().map(actor).unwrap_or_default();
     let reason = permission.message.as_deref().map(str::trim).filter(|it| !it.is_empty());
     let reason = reason.map(|it| format!(": {}", shortened_to(it, 300))).unwrap_or_default();
-    match (permission.outcome, permission.wants) {
-        (Some(Outcome::Allowed), Wants::Permission) => format!("✔ Allowed{by}"),
-        (Some(Outcome::AllowedAndRemembered), Wants::Permission) => {
+    match (permission.outcome, permission.kind) {
+        (Some(Outcome::Allowed), RequestKind::Permission) => format!("✔ Allowed{by}"),
+        (Some(Outcome::AllowedAndRemembered), RequestKind::Permission) => {
             format!("✔ Always allowed{by}")
         }
-        (Some(Outcome::Allowed | Outcome::AllowedAndRemembered), Wants::PlanApproval) => {
+        (Some(Outcome::Allowed | Outcome::AllowedAndRemembered), RequestKind::Plan) => {
             format!("✔ Approved{by}")
         }
-        (Some(Outcome::Allowed | Outcome::AllowedAndRemembered), Wants::Answers) => {
+        (Some(Outcome::Allowed | Outcome::AllowedAndRemembered), RequestKind::Question) => {
             let answers = permission.answers.iter().map(|(question, answer)| {
                 let question = shortened_to(question, 200);
                 format!("\n{question} → {}", shortened_to(answer, 300))
             });
             format!("✔ Answered{by}{}", answers.collect::<String>())
         }
-        (Some(Outcome::Denied), Wants::Permission) => format!("✘ Denied{by}{reason}"),
-        (Some(Outcome::Denied), Wants::PlanApproval) => format!("✎ Not approved{by}{reason}"),
-        (Some(Outcome::Denied), Wants::Answers) => format!("✘ Skipped{by}{reason}"),
+        (Some(Outcome::Denied), RequestKind::Permission) => format!("✘ Denied{by}{reason}"),
+        (Some(Outcome::Denied), RequestKind::Plan) => format!("✎ Not approved{by}{reason}"),
+        (Some(Outcome::Denied), RequestKind::Question) => format!("✘ Skipped{by}{reason}"),
         (Some(Outcome::Expired), _) => "⌛ Denied: no answer in time".to_owned(),
         (Some(Outcome::Withdrawn), _) => "– No longer needed".to_owned(),
         (None, _) => "Answered in another client".to_owned(),
@@ -486,8 +486,8 @@ fn actor(by: &Actor) -> String {
 
 /// The questions of a request; none if they cannot be read.
 pub(super) fn questions(request: &Request) -> Vec<Question> {
-    match request.call().subject() {
-        Subject::Questions(questions) => questions,
+    match request.call().tool_input() {
+        ToolInput::Questions(questions) => questions,
         _ => Vec::new(),
     }
 }
@@ -500,10 +500,10 @@ pub(super) fn current_question(request: &Request, state: &CardState) -> Option<(
 
 /// The card of a request with up to four questions: the next question, below the answers so far.
 fn question_card(request: &Request, state: &CardState, key: &ButtonKey) -> MessageContent {
-    let mut text = Text::default();
+    let mut text = FormattedText::default();
     for (question, answer) in &state.answers {
         text.push("✔ ");
-        text.push_marked(Mark::Italic, &shortened_to(question, 200));
+        text.push_formatted(TextFormat::Italic, &shortened_to(question, 200));
         text.push(&format!(" {}\n", shortened_to(answer, 200)));
     }
     let skip = key.button("Skip", "n");
@@ -516,15 +516,15 @@ fn question_card(request: &Request, state: &CardState, key: &ButtonKey) -> Messa
     if count > 1 {
         text.push(&format!("{} of {count} · ", index + 1));
     }
-    text.push_marked(Mark::Bold, &shortened_to(&question.text, 1_000));
+    text.push_formatted(TextFormat::Bold, &shortened_to(&question.text, 1_000));
     let mut buttons = BotKeyboard::new();
-    for (number, choice) in question.choices.iter().take(CHOICES).enumerate() {
+    for (number, choice) in question.options.iter().take(CHOICES).enumerate() {
         text.push(&format!("\n{}. {}", number + 1, shortened_to(&choice.label, 100)));
         if !choice.description.is_empty() {
             text.push(" – ");
-            text.push_marked(Mark::Italic, &shortened_to(&choice.description, 150));
+            text.push_formatted(TextFormat::Italic, &shortened_to(&choice.description, 150));
         }
-        let mark = match (question.several, state.selected.contains(&number)) {
+        let mark = match (question.multiple, state.selected.contains(&number)) {
             (false, _) => format!("{}. ", number + 1),
             (true, false) => "☐ ".to_owned(),
             (true, true) => "☑ ".to_owned(),
@@ -533,7 +533,7 @@ fn question_card(request: &Request, state: &CardState, key: &ButtonKey) -> Messa
         buttons.push(vec![key.button(&label, &format!("q{index}.{number}"))]);
     }
     let mut last = vec![key.button("Other…", &format!("q{index}.o")), skip];
-    if question.several {
+    if question.multiple {
         last.insert(0, key.button("Done", &format!("q{index}.f")));
     }
     buttons.push(last);
@@ -542,7 +542,7 @@ fn question_card(request: &Request, state: &CardState, key: &ButtonKey) -> Messa
 
 /// The selected options as one answer.
 pub(super) fn selected_options(question: &Question, state: &CardState) -> String {
-    let options = question.choices.iter().enumerate();
+    let options = question.options.iter().enumerate();
     let selected = options.filter(|(number, _)| state.selected.contains(number));
     let labels: Vec<_> = selected.map(|(_, choice)| choice.label.as_str()).collect();
     labels.join(", ")

@@ -25,8 +25,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use view::telegram::{LIMIT, Text};
-use view::{Body, Call, Conversation, Gap, Item, Turn, Update};
+use view::telegram::{LIMIT, FormattedText};
+use view::{ItemBody, Call, Conversation, RevisionGap, Item, Turn, Update};
 
 use crate::address::{ChatAddress, MessageId};
 use crate::bot::{BotCall, BotCallError, BotKeyboard, BotResponse, MessageText};
@@ -117,7 +117,7 @@ pub enum UserIntent {
     /// Answer a request.
     Answer {
         request: String,
-        answer: session::machine::Answer,
+        answer: session::RequestAnswer,
     },
     /// Stop the running turn.
     Stop,
@@ -177,7 +177,7 @@ impl Chat {
     }
 
     /// Applies a change of the document.
-    pub fn apply(&mut self, update: &Update, now: BridgeTime) -> Result<(), Gap> {
+    pub fn apply(&mut self, update: &Update, now: BridgeTime) -> Result<(), RevisionGap> {
         self.document.apply(update)?;
         self.refresh(now);
         Ok(())
@@ -212,7 +212,7 @@ impl Chat {
     }
 
     /// Queues a reply to a user.
-    pub fn reply(&mut self, text: &Text, buttons: BotKeyboard, reply_to: Option<MessageId>) {
+    pub fn reply(&mut self, text: &FormattedText, buttons: BotKeyboard, reply_to: Option<MessageId>) {
         self.blocked = false;
         let mut reply_to = reply_to;
         let mut parts = text.messages(LIMIT);
@@ -323,7 +323,7 @@ impl Chat {
         let mut delivered = self.checkpoint.delivered;
         for item in self.post_items(self.checkpoint.verbosity) {
             let PostItem::Item(item, ItemTreatment::Skip) = item else { break };
-            delivered = item.place;
+            delivered = item.position;
         }
         self.checkpoint.delivered = delivered;
     }
@@ -342,7 +342,7 @@ impl Chat {
     /// If everything is delivered and nothing waits for a user, no entry so far is needed again.
     fn advance_checkpoint(&mut self) {
         let document = &self.document;
-        let undelivered = |item: &Item| item.open || item.place > self.checkpoint.delivered;
+        let undelivered = |item: &Item| item.open || item.position > self.checkpoint.delivered;
         let open_card = self.checkpoint.cards.values().any(|card| !card.closed);
         let quiet = self.running_turn().is_none()
             && self.checkpoint.post.is_none()
@@ -352,7 +352,7 @@ impl Chat {
             && !document.items.iter().any(undelivered)
             && document.turns.last().is_none_or(|turn| turn.number <= self.checkpoint.turn);
         if quiet {
-            let end = view::Place(document.revision.0, u32::MAX);
+            let end = view::Position(document.revision.0, u32::MAX);
             self.checkpoint.from = self.checkpoint.from.max(document.revision.0);
             self.checkpoint.delivered = self.checkpoint.delivered.max(end);
         }
@@ -386,7 +386,7 @@ impl Chat {
                 };
                 let open = item.open || call_of(item).is_some_and(|call| call.state.is_open());
                 let own = item.parent.is_none();
-                (own && (item.place > checkpoint.delivered || open))
+                (own && (item.position > checkpoint.delivered || open))
                     || recent
                     || has_open_request(item)
             })
@@ -421,7 +421,7 @@ impl Chat {
 
 fn call_of(item: &Item) -> Option<&Call> {
     match &item.body {
-        Body::Call(call) => Some(call),
+        ItemBody::Call(call) => Some(call),
         _ => None,
     }
 }

@@ -9,9 +9,9 @@
 
 use std::borrow::Cow;
 
-use view::telegram::{LIMIT, Look, Mark, Text, prose, turn_end};
+use view::telegram::{LIMIT, TelegramOptions, TextFormat, FormattedText, markdown, turn_end};
 use view::{
-    AgentNews, Body, Call, Item, Level, Place, Prompt, Speaker, Subject, Turn, Verb, shortened,
+    AgentProcessEvent, ItemBody, Call, Item, NoticeLevel, Position, PromptItem, PromptAuthor, ToolInput, Turn, ToolAction, relative_path,
 };
 use wire::note::TurnEnding;
 
@@ -70,7 +70,7 @@ struct TurnSection<'a> {
 
 impl Chat {
     /// The next post of what precedes `limit`; none if it cannot be posted yet.
-    pub(super) fn post(&self, limit: Option<Place>) -> Option<ChatPost> {
+    pub(super) fn post(&self, limit: Option<Position>) -> Option<ChatPost> {
         if let Some(progress) = self.checkpoint.post {
             return Some(self.started_post(progress));
         }
@@ -79,7 +79,7 @@ impl Chat {
         let mut kind = None;
         for item in self.post_items(verbosity) {
             match item {
-                PostItem::Item(it, _) if limit.is_some_and(|limit| it.place > limit) => break,
+                PostItem::Item(it, _) if limit.is_some_and(|limit| it.position > limit) => break,
                 PostItem::Item(_, ItemTreatment::Skip) => {}
                 PostItem::Item(_, ItemTreatment::Hold) => break,
                 PostItem::Item(_, treatment) => {
@@ -98,7 +98,7 @@ impl Chat {
             }
         }
         let through = chosen.iter().rev().find_map(|item| match item {
-            PostItem::Item(item, _) => Some(item.place),
+            PostItem::Item(item, _) => Some(item.position),
             PostItem::TurnEnd(_) => None,
         });
         let turn = chosen.last().and_then(|item| match item {
@@ -117,15 +117,15 @@ impl Chat {
         let mut chosen = self.post_items(progress.verbosity);
         chosen.retain(|item| match item {
             PostItem::Item(_, ItemTreatment::Skip) => false,
-            PostItem::Item(item, _) => item.place <= progress.through,
+            PostItem::Item(item, _) => item.position <= progress.through,
             PostItem::TurnEnd(turn) => progress.turn == Some(turn.number),
         });
         self.compose(&chosen, progress)
     }
 
     fn compose(&self, chosen: &[PostItem<'_>], progress: PostProgress) -> ChatPost {
-        let look = Look { base: self.document.head.cwd.as_deref(), full: false };
-        let mut text = Text::default();
+        let look = TelegramOptions { base: self.document.head.cwd.as_deref(), full: false };
+        let mut text = FormattedText::default();
         let mut calls: Vec<&Item> = Vec::new();
         let (mut notify, mut buttons) = (false, BotKeyboard::new());
         for item in chosen {
@@ -194,7 +194,7 @@ impl Chat {
     /// Whether a turn is over. The agent reports its end before the last of its lines.
     pub(super) fn is_over(&self, turn: &Turn) -> bool {
         let last = self.document.turns.last().is_none_or(|last| last.number <= turn.number);
-        let open = match turn.began {
+        let open = match turn.started {
             Some(_) => self.document.status.turn_since.is_some(),
             None => self.document.status.phase.is_busy(),
         };
@@ -203,21 +203,21 @@ impl Chat {
 
     fn turn_sections(&self) -> Vec<TurnSection<'_>> {
         let delivered = self.checkpoint.delivered;
-        let is_due = |item: &&Item| !item.open && item.parent.is_none() && item.place > delivered;
+        let is_due = |item: &&Item| !item.open && item.parent.is_none() && item.position > delivered;
         let mut items = self.document.items.iter().filter(is_due).peekable();
         let mut sections = Vec::new();
         let turns = &self.document.turns;
         // Items before the first turn, or of turns that were dropped.
-        let first = turns.first().map_or(Place(u64::MAX, 0), |first| Place(first.first, 0));
+        let first = turns.first().map_or(Position(u64::MAX, 0), |first| Position(first.first, 0));
         let mut early = Vec::new();
-        while let Some(item) = items.next_if(|item| item.place < first) {
+        while let Some(item) = items.next_if(|item| item.position < first) {
             early.push(item);
         }
         sections.push(TurnSection { turn: None, over: true, end_is_due: false, items: early });
         for (at, turn) in turns.iter().enumerate() {
-            let end = turns.get(at + 1).map_or(Place(u64::MAX, 0), |next| Place(next.first, 0));
+            let end = turns.get(at + 1).map_or(Position(u64::MAX, 0), |next| Position(next.first, 0));
             let mut own = Vec::new();
-            while let Some(item) = items.next_if(|item| item.place < end) {
+            while let Some(item) = items.next_if(|item| item.position < end) {
                 own.push(item);
             }
             let over = self.is_over(turn);
@@ -244,51 +244,51 @@ impl Chat {
         };
         let if_verbose = if verbosity >= 2 { ItemTreatment::Silent } else { ItemTreatment::Skip };
         let ending =
-            section.turn.filter(|_| section.over).and_then(|it| it.end.as_ref()?.how.as_ref());
+            section.turn.filter(|_| section.over).and_then(|it| it.end.as_ref()?.ending.as_ref());
         match &item.body {
-            Body::Prompt(prompt)
-                if prompt.speaker != Speaker::Person
+            ItemBody::Prompt(prompt)
+                if prompt.author != PromptAuthor::User
                     || self.is_from_this_chat(item)
                     || self.was_posted_before(item) =>
             {
                 ItemTreatment::Skip
             }
-            Body::Prompt(_) | Body::Compaction(_) | Body::Reset => ItemTreatment::Silent,
+            ItemBody::Prompt(_) | ItemBody::Compaction(_) | ItemBody::Reset => ItemTreatment::Silent,
             // A text that was dropped to save memory is reported as missing.
-            Body::Text { text } if text.trim().is_empty() && !item.shed => ItemTreatment::Skip,
-            Body::Text { .. } if verbosity == 0 => answers_only(section.over, next_call, rest),
-            Body::Call(call) if is_plan(call) => ItemTreatment::Silent,
-            Body::Call(call) if has_card(call) => ItemTreatment::Skip,
-            Body::Call(call) if verbosity >= 2 && call.state.is_open() && !section.over => {
+            ItemBody::Text { text } if text.trim().is_empty() && !item.trimmed => ItemTreatment::Skip,
+            ItemBody::Text { .. } if verbosity == 0 => answers_only(section.over, next_call, rest),
+            ItemBody::Call(call) if is_plan(call) => ItemTreatment::Silent,
+            ItemBody::Call(call) if has_card(call) => ItemTreatment::Skip,
+            ItemBody::Call(call) if verbosity >= 2 && call.state.is_open() && !section.over => {
                 ItemTreatment::Hold
             }
-            Body::Call(_) | Body::Media { .. } | Body::Raw(_) => if_verbose,
-            Body::Hook(hook) if hook.outcome.is_some() => if_verbose,
-            Body::Thinking { .. }
-            | Body::Retry(_)
-            | Body::Hook(_)
-            | Body::Agent(AgentNews::Started { .. }) => ItemTreatment::Skip,
+            ItemBody::Call(_) | ItemBody::Media { .. } | ItemBody::Raw(_) => if_verbose,
+            ItemBody::Hook(hook) if hook.outcome.is_some() => if_verbose,
+            ItemBody::Thinking { .. }
+            | ItemBody::Retry(_)
+            | ItemBody::Hook(_)
+            | ItemBody::Agent(AgentProcessEvent::Started { .. }) => ItemTreatment::Skip,
             // The line about the end of the turn says the same.
-            Body::Interruption if ending == Some(&TurnEnding::Interrupted) => ItemTreatment::Skip,
-            Body::Failure { text, .. } if matches!(ending, Some(TurnEnding::Failed { message }) if message == text) => {
+            ItemBody::Interruption if ending == Some(&TurnEnding::Interrupted) => ItemTreatment::Skip,
+            ItemBody::Failure { text, .. } if matches!(ending, Some(TurnEnding::Failed { message }) if message == text) => {
                 ItemTreatment::Skip
             }
-            Body::Agent(AgentNews::Gone { cause }) if matches!(ending, Some(TurnEnding::Cut { cause: known }) if known == cause) => {
+            ItemBody::Agent(AgentProcessEvent::Stopped { cause }) if matches!(ending, Some(TurnEnding::Aborted { cause: known }) if known == cause) => {
                 ItemTreatment::Skip
             }
-            Body::Text { .. }
-            | Body::Interruption
-            | Body::Failure { .. }
-            | Body::Agent(AgentNews::Gone { .. }) => if_last,
-            Body::Notice(it) if it.level == Level::Error && section.over => ItemTreatment::Notify,
-            Body::Notice(_) => notice,
+            ItemBody::Text { .. }
+            | ItemBody::Interruption
+            | ItemBody::Failure { .. }
+            | ItemBody::Agent(AgentProcessEvent::Stopped { .. }) => if_last,
+            ItemBody::Notice(it) if it.level == NoticeLevel::Error && section.over => ItemTreatment::Notify,
+            ItemBody::Notice(_) => notice,
         }
     }
 
     /// Whether a prompt was posted at an earlier position: a prompt that its turn did not answer
     /// moves to the turn that does.
     fn was_posted_before(&self, item: &Item) -> bool {
-        item.place.0 > item.first && self.checkpoint.delivered.0 >= item.first
+        item.position.0 > item.first && self.checkpoint.delivered.0 >= item.first
     }
 
     fn is_from_this_chat(&self, item: &Item) -> bool {
@@ -302,8 +302,8 @@ impl Chat {
 fn answers_only(over: bool, next_call: Option<&Call>, rest: &[&Item]) -> ItemTreatment {
     let other_follows = || {
         rest.iter().any(|item| match &item.body {
-            Body::Text { text } => !text.trim().is_empty(),
-            Body::Call(call) => has_card(call),
+            ItemBody::Text { text } => !text.trim().is_empty(),
+            ItemBody::Call(call) => has_card(call),
             _ => false,
         })
     };
@@ -317,29 +317,29 @@ fn answers_only(over: bool, next_call: Option<&Call>, rest: &[&Item]) -> ItemTre
 
 /// Whether a call is a question to the user, which its card shows completely.
 fn has_card(call: &Call) -> bool {
-    matches!(call.verb, Verb::Ask | Verb::Plan)
+    matches!(call.action, ToolAction::Ask | ToolAction::Plan)
 }
 
 /// Whether a call submits a plan, which is posted like an answer.
 fn is_plan(call: &Call) -> bool {
-    call.verb == Verb::Plan && matches!(call.subject(), Subject::Plan(_))
+    call.action == ToolAction::Plan && matches!(call.tool_input(), ToolInput::Plan(_))
 }
 
 /// The end of a turn; nothing if the agent started the turn itself and did nothing visible.
-fn end_text(turn: &Turn, alone: bool, look: Look<'_>) -> Text {
+fn end_text(turn: &Turn, alone: bool, look: TelegramOptions<'_>) -> FormattedText {
     let completed = matches!(
-        turn.end.as_ref().and_then(|end| end.how.as_ref()),
+        turn.end.as_ref().and_then(|end| end.ending.as_ref()),
         None | Some(TurnEnding::Completed)
     );
     if alone && completed && turn.prompts.is_empty() && turn.files.is_empty() {
-        return Text::default();
+        return FormattedText::default();
     }
     let mut text = turn_end(turn);
     for file in turn.files.iter().take(FILES) {
         text.push("\n✎ ");
-        text.push_marked(Mark::Code, shortened(&file.path, look.base));
-        if file.times > 1 {
-            text.push(&format!(" × {}", file.times));
+        text.push_formatted(TextFormat::Code, relative_path(&file.path, look.base));
+        if file.edits > 1 {
+            text.push(&format!(" × {}", file.edits));
         }
     }
     if turn.files.len() > FILES {
@@ -348,21 +348,21 @@ fn end_text(turn: &Turn, alone: bool, look: Look<'_>) -> Text {
     text
 }
 
-fn item_text(item: &Item, look: Look<'_>) -> Text {
+fn item_text(item: &Item, look: TelegramOptions<'_>) -> FormattedText {
     match &item.body {
-        Body::Prompt(prompt) => prompt_text(prompt),
-        Body::Text { text } if item.shed && text.is_empty() => {
-            let mut text = Text::default();
+        ItemBody::Prompt(prompt) => prompt_text(prompt),
+        ItemBody::Text { text } if item.trimmed && text.is_empty() => {
+            let mut text = FormattedText::default();
             text.push("⚠️ ");
-            text.push_marked(
-                Mark::Italic,
+            text.push_formatted(
+                TextFormat::Italic,
                 "A message is missing here because too much was waiting to be sent. \
                  You can read it in the session.",
             );
             text
         }
-        Body::Call(call) => match call.subject() {
-            Subject::Plan(plan) => prose(&plan),
+        ItemBody::Call(call) => match call.tool_input() {
+            ToolInput::Plan(plan) => markdown(&plan),
             _ => view::telegram::item(item, look),
         },
         _ => view::telegram::item(item, look),
@@ -370,19 +370,19 @@ fn item_text(item: &Item, look: Look<'_>) -> Text {
 }
 
 /// A prompt from another client.
-fn prompt_text(prompt: &Prompt) -> Text {
-    let mut text = Text::default();
+fn prompt_text(prompt: &PromptItem) -> FormattedText {
+    let mut text = FormattedText::default();
     let author = match &prompt.by {
         Some(by) => format!("{} {}:", by.name, client_name(&by.via)),
         None => "Another client:".to_owned(),
     };
-    text.push_marked(Mark::Italic, &author);
+    text.push_formatted(TextFormat::Italic, &author);
     text.push("\n");
     let mut quote = shortened_to(prompt.text.trim(), QUOTED);
     if prompt.images > 0 {
-        let pictures = view::phrase::several(prompt.images, "picture", "pictures");
+        let pictures = view::wording::plural(prompt.images, "picture", "pictures");
         quote = format!("{quote} [{pictures}]");
     }
-    text.push_marked(Mark::Quote, quote.trim());
+    text.push_formatted(TextFormat::Quote, quote.trim());
     text
 }

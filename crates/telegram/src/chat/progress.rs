@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
-use view::telegram::{LIMIT, Mark, Text, prose};
-use view::{Body, Card, Conversation, Item, ItemId, Phase, phrase};
+use view::telegram::{LIMIT, TextFormat, FormattedText, markdown};
+use view::{ItemBody, Card, Conversation, Item, ItemId, SessionPhase, wording};
 
 use super::card::MessageContent;
 use super::schedule::{CallPlan, CallPurpose, PlannedCall};
@@ -85,7 +85,7 @@ impl ProgressState {
             self.turn = running.map(|turn| (turn, now));
             self.calls.clear();
         }
-        let open = |item: &Item| matches!(&item.body, Body::Call(call) if call.state.is_open());
+        let open = |item: &Item| matches!(&item.body, ItemBody::Call(call) if call.state.is_open());
         for item in &document.items {
             if item.parent.is_none() && Some(item.turn) == running && open(item) {
                 self.calls.entry(item.id.clone()).or_insert(now);
@@ -184,7 +184,7 @@ impl Chat {
     }
 
     fn is_waiting_for_user(&self) -> bool {
-        matches!(self.document.status.phase, Phase::Waiting { .. })
+        matches!(self.document.status.phase, SessionPhase::Waiting { .. })
     }
 
     /// Sends the progress message, or edits it if it shows something else.
@@ -221,7 +221,7 @@ impl Chat {
         since: BridgeTime,
         timer: &mut WakeTimer,
     ) -> (MessageContent, bool) {
-        let mut text = Text::default();
+        let mut text = FormattedText::default();
         let mut early = false;
         if !self.uses_drafts()
             && let Some((_, written)) = self.text_being_written()
@@ -229,27 +229,27 @@ impl Chat {
             early = written.chars().count() >= EARLY_TEXT;
             let end = end_of(written.trim_end(), WRITTEN_TEXT);
             let ellipsis = if end.len() < written.trim_end().len() { "…" } else { "" };
-            text = prose(&format!("{ellipsis}{end}"));
+            text = markdown(&format!("{ellipsis}{end}"));
             text.push("\n\n");
         }
         let calls = self.slow_calls(turn, timer);
         early |= !calls.is_empty();
         let mut line = match &self.document.status.phase {
             // A quick tool call is not worth two edits.
-            Phase::Running { .. } if calls.is_empty() => phase_text(&Phase::Working),
+            SessionPhase::Running { .. } if calls.is_empty() => phase_text(&SessionPhase::Working),
             phase => phase_text(phase),
         };
         if let Some(elapsed) = elapsed_text(since, timer) {
             line = format!("{line} · {elapsed}");
         }
-        text.push_marked(Mark::Italic, &line);
+        text.push_formatted(TextFormat::Italic, &line);
         for call in calls {
             text.push("\n");
             text.append(&call);
         }
         if !self.document.queue.is_empty() {
-            let count = phrase::several(self.document.queue.len(), "message", "messages");
-            push_line(&mut text, Mark::Italic, &format!("{count} queued"));
+            let count = wording::plural(self.document.queue.len(), "message", "messages");
+            push_line(&mut text, TextFormat::Italic, &format!("{count} queued"));
         }
         let key = ButtonKey::of_turn(self.checkpoint.session, turn);
         let buttons = vec![vec![key.button("Stop", &format!("x{turn}"))]];
@@ -257,11 +257,11 @@ impl Chat {
     }
 
     /// The last of the calls that take longer than [`CALL_DELAY`], one line each.
-    fn slow_calls(&self, turn: u64, timer: &mut WakeTimer) -> Vec<Text> {
+    fn slow_calls(&self, turn: u64, timer: &mut WakeTimer) -> Vec<FormattedText> {
         let base = self.document.head.cwd.as_deref();
         let mut lines = Vec::new();
         for item in &self.document.items {
-            let Body::Call(call) = &item.body else { continue };
+            let ItemBody::Call(call) = &item.body else { continue };
             if item.parent.is_some() || item.turn != turn || item.open {
                 continue;
             }
@@ -273,8 +273,8 @@ impl Chat {
             };
             if visible {
                 let card = Card::of(call, base);
-                let mut line = Text::plain(&format!("{} {} ", card.mark, card.verb));
-                line.push_marked(Mark::Code, &shortened_to(&card.target, TARGET));
+                let mut line = FormattedText::plain(&format!("{} {} ", card.state_icon, card.label));
+                line.push_formatted(TextFormat::Code, &shortened_to(&card.target, TARGET));
                 lines.push(line);
             }
         }
@@ -294,7 +294,7 @@ impl Chat {
     fn text_being_written(&self) -> Option<(&Item, &str)> {
         let running = self.running_turn()?.number;
         self.document.items.iter().rev().find_map(|item| match &item.body {
-            Body::Text { text } if item.open && item.parent.is_none() && item.turn == running => {
+            ItemBody::Text { text } if item.open && item.parent.is_none() && item.turn == running => {
                 (!text.trim().is_empty()).then_some((item, text.as_str()))
             }
             _ => None,
@@ -339,7 +339,7 @@ impl WakeTimer {
 
 impl MessageContent {
     /// The last message of a text.
-    fn end_of(text: &Text, buttons: BotKeyboard) -> Self {
+    fn end_of(text: &FormattedText, buttons: BotKeyboard) -> Self {
         let mut content = Self::new(text, buttons);
         if let Some(last) = text.messages(LIMIT).pop() {
             content.text = last;
@@ -348,21 +348,21 @@ impl MessageContent {
     }
 }
 
-fn phase_text(phase: &Phase) -> String {
+fn phase_text(phase: &SessionPhase) -> String {
     match phase {
-        Phase::Starting => "Starting…".to_owned(),
-        Phase::Idle | Phase::Working | Phase::Thinking { .. } => "Thinking…".to_owned(),
-        Phase::Writing => "Writing…".to_owned(),
-        Phase::Running { .. } => "Working…".to_owned(),
-        Phase::Waiting { .. } => "Waiting for you…".to_owned(),
-        Phase::Retrying { attempt: Some(attempt), of: Some(of), .. } => {
+        SessionPhase::Starting => "Starting…".to_owned(),
+        SessionPhase::Idle | SessionPhase::Working | SessionPhase::Thinking { .. } => "Thinking…".to_owned(),
+        SessionPhase::Writing => "Writing…".to_owned(),
+        SessionPhase::Running { .. } => "Working…".to_owned(),
+        SessionPhase::Waiting { .. } => "Waiting for you…".to_owned(),
+        SessionPhase::Retrying { attempt: Some(attempt), max_attempts: Some(of), .. } => {
             format!("API error, retrying ({attempt} of {of})…")
         }
-        Phase::Retrying { .. } => "API error, retrying…".to_owned(),
-        Phase::Compacting => "Compacting the conversation…".to_owned(),
-        Phase::Interrupting => "Stopping…".to_owned(),
-        Phase::Stalled { .. } => "No output for a while…".to_owned(),
-        Phase::Gone(_) => "The agent has stopped…".to_owned(),
+        SessionPhase::Retrying { .. } => "API error, retrying…".to_owned(),
+        SessionPhase::Compacting => "Compacting the conversation…".to_owned(),
+        SessionPhase::Interrupting => "Stopping…".to_owned(),
+        SessionPhase::Stalled { .. } => "No output for a while…".to_owned(),
+        SessionPhase::Stopped { cause: _ } => "The agent has stopped…".to_owned(),
     }
 }
 

@@ -4,8 +4,8 @@
 //! then messages and cards in their order, obsolete messages, files, and progress.
 
 use uuid::Uuid;
-use view::telegram::{Mark, Text};
-use view::{Item, ItemId, Place, Request};
+use view::telegram::{TextFormat, FormattedText};
+use view::{Item, ItemId, Position, Request};
 
 use super::card::{self, MessageContent};
 use super::text::{shortened_to, without_formatting};
@@ -185,7 +185,7 @@ impl Chat {
         Some(PlannedCall { purpose, call: BotCall::Send(message), urgency: CallUrgency::Awaited })
     }
 
-    fn plan_post(&self, limit: Option<Place>) -> Option<PlannedCall> {
+    fn plan_post(&self, limit: Option<Position>) -> Option<PlannedCall> {
         let post = self.post(limit)?;
         let part = post.progress.sent;
         let count = post.parts.len();
@@ -221,8 +221,8 @@ impl Chat {
     }
 
     /// The position of the call that a request is about.
-    fn position_of(&self, request: &Request) -> Option<Place> {
-        self.item(request.item.as_ref()?).filter(|item| !item.open).map(|item| item.place)
+    fn position_of(&self, request: &Request) -> Option<Position> {
+        self.item(request.item.as_ref()?).filter(|item| !item.open).map(|item| item.position)
     }
 
     pub(super) fn item(&self, id: &ItemId) -> Option<&Item> {
@@ -482,8 +482,8 @@ impl Chat {
     }
 
     fn report_failure(&mut self, what: &str, why: &str) {
-        let mut text = Text::plain(&format!("⚠️ {what} "));
-        text.push_marked(Mark::Italic, &shortened_to(why, 200));
+        let mut text = FormattedText::plain(&format!("⚠️ {what} "));
+        text.push_formatted(TextFormat::Italic, &shortened_to(why, 200));
         self.reply(&text, BotKeyboard::new(), None);
     }
 }

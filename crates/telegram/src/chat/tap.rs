@@ -4,11 +4,11 @@
 //! else since. A text is an answer only if it replies to a message that asked for it.
 
 use journal::SessionId;
-use session::machine::{Answer, RuleChoice};
+use session::{RequestAnswer, RuleChoice};
 use uuid::Uuid;
 use view::Request;
-use wire::consent::{self, PLAN_APPROVAL_MODES};
-use wire::note::Wants;
+use wire::consent::{PLAN_APPROVAL_MODES, self};
+use wire::note::RequestKind;
 
 use super::card::{self, MessageContent};
 use super::{Chat, UserIntent};
@@ -119,23 +119,23 @@ impl Chat {
     }
 
     fn tap_on_card(&mut self, request: &Request, verb: &str) -> UserIntent {
-        match (request.wants, verb) {
+        match (request.kind, verb) {
             (_, "n") => deny(request, ""),
-            (Wants::Permission | Wants::PlanApproval, "w") => {
+            (RequestKind::Permission | RequestKind::Plan, "w") => {
                 self.ask_for_text(request, ReplyPurpose::Reason)
             }
-            (Wants::Permission | Wants::PlanApproval, "s") => {
+            (RequestKind::Permission | RequestKind::Plan, "s") => {
                 if self.disclosures.iter().all(|(known, ..)| *known != request.id) {
                     self.disclosures.push((request.id.clone(), Uuid::nil(), 0));
                 }
                 UserIntent::ChangeCard
             }
-            (Wants::Permission, "b") => {
+            (RequestKind::Permission, "b") => {
                 self.card_state(request).choosing_rule = false;
                 UserIntent::ChangeCard
             }
-            (Wants::Permission | Wants::PlanApproval, verb) => self.tap_on_approval(request, verb),
-            (Wants::Answers, verb) => self.tap_on_question(request, verb),
+            (RequestKind::Permission | RequestKind::Plan, verb) => self.tap_on_approval(request, verb),
+            (RequestKind::Question, verb) => self.tap_on_question(request, verb),
         }
     }
 
@@ -145,22 +145,22 @@ impl Chat {
         if !self.was_shown_in_full(request, &card) {
             return stale("Tap “Show all” first: you have not seen all of this request.");
         }
-        let allow = |remember, mode| answer(request, Answer::Allow { input: None, remember, mode });
-        match (request.wants, verb) {
-            (Wants::Permission, "y") => allow(None, None),
-            (Wants::Permission, "a") => {
+        let allow = |remember, mode| answer(request, RequestAnswer::Allow { input: None, remember, mode });
+        match (request.kind, verb) {
+            (RequestKind::Permission, "y") => allow(None, None),
+            (RequestKind::Permission, "a") => {
                 self.card_state(request).choosing_rule = true;
                 UserIntent::ChangeCard
             }
-            (Wants::Permission, verb) => match self.chosen_rule(request, verb) {
+            (RequestKind::Permission, verb) => match self.chosen_rule(request, verb) {
                 Some(choice) => allow(Some(choice), None),
                 None => stale(OUT_OF_DATE),
             },
-            (Wants::PlanApproval, verb) => {
+            (RequestKind::Plan, verb) => {
                 let mode = PLAN_APPROVAL_MODES.into_iter().find(|it| card::plan_verb(*it) == verb);
                 mode.map_or_else(|| stale(OUT_OF_DATE), |mode| allow(None, Some(mode)))
             }
-            (Wants::Answers, _) => stale(OUT_OF_DATE),
+            (RequestKind::Question, _) => stale(OUT_OF_DATE),
         }
     }
 
@@ -193,10 +193,10 @@ impl Chat {
             }
             number => {
                 let number: usize = number.parse().unwrap_or(usize::MAX);
-                let Some(choice) = question.choices.get(number) else {
+                let Some(choice) = question.options.get(number) else {
                     return stale("This option does not exist.");
                 };
-                if !question.several {
+                if !question.multiple {
                     return self.answer_question(request, choice.label.clone());
                 }
                 let selected = &mut self.card_state(request).selected;
@@ -219,7 +219,7 @@ impl Chat {
         answers.push((question.text, text));
         if index + 1 == card::questions(request).len() {
             // Not stored on the card: if the session refuses the answer, the question stays open.
-            return answer(request, Answer::Answers(answers));
+            return answer(request, RequestAnswer::Answers(answers));
         }
         let card = self.card_state(request);
         card.answers = answers;
@@ -271,17 +271,17 @@ fn stale(why: &str) -> UserIntent {
     UserIntent::Stale(why.to_owned())
 }
 
-fn answer(request: &Request, answer: Answer) -> UserIntent {
+fn answer(request: &Request, answer: RequestAnswer) -> UserIntent {
     UserIntent::Answer { request: request.id.clone(), answer }
 }
 
 fn deny(request: &Request, reason: &str) -> UserIntent {
-    let message = match (reason, request.wants) {
-        ("", Wants::PlanApproval) => "Keep planning.",
-        ("", Wants::Answers) => "The user skipped the questions.",
+    let message = match (reason, request.kind) {
+        ("", RequestKind::Plan) => "Keep planning.",
+        ("", RequestKind::Question) => "The user skipped the questions.",
         (reason, _) => consent::denial(reason),
     };
-    answer(request, Answer::Deny { message: message.to_owned(), interrupt: false })
+    answer(request, RequestAnswer::Deny { message: message.to_owned(), interrupt: false })
 }
 
 #[cfg(test)]

@@ -1,33 +1,33 @@
 //! Small functions on texts that several messages share.
 
-use view::telegram::{Mark, Text};
+use view::telegram::{TextFormat, FormattedText};
 
 use crate::bot::MessageText;
 
 /// Adds a text after a blank line, unless it is empty.
-pub(super) fn push_paragraph(text: &mut Text, more: &Text) {
+pub(super) fn push_paragraph(text: &mut FormattedText, more: &FormattedText) {
     if more.is_empty() {
         return;
     }
-    if !text.words().is_empty() {
+    if !text.plain_text().is_empty() {
         text.push("\n\n");
     }
     text.append(more);
 }
 
 /// Adds a marked line, unless it is empty.
-pub(super) fn push_line(text: &mut Text, mark: Mark, line: &str) {
+pub(super) fn push_line(text: &mut FormattedText, mark: TextFormat, line: &str) {
     if line.trim().is_empty() {
         return;
     }
-    if !text.words().is_empty() {
+    if !text.plain_text().is_empty() {
         text.push("\n");
     }
-    text.push_marked(mark, line);
+    text.push_formatted(mark, line);
 }
 
 pub(super) fn without_formatting(text: &MessageText) -> MessageText {
-    let plain = Text::plain(&text.plain);
+    let plain = FormattedText::plain(&text.plain);
     plain.messages(usize::MAX).pop().unwrap_or_else(|| text.clone())
 }
 

@@ -277,7 +277,7 @@ impl Dispatcher {
     async fn start_job(
         &mut self,
         job: ChatJob,
-        entries: Vec<journal::Memory>,
+        entries: Vec<journal::StateChange>,
         queued: bool,
         tap: Option<String>,
     ) {
@@ -404,7 +404,7 @@ async fn answer_tap(bot: &Bot, tap: String, text: Option<String>) {
 }
 
 /// Deletes the updates of a job before it starts if it must not run twice.
-fn delete_unless_repeatable(job: &mut ChatJob) -> Vec<journal::Memory> {
+fn delete_unless_repeatable(job: &mut ChatJob) -> Vec<journal::StateChange> {
     if job.is_repeatable() {
         return Vec::new();
     }

@@ -369,7 +369,7 @@ fn escape_html(text: &str) -> String {
 mod tests {
     use journal::SessionId;
     use uuid::Uuid;
-    use view::telegram::{Mark, Text};
+    use view::telegram::{TextFormat, FormattedText};
 
     use super::{ChatDemand, ChatState, ReplyQueue};
     use crate::address::{ChatAddress, ChatId, ChatKind, MessageId};
@@ -439,8 +439,8 @@ mod tests {
     #[test]
     fn a_reply_is_repeated_if_it_was_lost_and_without_formatting_if_that_was_rejected() {
         let mut replies = ReplyQueue::default();
-        let mut text = Text::default();
-        text.push_marked(Mark::Bold, "a < b");
+        let mut text = FormattedText::default();
+        text.push_formatted(TextFormat::Bold, "a < b");
         replies.add(HERE, &BotReply::from(text), Some(MessageId(7)));
         replies.add(HERE, &BotReply::from("second"), None);
         assert_eq!(next(&replies), ("<b>a &lt; b</b>".to_owned(), Some(MessageId(7))));

@@ -4,11 +4,10 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use journal::SessionId;
-use session::machine::NewPrompt;
-use session::{OpenError, Session};
+use session::{NewPrompt, OpenError, Session};
 use uuid::Uuid;
 use view::diff::Diff;
-use view::{Body, CallState, Conversation, Subject};
+use view::{ItemBody, CallState, Conversation, ToolInput};
 use wire::note::{Actor, Delivery, Setting};
 
 use super::follower::fold_session;
@@ -137,7 +136,7 @@ fn resolve(roots: &session::Roots, path: &Path) -> Option<PathBuf> {
 async fn list_sessions(context: &JobContext, current: Option<SessionId>) -> JobResult {
     match context.sessions.journal().sessions().await {
         Ok(mut records) => {
-            records.retain(|it| context.roots.have(&it.directory));
+            records.retain(|it| context.roots.contains(&it.directory));
             let now = context.clock.unix_millis();
             JobResult::reply(replies::sessions(&records, current, &context.roots, now))
         }
@@ -170,7 +169,7 @@ async fn show(context: &JobContext, session: SessionId, command: &ChatCommand) -
 }
 
 async fn list_models(context: &JobContext, session: SessionId) -> JobResult {
-    let abilities = async |session: Session| match session.abilities().await? {
+    let abilities = async |session: Session| match session.capabilities().await? {
         Some(abilities) => Ok(Some(abilities)),
         None => session.wake().await,
     };
@@ -226,13 +225,13 @@ pub(super) async fn diff(
 fn diff_of(document: &Conversation, turn: u64) -> String {
     let mut out = String::new();
     for item in document.items.iter().filter(|it| it.turn == turn) {
-        let Body::Call(call) = &item.body else { continue };
+        let ItemBody::Call(call) = &item.body else { continue };
         if call.state != CallState::Done {
             continue;
         }
         // Writing to a string cannot fail.
         let Some(diff) = Diff::of(call).filter(|it| !it.is_empty()) else {
-            if let Subject::Write { path, content } = call.subject() {
+            if let ToolInput::Write { path, content } = call.tool_input() {
                 let _ = writeln!(out, "--- /dev/null\n+++ {path}\n@@ line 1 @@");
                 for line in content.lines() {
                     let _ = writeln!(out, "+{line}");

@@ -134,7 +134,7 @@ fn push(fold: &mut Fold, entries: &[Entry]) -> bool {
     let mut turn_ended = false;
     for entry in entries {
         let note = fold.push_recorded(entry.line());
-        turn_ended |= matches!(note, Some(Note::TurnOver { .. }));
+        turn_ended |= matches!(note, Some(Note::TurnEnded { .. }));
     }
     turn_ended
 }

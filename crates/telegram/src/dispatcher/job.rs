@@ -5,13 +5,12 @@
 
 use std::path::{Path, PathBuf};
 
-use journal::{SessionId, Status};
-use session::machine::Answer;
-use session::{Creation, OpenError, Options, Roots, Session, Sessions};
+use journal::{SessionId, SessionStatus};
+use session::{OpenError, RequestAnswer, Roots, Session, SessionOptions, SessionSpec, Sessions};
 use tracing::warn;
 use uuid::Uuid;
-use view::{Conversation, phrase};
-use wire::note::{Actor, PromptState, QueueFate};
+use view::{Conversation, wording};
+use wire::note::{Actor, PromptState, QueuePolicy};
 
 use super::BridgeClock;
 use super::command_job::{CommandJob, diff};
@@ -63,7 +62,7 @@ pub(super) enum JobKind {
     /// Answers a request.
     Answer {
         request: String,
-        answer: Answer,
+        answer: RequestAnswer,
     },
     /// Stops the running turn.
     Stop,
@@ -235,12 +234,12 @@ impl JobContext {
         directory: PathBuf,
         title: Option<String>,
     ) -> Result<SessionSwitch, OpenError> {
-        let options = Options {
+        let options = SessionOptions {
             directory,
             append_system_prompt: Some(SYSTEM_PROMPT.to_owned()),
-            ..Options::default()
+            ..SessionOptions::default()
         };
-        let creation = Creation { id: Some(id), title, options, resume: None };
+        let creation = SessionSpec { id: Some(id), title, options, resume: None };
         match self.sessions.create(creation).await {
             Ok(_) | Err(OpenError::Journal(journal::Error::SessionExists(_))) => {
                 Ok(SessionSwitch::FromStart(id))
@@ -253,7 +252,7 @@ impl JobContext {
     pub(super) async fn resume(&self, id: SessionId) -> JobResult {
         let journal = self.sessions.journal();
         let record = match journal.session(id).await {
-            Ok(Some(record)) if self.roots.have(&record.directory) => record,
+            Ok(Some(record)) if self.roots.contains(&record.directory) => record,
             Ok(_) => return JobResult::reply(replies::open_failed(&OpenError::NoSuchSession(id))),
             Err(error) => return JobResult::reply(replies::open_failed(&error.into())),
         };
@@ -269,12 +268,12 @@ impl JobContext {
     pub(super) async fn stop(&self, session: Option<SessionId>, by: Actor) -> JobResult {
         let Some(id) = session else { return JobResult::reply(replies::no_session()) };
         let record = self.sessions.journal().session(id).await;
-        let busy = |status| matches!(status, Status::Running | Status::Waiting);
+        let busy = |status| matches!(status, SessionStatus::Running | SessionStatus::Waiting);
         if record.is_ok_and(|it| it.is_some_and(|it| !busy(it.status))) {
             return JobResult::reply(replies::nothing_to_stop());
         }
         let interrupt = async |session: Session| {
-            session.interrupt(QueueFate::Keep, by).await?;
+            session.interrupt(QueuePolicy::Keep, by).await?;
             Ok(session.journal().open_prompts(id).await?)
         };
         match self.with_session(id, interrupt).await {
@@ -294,7 +293,7 @@ impl JobContext {
 
 /// A title for a session, from the first line that is not a quote.
 pub(super) fn title(text: &str) -> Option<String> {
-    text.lines().filter(|line| !line.starts_with('>')).find_map(phrase::title)
+    text.lines().filter(|line| !line.starts_with('>')).find_map(wording::title)
 }
 
 #[cfg(test)]

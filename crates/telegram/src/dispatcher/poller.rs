@@ -104,7 +104,7 @@ impl UpdatePoller {
         }
         let Some(next) = received.iter().map(|it| it.update.update_id + 1).max() else { return };
         entries.push(store::offset(next));
-        if let Err(error) = self.journal.keep(STATE, entries).await {
+        if let Err(error) = self.journal.write_state(STATE, entries).await {
             // Telegram keeps the updates until the next poll with a higher offset.
             warn!(%error, "could not store updates; retrying");
             sleep(STORE_PAUSE).await;

@@ -3,14 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use journal::{SessionId, Status};
-use session::machine::NewPrompt;
-use session::{Session, keep_file, with_files};
+use journal::{SessionId, SessionStatus};
+use session::{NewPrompt, Session, append_file_paths, store_upload};
 use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
 use uuid::Uuid;
 use wire::note::{Delivery, PromptState};
-use wire::say::Image;
+use wire::outgoing::Image;
 
 use super::job::{ChatJob, JobContext, JobResult, title};
 use crate::bot::{BotCallError, BotError, DownloadError};
@@ -57,12 +56,12 @@ impl JobContext {
         }
         let PromptFiles { images, saved, failures } = files;
         let mut result = JobResult { replies: failures, ..JobResult::default() };
-        let text = with_files(&draft.prompt_text(), &saved);
+        let text = append_file_paths(&draft.prompt_text(), &saved);
         if text.trim().is_empty() && images.is_empty() {
             return result;
         }
         let PromptDraft { id: prompt, by, .. } = *draft;
-        let busy = matches!(record.status, Status::Running | Status::Waiting);
+        let busy = matches!(record.status, SessionStatus::Running | SessionStatus::Waiting);
         let new = NewPrompt { id: prompt, text, images, delivery: Delivery::Queue, by };
         let send = async |session: Session| {
             let state = session.prompt(new).await?;
@@ -111,7 +110,7 @@ impl JobContext {
             return files.images.push(image);
         }
         let (directory, name) = (directory.to_owned(), file.name.clone());
-        let saved = tokio::task::spawn_blocking(move || keep_file(&directory, &name, &bytes)).await;
+        let saved = tokio::task::spawn_blocking(move || store_upload(&directory, &name, &bytes)).await;
         match saved {
             Ok(Ok(path)) => files.saved.push(path),
             failed => {

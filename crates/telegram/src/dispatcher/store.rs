@@ -1,7 +1,7 @@
 //! What the bridge stores in the journal's follower state, under which keys, and the task that
 //! writes it.
 
-use journal::{Journal, Memory};
+use journal::{Journal, StateChange};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
@@ -44,7 +44,7 @@ pub(super) struct ReceivedUpdate {
 impl BridgeState {
     pub(crate) async fn read(journal: &Journal) -> Result<Self, journal::Error> {
         let mut state = Self::default();
-        for (key, value) in journal.kept(STATE).await? {
+        for (key, value) in journal.read_state(STATE).await? {
             let read = match key.split_once('/') {
                 None if key == OFFSET => {
                     let number = std::str::from_utf8(&value).ok().and_then(|it| it.parse().ok());
@@ -65,27 +65,27 @@ impl BridgeState {
     }
 }
 
-pub(super) fn offset(next: i64) -> Memory {
-    Memory { name: OFFSET.to_owned(), value: Some(next.to_string().into_bytes()) }
+pub(super) fn offset(next: i64) -> StateChange {
+    StateChange { key: OFFSET.to_owned(), value: Some(next.to_string().into_bytes()) }
 }
 
-pub(super) fn update(id: i64, at: u64, raw: &RawValue) -> Memory {
+pub(super) fn update(id: i64, at: u64, raw: &RawValue) -> StateChange {
     let value = format!(r#"{{"at":{at},"update":{raw}}}"#);
-    Memory { name: update_key(id), value: Some(value.into_bytes()) }
+    StateChange { key: update_key(id), value: Some(value.into_bytes()) }
 }
 
-pub(super) fn delete_update(id: i64) -> Memory {
-    Memory { name: update_key(id), value: None }
+pub(super) fn delete_update(id: i64) -> StateChange {
+    StateChange { key: update_key(id), value: None }
 }
 
-pub(super) fn checkpoint(checkpoint: &ChatCheckpoint) -> Memory {
+pub(super) fn checkpoint(checkpoint: &ChatCheckpoint) -> StateChange {
     // Numbers and strings can always be serialised.
     let value = serde_json::to_vec(checkpoint).ok();
-    Memory { name: chat_key(checkpoint.address), value }
+    StateChange { key: chat_key(checkpoint.address), value }
 }
 
-pub(super) fn delete_chat(address: ChatAddress) -> Memory {
-    Memory { name: chat_key(address), value: None }
+pub(super) fn delete_chat(address: ChatAddress) -> StateChange {
+    StateChange { key: chat_key(address), value: None }
 }
 
 /// Parses an update. One whose content cannot be read is empty but has its id.
@@ -128,7 +128,7 @@ pub(super) struct StateWriter(mpsc::Sender<WriteRequest>);
 
 #[derive(Debug)]
 struct WriteRequest {
-    entries: Vec<Memory>,
+    entries: Vec<StateChange>,
     done: oneshot::Sender<()>,
 }
 
@@ -144,7 +144,7 @@ impl StateWriter {
     }
 
     /// Queues a write behind all earlier ones.
-    pub(super) async fn write(&self, entries: Vec<Memory>) -> PendingWrite {
+    pub(super) async fn write(&self, entries: Vec<StateChange>) -> PendingWrite {
         let (done, pending) = oneshot::channel();
         // If the task has ended, the request is dropped, and `PendingWrite::done` returns false.
         let _ = self.0.send(WriteRequest { entries, done }).await;
@@ -163,7 +163,7 @@ async fn write_all(journal: Journal, mut received: mpsc::Receiver<WriteRequest>)
     let mut requests = Vec::new();
     while received.recv_many(&mut requests, WRITE_BATCH).await > 0 {
         let entries = requests.iter_mut().flat_map(|it| std::mem::take(&mut it.entries)).collect();
-        match journal.keep(STATE, entries).await {
+        match journal.write_state(STATE, entries).await {
             Ok(()) => {
                 for request in requests.drain(..) {
                     // Not every caller waits for its write.
@@ -196,8 +196,8 @@ mod tests {
             RawValue::from_string(text).unwrap()
         };
         let updates = [9, 10, 100].map(|id| update(id, 5, &raw(id)));
-        journal.keep(STATE, [updates.to_vec(), vec![offset(101)]].concat()).await.unwrap();
-        journal.keep(STATE, vec![delete_update(10)]).await.unwrap();
+        journal.write_state(STATE, [updates.to_vec(), vec![offset(101)]].concat()).await.unwrap();
+        journal.write_state(STATE, vec![delete_update(10)]).await.unwrap();
         let state = BridgeState::read(&journal).await.unwrap();
         assert_eq!(state.offset, 101);
         let numbers: Vec<_> = state.updates.iter().map(|it| it.update.update_id).collect();

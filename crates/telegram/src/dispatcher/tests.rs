@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use journal::{Journal, SessionId};
-use session::machine::{Answer, Limits};
-use session::{AgentProgram, Alone, Home, Roots, Sessions};
+use session::{AgentProgram, RequestAnswer, Roots, SessionLimits, Sessions, SessionsConfig, UnattendedLimits};
 use tempfile::TempDir;
 use tokio::sync::mpsc;
 use uuid::Uuid;
@@ -37,14 +36,14 @@ struct Setup {
 fn setup() -> Setup {
     let directory = tempfile::tempdir().unwrap();
     let journal = Journal::open(&directory.path().join("journal.db")).unwrap().journal;
-    let home = Home {
+    let home = SessionsConfig {
         data: directory.path().to_owned(),
         runtime: directory.path().to_owned(),
         towpath: "towpath".into(),
         agent: AgentProgram { program: "agent".into(), arguments: Vec::new() },
         environment: Vec::new(),
-        limits: Limits::default(),
-        alone: Alone::BRIEF,
+        limits: SessionLimits::default(),
+        unattended: UnattendedLimits::SHORT,
     };
     let api = ApiAddress::parse("http://127.0.0.1:1", PlainHttp::LoopbackOnly).unwrap();
     let context = JobContext {
@@ -157,7 +156,7 @@ async fn answers_reach_the_session_in_the_order_of_their_updates() {
         dispatcher.chats.insert(address, chat(address));
     }
     for number in 0..1_000 {
-        let answer = Answer::Deny { message: "no".to_owned(), interrupt: false };
+        let answer = RequestAnswer::Deny { message: "no".to_owned(), interrupt: false };
         let kind = JobKind::Answer { request: "r1".to_owned(), answer };
         let address = addresses[number % 2];
         let (message, updates) = (None, vec![i64::try_from(number).unwrap()]);

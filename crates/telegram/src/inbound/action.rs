@@ -82,7 +82,7 @@ pub(super) fn with_quote(quote: Option<&str>, text: &str) -> String {
 }
 
 /// The text of a prompt after an edit: the new text and the attached files of the old one.
-/// [`session::with_files`] puts files at the end of a prompt, and an edit does not remove them.
+/// [`session::append_file_paths`] puts files at the end of a prompt, and an edit does not remove them.
 pub(crate) fn edited_prompt(before: &str, text: &str) -> String {
     let files = before.lines().rev().take_while(|line| line.starts_with("Attached file: "));
     let files: Vec<_> = files.collect();
@@ -118,9 +118,9 @@ mod tests {
         for (text, files) in [("look at it", &["/p/a", "/p/b"][..]), ("", &["/p/a"]), ("look", &[])]
         {
             let files: Vec<_> = files.iter().map(Into::into).collect();
-            let before = session::with_files(text, &files);
+            let before = session::append_file_paths(text, &files);
             for new in ["look closer\nAttached is all", ""] {
-                assert_eq!(edited_prompt(&before, new), session::with_files(new, &files));
+                assert_eq!(edited_prompt(&before, new), session::append_file_paths(new, &files));
             }
         }
     }

@@ -1,9 +1,9 @@
 //! What users can choose: the model, the permission mode, the verbosity.
 
 use serde::Deserialize;
-use view::telegram::{Mark, Text};
+use view::telegram::{TextFormat, FormattedText};
 use wire::consent::{MODES, ModeDescription, describe_mode};
-use wire::say::PermissionMode;
+use wire::outgoing::PermissionMode;
 
 use super::{BotReply, formatted, mode_button, model_button, shortened, verbosity_button};
 
@@ -32,7 +32,7 @@ pub fn models(offered: &[OfferedModel], current: Option<&str>) -> BotReply {
     match current {
         Some(current) => {
             reply.text.push("The model is ");
-            reply.text.push_marked(Mark::Bold, &shortened(current, 80));
+            reply.text.push_formatted(TextFormat::Bold, &shortened(current, 80));
             reply.text.push(".");
         }
         None => reply.text.push("The model is the agent’s default."),
@@ -45,7 +45,7 @@ pub fn models(offered: &[OfferedModel], current: Option<&str>) -> BotReply {
     for model in offered.iter().filter(|it| !it.value.is_empty()) {
         let name = if model.name.is_empty() { &model.value } else { &model.name };
         reply.text.push("\n• ");
-        reply.text.push_marked(Mark::Bold, &shortened(name, 60));
+        reply.text.push_formatted(TextFormat::Bold, &shortened(name, 60));
         if !model.description.is_empty() {
             reply.text.push(&format!(" – {}", shortened(&model.description, 120)));
         }
@@ -72,7 +72,7 @@ pub fn modes(current: Option<&str>) -> BotReply {
     let mut reply = BotReply::default();
     reply.text.push("The mode is ");
     let default = describe_mode(PermissionMode::Default).label;
-    reply.text.push_marked(Mark::Bold, current.map_or(default, mode_label));
+    reply.text.push_formatted(TextFormat::Bold, current.map_or(default, mode_label));
     reply.text.push(". Choose a mode:");
     push_modes(&mut reply.text);
     for ModeDescription { mode, label, .. } in offered_modes() {
@@ -82,26 +82,26 @@ pub fn modes(current: Option<&str>) -> BotReply {
     reply
 }
 
-fn push_modes(text: &mut Text) {
+fn push_modes(text: &mut FormattedText) {
     for ModeDescription { label, description, .. } in offered_modes() {
         text.push("\n• ");
-        text.push_marked(Mark::Bold, label);
+        text.push_formatted(TextFormat::Bold, label);
         text.push(&format!(" – {description}"));
     }
 }
 
 pub fn mode_set(mode: PermissionMode) -> BotReply {
     let ModeDescription { label, description, .. } = describe_mode(mode);
-    let mut text = Text::plain("Mode set to ");
-    text.push_marked(Mark::Bold, label);
+    let mut text = FormattedText::plain("Mode set to ");
+    text.push_formatted(TextFormat::Bold, label);
     text.push(&format!(". {description}."));
     text.into()
 }
 
 pub fn unknown_mode(name: &str) -> BotReply {
     let mut reply = modes(None);
-    let mut text = Text::plain("Unknown mode ");
-    text.push_marked(Mark::Code, &shortened(name, 40));
+    let mut text = FormattedText::plain("Unknown mode ");
+    text.push_formatted(TextFormat::Code, &shortened(name, 40));
     text.push(". Choose a mode:");
     push_modes(&mut text);
     reply.text = text;

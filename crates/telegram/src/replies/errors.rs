@@ -1,10 +1,10 @@
 //! Replies that say what failed and what to do.
 
 use journal::Resolution;
-use session::machine::Refusal;
-use session::shim::Held;
+use session::CommandError;
+use session::shim::OwnershipError;
 use session::{Error, OpenError};
-use view::phrase;
+use view::wording;
 use wire::note::{Actor, Outcome, PromptState};
 
 use super::{BotReply, formatted, shortened};
@@ -14,7 +14,7 @@ use crate::inbound::RejectedContent;
 pub fn rejected(content: &RejectedContent) -> BotReply {
     match content {
         RejectedContent::TooLarge { name, size, limit } => {
-            let (name, size, limit) = (shortened(name, 80), phrase::size(*size), megabytes(*limit));
+            let (name, size, limit) = (shortened(name, 80), wording::size(*size), megabytes(*limit));
             format!("“{name}” is too large ({size}): bots can download files of up to {limit}. The agent did not get it.")
         }
         RejectedContent::Unsupported(kind) => {
@@ -39,7 +39,7 @@ pub fn download_failed(name: &str) -> BotReply {
 
 /// A file of the agent that a bot cannot send.
 pub fn file_too_large(name: &str, size: u64, limit: u64) -> BotReply {
-    let (name, size, limit) = (shortened(name, 80), phrase::size(size), megabytes(limit));
+    let (name, size, limit) = (shortened(name, 80), wording::size(size), megabytes(limit));
     formatted(&format!(
         "The agent wants to send you “{}”, but it is too large ({size}): bots can send files of up to {limit}. It is still in `.towpath/outbox`.",
         name.replace('`', "'")
@@ -72,11 +72,11 @@ pub fn call_failed(error: &Error) -> BotReply {
     }
 }
 
-fn refused(refusal: &Refusal) -> BotReply {
+fn refused(refusal: &CommandError) -> BotReply {
     match refusal {
-        Refusal::NoSuchPrompt => "This message is no longer queued.".into(),
-        Refusal::EmptyPrompt => "This message is empty.".into(),
-        Refusal::NotWaiting(state) => match state {
+        CommandError::NoSuchPrompt => "This message is no longer queued.".into(),
+        CommandError::EmptyPrompt => "This message is empty.".into(),
+        CommandError::NotWaiting(state) => match state {
             PromptState::Cancelled => "This message was already removed.",
             PromptState::Done => "This message was already answered.",
             PromptState::Queued
@@ -85,13 +85,13 @@ fn refused(refusal: &Refusal) -> BotReply {
             | PromptState::Indeterminate => "The agent already has this message.",
         }
         .into(),
-        Refusal::NoSuchRequest => "The agent no longer waits for this.".into(),
-        Refusal::AlreadyResolved(it) => resolution(it),
-        Refusal::UnfitAnswer(why) => format!("This answer does not fit the request: {why}.").into(),
-        Refusal::Busy => "The agent is working. Use /stop, or wait until it is done.".into(),
-        Refusal::ByAgent(text) => format!("The agent refused: {}", shortened(text, 500)).into(),
-        Refusal::NoAnswer => "The agent did not respond in time. Try again.".into(),
-        Refusal::AgentGone => "The agent stopped before it responded. Try again.".into(),
+        CommandError::NoSuchRequest => "The agent no longer waits for this.".into(),
+        CommandError::AlreadyResolved(it) => resolution(it),
+        CommandError::Invalid(why) => format!("This answer does not fit the request: {why}.").into(),
+        CommandError::Busy => "The agent is working. Use /stop, or wait until it is done.".into(),
+        CommandError::RefusedByAgent(text) => format!("The agent refused: {}", shortened(text, 500)).into(),
+        CommandError::NoAnswer => "The agent did not respond in time. Try again.".into(),
+        CommandError::AgentGone => "The agent stopped before it responded. Try again.".into(),
     }
 }
 
@@ -121,11 +121,11 @@ fn actor(actor: &Actor) -> String {
 pub fn open_failed(error: &OpenError) -> BotReply {
     match error {
         OpenError::NoSuchSession(_) => NO_SUCH_SESSION.into(),
-        OpenError::Held(Held::By { pid }) => {
+        OpenError::Owned(OwnershipError::Owned { pid }) => {
             let process = pid.map(|pid| format!(" (process {pid})")).unwrap_or_default();
             format!("Another Towpath server{process} is using this session. Stop it, or start a new session with /new.").into()
         }
-        OpenError::Held(Held::Io(_)) | OpenError::TakeOver(_) => {
+        OpenError::Owned(OwnershipError::Io(_)) | OpenError::Takeover(_) => {
             "Could not open the session; see Towpath’s log for details. To start a new one, use /new.".into()
         }
         OpenError::Directory { path, .. } => {

@@ -10,9 +10,9 @@ mod sessions;
 mod tests;
 
 use journal::SessionId;
-use session::machine::Answer;
+use session::RequestAnswer;
 use uuid::Uuid;
-use view::telegram::{Mark, Text};
+use view::telegram::{TextFormat, FormattedText};
 
 use crate::bot::{BotButton, BotKeyboard};
 use crate::chat::UserIntent;
@@ -36,30 +36,30 @@ const BUTTON_DATA_LIMIT: usize = 64;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BotReply {
-    pub text: Text,
+    pub text: FormattedText,
     pub buttons: BotKeyboard,
 }
 
 impl BotReply {
     pub fn plain_text(&self) -> &str {
-        self.text.words()
+        self.text.plain_text()
     }
 }
 
 impl From<&str> for BotReply {
     fn from(text: &str) -> Self {
-        Self::from(Text::plain(text))
+        Self::from(FormattedText::plain(text))
     }
 }
 
 impl From<String> for BotReply {
     fn from(text: String) -> Self {
-        Self::from(Text::plain(&text))
+        Self::from(FormattedText::plain(&text))
     }
 }
 
-impl From<Text> for BotReply {
-    fn from(text: Text) -> Self {
+impl From<FormattedText> for BotReply {
+    fn from(text: FormattedText) -> Self {
         Self { text, buttons: BotKeyboard::new() }
     }
 }
@@ -84,7 +84,7 @@ pub fn commands() -> &'static [(&'static str, &'static str)] {
 }
 
 pub fn help() -> BotReply {
-    let mut text = Text::default();
+    let mut text = FormattedText::default();
     text.push("Send a message, and the agent starts working on it. ");
     text.push("You can include pictures, files, voice messages and forwarded messages. ");
     text.push("Messages you send while the agent is working are queued.\n");
@@ -92,7 +92,7 @@ pub fn help() -> BotReply {
         text.push(&format!("\n/{name} – {description}"));
     }
     text.push("\n\nTo send a command to the agent itself, use two slashes: ");
-    text.push_marked(Mark::Code, "//review");
+    text.push_formatted(TextFormat::Code, "//review");
     text.push(".");
     text.into()
 }
@@ -130,12 +130,12 @@ pub fn no_changes() -> BotReply {
 }
 
 /// The session accepted an answer.
-pub fn answer_accepted(answer: &Answer) -> BotReply {
+pub fn answer_accepted(answer: &RequestAnswer) -> BotReply {
     match answer {
-        Answer::Allow { remember: Some(_), .. } => "Always allowed",
-        Answer::Allow { .. } => "Allowed",
-        Answer::Deny { .. } => "Denied",
-        Answer::Answers(_) => "Answer sent",
+        RequestAnswer::Allow { remember: Some(_), .. } => "Always allowed",
+        RequestAnswer::Allow { .. } => "Allowed",
+        RequestAnswer::Deny { .. } => "Denied",
+        RequestAnswer::Answers(_) => "RequestAnswer sent",
     }
     .into()
 }
@@ -184,13 +184,13 @@ fn verbosity_button(label: String, level: u8) -> BotButton {
 }
 
 /// A text in which the parts between backticks are code.
-fn formatted(text: &str) -> Text {
-    let mut formatted = Text::default();
+fn formatted(text: &str) -> FormattedText {
+    let mut formatted = FormattedText::default();
     for (index, part) in text.split('`').enumerate() {
         if index % 2 == 0 {
             formatted.push(part);
         } else {
-            formatted.push_marked(Mark::Code, part);
+            formatted.push_formatted(TextFormat::Code, part);
         }
     }
     formatted

@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use journal::{SessionId, SessionRecord, Status};
+use journal::{SessionId, SessionRecord, SessionStatus};
 use session::Roots;
 use uuid::Uuid;
-use view::telegram::{Mark, Text};
-use view::{Conversation, Usage, WaitingPrompt, phrase, terminal};
+use view::telegram::{TextFormat, FormattedText};
+use view::{Conversation, SessionUsage, QueuedPrompt, wording, terminal};
 use wire::note::PromptState;
 
 use super::choices::mode_label;
@@ -42,11 +42,11 @@ pub fn sessions(
     let mut newest: Vec<_> = records.iter().collect();
     newest.sort_by_key(|record| std::cmp::Reverse((record.active, record.id)));
     let mut reply = BotReply::default();
-    reply.text.push_marked(Mark::Bold, "Sessions");
+    reply.text.push_formatted(TextFormat::Bold, "Sessions");
     for (record, number) in newest.iter().zip(1..).take(SESSIONS) {
         let title = title(record);
         reply.text.push(&format!("\n\n{number}. "));
-        reply.text.push_marked(Mark::Bold, &title);
+        reply.text.push_formatted(TextFormat::Bold, &title);
         let mut parts = vec![
             short_path(&record.directory, roots),
             status_name(record.status).to_owned(),
@@ -58,7 +58,7 @@ pub fn sessions(
             reply.buttons.push(vec![resume_button(format!("{number}. {title}"), record.id)]);
         }
         reply.text.push(&format!("\n{} · ", parts.join(" · ")));
-        reply.text.push_marked(Mark::Code, &short_id(record.id));
+        reply.text.push_formatted(TextFormat::Code, &short_id(record.id));
     }
     if newest.len() > SESSIONS {
         let more = newest.len() - SESSIONS;
@@ -70,15 +70,15 @@ pub fn sessions(
 }
 
 pub fn session_created(directory: &Path, roots: &Roots) -> BotReply {
-    let mut text = Text::plain("New session in ");
-    text.push_marked(Mark::Code, &short_path(directory, roots));
+    let mut text = FormattedText::plain("New session in ");
+    text.push_formatted(TextFormat::Code, &short_path(directory, roots));
     text.push(". What should the agent do?");
     text.into()
 }
 
 pub fn session_resumed(record: &SessionRecord, roots: &Roots) -> BotReply {
-    let mut text = Text::plain("This chat now shows ");
-    text.push_marked(Mark::Bold, &title(record));
+    let mut text = FormattedText::plain("This chat now shows ");
+    text.push_formatted(TextFormat::Bold, &title(record));
     text.push(&format!(
         ", in {} ({}).",
         short_path(&record.directory, roots),
@@ -88,27 +88,27 @@ pub fn session_resumed(record: &SessionRecord, roots: &Roots) -> BotReply {
 }
 
 pub fn session_not_found(prefix: &str) -> BotReply {
-    let mut text = Text::plain("No session id begins with ");
-    text.push_marked(Mark::Code, &shortened(prefix, 40));
+    let mut text = FormattedText::plain("No session id begins with ");
+    text.push_formatted(TextFormat::Code, &shortened(prefix, 40));
     text.push(". See /sessions.");
     text.into()
 }
 
 pub fn session_ambiguous(prefix: &str) -> BotReply {
-    let mut text = Text::plain("Several session ids begin with ");
-    text.push_marked(Mark::Code, &shortened(prefix, 40));
+    let mut text = FormattedText::plain("Several session ids begin with ");
+    text.push_formatted(TextFormat::Code, &shortened(prefix, 40));
     text.push(". Use more characters of the id, or choose from /sessions.");
     text.into()
 }
 
 /// The directory does not exist or is not allowed. The reply does not say which.
 pub fn directory_not_allowed(directory: &str, roots: &Roots) -> BotReply {
-    let mut text = Text::plain("Cannot work in ");
-    text.push_marked(Mark::Code, &shortened(directory, 200));
+    let mut text = FormattedText::plain("Cannot work in ");
+    text.push_formatted(TextFormat::Code, &shortened(directory, 200));
     text.push(". Use an existing directory in:");
     for root in roots.directories() {
         text.push("\n• ");
-        text.push_marked(Mark::Code, &root.display().to_string());
+        text.push_formatted(TextFormat::Code, &root.display().to_string());
     }
     text.into()
 }
@@ -123,13 +123,13 @@ fn short_id(id: SessionId) -> String {
     id.0.simple().to_string().chars().take(8).collect()
 }
 
-fn status_name(status: Status) -> &'static str {
+fn status_name(status: SessionStatus) -> &'static str {
     match status {
-        Status::Idle => "idle",
-        Status::Running => "running",
-        Status::Waiting => "waiting for you",
-        Status::Dead => "not running",
-        Status::Failed => "failed",
+        SessionStatus::Idle => "idle",
+        SessionStatus::Running => "running",
+        SessionStatus::Waiting => "waiting for you",
+        SessionStatus::Dead => "not running",
+        SessionStatus::Failed => "failed",
     }
 }
 
@@ -163,10 +163,10 @@ pub fn session_deleted() -> BotReply {
 /// `now` is in milliseconds since 1970.
 pub fn status(conversation: &Conversation, roots: &Roots, now: u64) -> BotReply {
     let Conversation { head, status, queue, requests, usage, .. } = conversation;
-    let look = terminal::Look { width: STATUS, base: head.cwd.as_deref(), full: false };
+    let look = terminal::TerminalOptions { width: STATUS, base: head.cwd.as_deref(), full: false };
     let doing = terminal::status(status, Some(now), look).text();
-    let mut text = Text::default();
-    text.push_marked(Mark::Bold, &capitalized(&doing));
+    let mut text = FormattedText::default();
+    text.push_formatted(TextFormat::Bold, &capitalized(&doing));
     let mut line = |name: &str, value: Option<String>| {
         if let Some(value) = value.filter(|it| !it.is_empty()) {
             text.push(&format!("\n{name}: {value}"));
@@ -179,34 +179,34 @@ pub fn status(conversation: &Conversation, roots: &Roots, now: u64) -> BotReply 
     line("Mode", head.mode.as_deref().map(|it| mode_label(it).to_owned()));
     line("Context", context(usage));
     let waiting = (!queue.is_empty())
-        .then(|| format!("{} – /queue", phrase::several(queue.len(), "message", "messages")));
+        .then(|| format!("{} – /queue", wording::plural(queue.len(), "message", "messages")));
     line("Queued", waiting);
     let open =
-        (!requests.is_empty()).then(|| phrase::several(requests.len(), "request", "requests"));
+        (!requests.is_empty()).then(|| wording::plural(requests.len(), "request", "requests"));
     line("Waiting for you", open);
     text.into()
 }
 
-pub fn cost(usage: &Usage, turns: u64) -> BotReply {
+pub fn cost(usage: &SessionUsage, turns: u64) -> BotReply {
     let mut lines = Vec::new();
     lines.push(match usage.cost {
-        Some(cost) => phrase::dollars(cost),
+        Some(cost) => wording::dollars(cost),
         None => "No cost reported.".to_owned(),
     });
     if usage.tokens.total() > 0 {
-        lines.push(phrase::tokens(usage.tokens));
+        lines.push(wording::tokens(usage.tokens));
         lines.extend((usage.tokens.cache_read > 0).then(|| {
-            format!("of which {} from the cache", phrase::count(usage.tokens.cache_read))
+            format!("of which {} from the cache", wording::count(usage.tokens.cache_read))
         }));
     }
     let turns = usize::try_from(turns).unwrap_or(usize::MAX);
-    lines.push(phrase::several(turns, "turn", "turns"));
+    lines.push(wording::plural(turns, "turn", "turns"));
     lines.extend(context(usage).map(|it| format!("Context: {it}")));
     let used = usage.plan.as_ref().and_then(|plan| plan.used);
     lines.extend(used.map(|used| format!("Plan: {} used", percent(used))));
-    let mut text = Text::default();
+    let mut text = FormattedText::default();
     let mut lines = lines.into_iter();
-    text.push_marked(Mark::Bold, &lines.next().unwrap_or_default());
+    text.push_formatted(TextFormat::Bold, &lines.next().unwrap_or_default());
     for line in lines {
         text.push(&format!("\n{line}"));
     }
@@ -214,16 +214,16 @@ pub fn cost(usage: &Usage, turns: u64) -> BotReply {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "two digits are shown")]
-fn context(usage: &Usage) -> Option<String> {
+fn context(usage: &SessionUsage) -> Option<String> {
     let used = usage.context?;
     Some(match usage.window.filter(|&window| window > 0) {
         Some(window) => format!(
             "{} of {} tokens ({})",
-            phrase::count(used),
-            phrase::count(window),
+            wording::count(used),
+            wording::count(window),
             percent(used as f64 / window as f64)
         ),
-        None => format!("{} tokens", phrase::count(used)),
+        None => format!("{} tokens", wording::count(used)),
     })
 }
 
@@ -240,17 +240,17 @@ fn capitalized(text: &str) -> String {
 }
 
 /// The queued messages, each with a button that removes it as long as that is possible.
-pub fn queue(prompts: &[WaitingPrompt]) -> BotReply {
+pub fn queue(prompts: &[QueuedPrompt]) -> BotReply {
     if prompts.is_empty() {
         return "No messages are queued.".into();
     }
     let mut reply = BotReply::default();
-    reply.text.push_marked(Mark::Bold, &phrase::several(prompts.len(), "message", "messages"));
+    reply.text.push_formatted(TextFormat::Bold, &wording::plural(prompts.len(), "message", "messages"));
     reply.text.push(" queued:");
     for (prompt, number) in prompts.iter().zip(1..).take(QUEUE) {
         let mut text = shortened(&prompt.text, QUEUED_TEXT);
         if prompt.images > 0 {
-            let pictures = phrase::several(prompt.images, "picture", "pictures");
+            let pictures = wording::plural(prompt.images, "picture", "pictures");
             let space = if text.is_empty() { "" } else { " " };
             text = format!("{text}{space}({pictures})");
         }
@@ -272,7 +272,7 @@ pub fn prompt_queued(before: usize) -> BotReply {
     match before {
         0 => "Queued as the next message. See /queue.".into(),
         before => {
-            let others = phrase::several(before, "other message", "other messages");
+            let others = wording::plural(before, "other message", "other messages");
             format!("Queued behind {others}. See /queue.").into()
         }
     }

@@ -3,15 +3,15 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use journal::{Resolution, Seq, SessionId, SessionRecord, SpoolMark, Status};
-use session::machine::Refusal;
-use session::shim::Held;
+use journal::{Resolution, Seq, SessionId, SessionRecord, SessionStatus, SpoolPosition};
+use session::CommandError;
+use session::shim::OwnershipError;
 use session::{Error, OpenError, Roots};
 use uuid::Uuid;
 use view::telegram::LIMIT;
-use view::{Conversation, Phase, Tokens, Usage, WaitingPrompt};
+use view::{Conversation, SessionPhase, TokenCounts, SessionUsage, QueuedPrompt};
 use wire::note::{Actor, Delivery, Outcome, PromptState};
-use wire::say::PermissionMode;
+use wire::outgoing::PermissionMode;
 
 use super::*;
 use crate::chat::UserIntent;
@@ -19,7 +19,7 @@ use crate::inbound::{ChatCommand, RejectedContent};
 
 const NOW: u64 = 1_794_735_000_000;
 
-fn record(number: u128, title: Option<&str>, directory: PathBuf, status: Status) -> SessionRecord {
+fn record(number: u128, title: Option<&str>, directory: PathBuf, status: SessionStatus) -> SessionRecord {
     SessionRecord {
         id: SessionId(Uuid::from_u128(0xabcd_ef00 << 96 | number)),
         title: title.map(ToOwned::to_owned),
@@ -30,15 +30,15 @@ fn record(number: u128, title: Option<&str>, directory: PathBuf, status: Status)
         active: NOW - u64::try_from(number).unwrap() * 2_000_000,
         last: Seq(1),
         agent_ids: Vec::new(),
-        spool: SpoolMark::default(),
+        spool: SpoolPosition::default(),
         writes: 0,
         turn: 3,
-        turn_over: 3,
+        turn_ended: 3,
     }
 }
 
-fn waiting(number: u128, text: &str, images: usize, state: PromptState) -> WaitingPrompt {
-    WaitingPrompt {
+fn waiting(number: u128, text: &str, images: usize, state: PromptState) -> QueuedPrompt {
+    QueuedPrompt {
         id: Uuid::from_u128(number).to_string(),
         text: text.to_owned(),
         images,
@@ -60,19 +60,19 @@ fn conversation(directory: &std::path::Path) -> Conversation {
     it.head.effort = Some("high".to_owned());
     it.head.mode = Some("acceptEdits".to_owned());
     it.head.cwd = Some(directory.display().to_string());
-    it.status.phase = Phase::Working;
+    it.status.phase = SessionPhase::Working;
     it.status.turn_since = Some(NOW - 75_000);
     it.usage = usage();
     it.queue = vec![waiting(1, "and then the docs", 0, PromptState::Queued)];
     it
 }
 
-fn usage() -> Usage {
-    let tokens = Tokens { input: 1_200, output: 3_400, cache_read: 98_000, cache_write: 2_000 };
-    Usage { tokens, cost: Some(0.4321), context: Some(45_000), window: Some(200_000), plan: None }
+fn usage() -> SessionUsage {
+    let tokens = TokenCounts { input: 1_200, output: 3_400, cache_read: 98_000, cache_write: 2_000 };
+    SessionUsage { tokens, cost: Some(0.4321), context: Some(45_000), window: Some(200_000), plan: None }
 }
 
-fn refused(refusal: Refusal) -> BotReply {
+fn refused(refusal: CommandError) -> BotReply {
     call_failed(&Error::Refused(refusal))
 }
 
@@ -84,10 +84,10 @@ fn all(roots: &Roots) -> Vec<(&'static str, BotReply)> {
             1,
             Some("Fix the flaky test in the parser, the one that fails on Mondays only"),
             root.join("app"),
-            Status::Running,
+            SessionStatus::Running,
         ),
-        record(2, None, root.clone(), Status::Waiting),
-        record(90, Some("Docs"), "/srv/elsewhere".into(), Status::Dead),
+        record(2, None, root.clone(), SessionStatus::Waiting),
+        record(90, Some("Docs"), "/srv/elsewhere".into(), SessionStatus::Dead),
     ];
     let offered = offered_models(
         r#"{"commands":[],"models":[{"value":"default","displayName":"Default (recommended)","description":"Sonnet 4.5"},{"value":"opus[1m]","displayName":"Opus (1M context)"}]}"#,
@@ -111,7 +111,7 @@ fn all(roots: &Roots) -> Vec<(&'static str, BotReply)> {
         ("status", status(&conversation(&root.join("app")), roots, NOW)),
         ("status of nothing", status(&Conversation::default(), roots, NOW)),
         ("cost", cost(&usage(), 3)),
-        ("cost unknown", cost(&Usage::default(), 1)),
+        ("cost unknown", cost(&SessionUsage::default(), 1)),
         ("queue", queue(&queue_of)),
         ("queue empty", queue(&[])),
         ("queued", prompt_queued(0)),
@@ -149,22 +149,22 @@ fn all(roots: &Roots) -> Vec<(&'static str, BotReply)> {
         ("disk full", call_failed(&Error::NotStored)),
         ("closed", call_failed(&Error::Closed)),
         ("journal busy", call_failed(&Error::Journal(journal::Error::Busy))),
-        ("busy", refused(Refusal::Busy)),
-        ("not waiting", refused(Refusal::NotWaiting(PromptState::Written))),
-        ("taken back before", refused(Refusal::NotWaiting(PromptState::Cancelled))),
+        ("busy", refused(CommandError::Busy)),
+        ("not waiting", refused(CommandError::NotWaiting(PromptState::Written))),
+        ("taken back before", refused(CommandError::NotWaiting(PromptState::Cancelled))),
         (
             "already allowed",
-            refused(Refusal::AlreadyResolved(Box::new(resolved(Outcome::Allowed)))),
+            refused(CommandError::AlreadyResolved(Box::new(resolved(Outcome::Allowed)))),
         ),
         ("already denied", resolution(&resolved(Outcome::Denied))),
         ("expired", resolution(&resolved(Outcome::Expired))),
         ("withdrawn", resolution(&resolved(Outcome::Withdrawn))),
         (
             "refused by the agent",
-            refused(Refusal::ByAgent("Cannot set permission mode".to_owned())),
+            refused(CommandError::RefusedByAgent("Cannot set permission mode".to_owned())),
         ),
-        ("unfit", refused(Refusal::UnfitAnswer("a plan is approved or not"))),
-        ("held", open_failed(&OpenError::Held(Held::By { pid: Some(4711) }))),
+        ("unfit", refused(CommandError::Invalid("a plan is approved or not"))),
+        ("held", open_failed(&OpenError::Owned(OwnershipError::Owned { pid: Some(4711) }))),
         ("deleted", open_failed(&OpenError::NoSuchSession(records[0].id))),
         (
             "directory gone",

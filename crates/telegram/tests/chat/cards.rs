@@ -1,13 +1,13 @@
 //! Requests as cards, and what users do with them.
 
 use serde_json::{Value, json};
-use session::machine::{Answer, GrantScope, RuleChoice};
+use session::{GrantScope, RequestAnswer, RuleChoice};
 use towpath_telegram::BotCall;
 use towpath_telegram::chat::{NextCall, UserIntent};
 use towpath_telegram::checkpoint::ChatCheckpoint;
-use wire::consent::{self, Rule, RuleId};
-use wire::note::{Actor, Note, Outcome, Wants};
-use wire::say::PermissionMode;
+use wire::consent::{Rule, RuleId, self};
+use wire::note::{Actor, Note, Outcome, RequestKind};
+use wire::outgoing::PermissionMode;
 
 use super::harness::{TestChat, ann, asks, bash, call, offered, opened, resolved, result, text};
 
@@ -25,7 +25,7 @@ fn rules(tool: &str, input: &Value) -> Vec<Rule> {
 fn requesting(tool: &str, input: &Value) -> TestChat {
     let mut test = TestChat::with_turn(1);
     test.line(&call("m1", "c1", tool, input)).line(&asks("r1", "c1", tool, input));
-    test.note(&offered("r1", Wants::Permission, rules(tool, input))).run_calls();
+    test.note(&offered("r1", RequestKind::Permission, rules(tool, input))).run_calls();
     test
 }
 
@@ -34,20 +34,20 @@ fn asking() -> TestChat {
     let mut test = TestChat::with_turn(1);
     test.line(&text("m1", "I look.")).line(&bash("m1", "c1", "git diff --stat"));
     test.line(&asks("r1", "c1", "Bash", &command()));
-    test.note(&offered("r1", Wants::Permission, rules("Bash", &command()))).run_calls();
+    test.note(&offered("r1", RequestKind::Permission, rules("Bash", &command()))).run_calls();
     test
 }
 
-fn answer(request: &str, answer: Answer) -> UserIntent {
+fn answer(request: &str, answer: RequestAnswer) -> UserIntent {
     UserIntent::Answer { request: request.to_owned(), answer }
 }
 
-fn allow(remember: Option<RuleChoice>, mode: Option<PermissionMode>) -> Answer {
-    Answer::Allow { input: None, remember, mode }
+fn allow(remember: Option<RuleChoice>, mode: Option<PermissionMode>) -> RequestAnswer {
+    RequestAnswer::Allow { input: None, remember, mode }
 }
 
-fn deny(message: &str) -> Answer {
-    Answer::Deny { message: message.to_owned(), interrupt: false }
+fn deny(message: &str) -> RequestAnswer {
+    RequestAnswer::Deny { message: message.to_owned(), interrupt: false }
 }
 
 #[test]
@@ -202,7 +202,7 @@ fn a_request_with_a_reused_id_must_be_shown_again() {
     // The agent was restarted and asks for something else before the card could change.
     test.line(&bash("m2", "c2", "rm -rf ~"));
     test.line(&asks("r1", "c2", "Bash", &json!({"command":"rm -rf ~"})));
-    test.note(&opened("r1", Wants::Permission));
+    test.note(&opened("r1", RequestKind::Permission));
     let intent = test.chat.read_tap(message, &data);
     assert!(matches!(intent, UserIntent::Stale(_)), "{intent:?}");
     test.run_calls();
@@ -249,7 +249,7 @@ fn a_late_tap_is_told_the_outcome() {
 fn a_request_that_was_resolved_before_its_card_was_sent_has_no_card() {
     let mut test = TestChat::with_turn(1);
     test.line(&bash("m1", "c1", "ls")).line(&asks("r1", "c1", "Bash", &json!({"command":"ls"})));
-    test.note(&opened("r1", Wants::Permission)).note(&resolved("r1", Outcome::Allowed));
+    test.note(&opened("r1", RequestKind::Permission)).note(&resolved("r1", Outcome::Allowed));
     test.line(&result("c1", "")).line(&text("m2", "Fine.")).over(1).run_calls();
     assert_eq!(test.log(), ["1: loud Fine.⏎⏎✔ 7.0 s"]);
     assert!(test.chat.checkpoint().cards.is_empty());
@@ -340,7 +340,7 @@ fn questions_are_asked_one_by_one() {
     let answers =
         vec![pair("Which one?", "Blue"), pair("Which ones?", "A, C"), pair("And why?", "Just so")];
     let meaning = test.chat.read_reply(test.telegram.newest(), "Just so");
-    assert_eq!(meaning, Some(answer("r1", Answer::Answers(answers.clone()))));
+    assert_eq!(meaning, Some(answer("r1", RequestAnswer::Answers(answers.clone()))));
     let (request, outcome, by) = ("r1".to_owned(), Outcome::Allowed, Some(ann()));
     test.note(&Note::RequestResolved { request, outcome, by, message: None, answers }).run_calls();
     assert_eq!(

@@ -7,9 +7,9 @@ use proptest::prelude::*;
 use serde_json::json;
 use towpath_telegram::chat::NextCall;
 use towpath_telegram::{BotCallError, ChatKind};
-use view::telegram::prose;
-use view::{Body, Fold};
-use wire::note::{Note, Outcome, TurnEnding, Wants};
+use view::telegram::markdown;
+use view::{ItemBody, Fold};
+use wire::note::{Note, Outcome, RequestKind, TurnEnding};
 
 use super::harness::{
     TestChat, asks, bash, began, ended, fold, id, init, opened, over, queued, resolved, result,
@@ -32,8 +32,8 @@ fn finals(lines: &Lines) -> Vec<String> {
         let mut last = Vec::new();
         for item in own {
             match &item.body {
-                Body::Text { text } => last.push(letters(prose(text).words())),
-                Body::Call(_) => last.clear(),
+                ItemBody::Text { text } => last.push(letters(markdown(text).plain_text())),
+                ItemBody::Call(_) => last.clear(),
                 _ => {}
             }
         }
@@ -147,9 +147,9 @@ fn said(lines: &Lines) -> String {
     }
     let document = whole.conversation(usize::MAX);
     let texts = document.items.iter().filter_map(|item| match &item.body {
-        Body::Text { text } => Some(letters(prose(text).words())),
-        Body::Prompt(prompt) => Some(letters(&prompt.text)),
-        Body::Notice(notice) => Some(letters(&notice.text)),
+        ItemBody::Text { text } => Some(letters(markdown(text).plain_text())),
+        ItemBody::Prompt(prompt) => Some(letters(&prompt.text)),
+        ItemBody::Notice(notice) => Some(letters(&notice.text)),
         _ => None,
     });
     texts.collect::<Vec<_>>().join("\n")
@@ -185,7 +185,7 @@ fn session() -> impl Strategy<Value = Lines> {
                 if asked {
                     let (request, input) = (format!("r{turn}.{n}"), json!({"command":"ls"}));
                     add(asks(&request, &call, "Bash", &input).to_string().into_bytes());
-                    add(opened(&request, Wants::Permission).to_line());
+                    add(opened(&request, RequestKind::Permission).to_line());
                     add(resolved(&request, Outcome::Allowed).to_line());
                 }
                 add(result(&call, "x").to_string().into_bytes());
@@ -269,12 +269,12 @@ fn noted<'a>(lines: impl Iterator<Item = &'a [u8]>) -> Lines {
         if kind == "system/init" && !open {
             turn += 1;
             open = true;
-            noted.push(Note::TurnBegan { turn, prompts: Vec::new() }.to_line());
+            noted.push(Note::TurnStarted { turn, prompts: Vec::new() }.to_line());
         }
         noted.push(line.to_vec());
         if kind.starts_with("result") && open {
             open = false;
-            noted.push(Note::TurnOver { turn, ending: TurnEnding::Completed }.to_line());
+            noted.push(Note::TurnEnded { turn, ending: TurnEnding::Completed }.to_line());
         }
     }
     noted

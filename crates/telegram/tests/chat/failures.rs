@@ -5,8 +5,8 @@ use std::time::Duration;
 use serde_json::json;
 use towpath_telegram::chat::NextCall;
 use towpath_telegram::{BotCallError, BotKeyboard, ChatAddress, MessageId, TopicId};
-use view::telegram::Text;
-use wire::note::{Outcome, Wants};
+use view::telegram::FormattedText;
+use wire::note::{Outcome, RequestKind};
 
 use super::harness::{
     CHAT, TestChat, asks, bash, began, id, init, offered, queued, resolved, result, text,
@@ -68,7 +68,7 @@ fn a_blocked_chat_is_idle_until_a_user_writes() {
     test.failing = vec![BotCallError::Forbidden("blocked".to_owned())];
     test.run_calls().wait(600_000);
     assert_eq!(test.log(), [""; 0]);
-    test.chat.reply(&Text::plain("Hello again"), BotKeyboard::new(), Some(MessageId(501)));
+    test.chat.reply(&FormattedText::plain("Hello again"), BotKeyboard::new(), Some(MessageId(501)));
     test.run_calls();
     assert_eq!(test.log(), ["1: re 501 loud Hello again", "2: loud Yes.⏎⏎✔ 7.0 s"]);
 }
@@ -79,7 +79,7 @@ fn everything_open_is_shown_again_in_a_new_topic() {
     test.line(&bash("m1", "c1", "ls")).line(&asks("r1", "c1", "Bash", &json!({"command":"ls"})));
     test.run_calls().wait(3_000).log();
     test.failing = vec![BotCallError::TopicNotFound];
-    test.chat.reply(&Text::plain("Hi"), BotKeyboard::new(), None);
+    test.chat.reply(&FormattedText::plain("Hi"), BotKeyboard::new(), None);
     test.run_calls();
     assert_eq!(test.log(), [""; 0]);
     test.chat.migrate(ChatAddress { chat: CHAT, topic: Some(TopicId(9)) });
@@ -93,7 +93,7 @@ fn a_deleted_card_is_sent_again_while_its_request_is_open() {
     let mut test = TestChat::with_turn(1);
     test.line(&bash("m1", "c1", "ls")).line(&asks("r1", "c1", "Bash", &json!({"command":"ls"})));
     let rules = wire::consent::rules("Bash", r#"{"command":"ls"}"#, "/p/q");
-    test.note(&offered("r1", Wants::Permission, rules)).run_calls().log();
+    test.note(&offered("r1", RequestKind::Permission, rules)).run_calls().log();
     test.tap("Always");
     test.failing = vec![BotCallError::MessageNotFound];
     test.run_calls();
@@ -141,7 +141,7 @@ fn a_rejected_progress_message_is_not_retried_before_the_next_turn() {
 #[test]
 fn a_reply_to_a_deleted_message_is_still_sent() {
     let mut test = TestChat::private();
-    test.chat.reply(&Text::plain("Here"), BotKeyboard::new(), Some(MessageId(5)));
+    test.chat.reply(&FormattedText::plain("Here"), BotKeyboard::new(), Some(MessageId(5)));
     test.failing = vec![BotCallError::MessageNotFound];
     test.run_calls();
     assert_eq!(test.log(), ["1: loud Here"]);

@@ -14,7 +14,7 @@ use towpath_telegram::{
 use uuid::Uuid;
 use view::Fold;
 use wire::consent::Rule;
-use wire::note::{Actor, Delivery, Note, Outcome, TurnEnding, Wants};
+use wire::note::{Actor, Delivery, Note, Outcome, RequestKind, TurnEnding};
 use wire::{Origin, RecordedLine};
 
 /// A session, its chat and a model of Telegram, with a clock that only the test moves.
@@ -359,11 +359,11 @@ pub(crate) fn queued(prompt: Uuid, text: &str) -> Note {
 }
 
 pub(crate) fn began(turn: u64, prompts: &[Uuid]) -> Note {
-    Note::TurnBegan { turn, prompts: prompts.to_vec() }
+    Note::TurnStarted { turn, prompts: prompts.to_vec() }
 }
 
 pub(crate) fn over(turn: u64) -> Note {
-    Note::TurnOver { turn, ending: TurnEnding::Completed }
+    Note::TurnEnded { turn, ending: TurnEnding::Completed }
 }
 
 pub(crate) fn init() -> Value {
@@ -432,11 +432,11 @@ pub(crate) fn asks(request: &str, call: &str, tool: &str, input: &Value) -> Valu
     json!({"type":"control_request","request_id":request,"request":{"subtype":"can_use_tool","tool_name":tool,"input":input,"tool_use_id":call}})
 }
 
-pub(crate) fn opened(request: &str, wants: Wants) -> Note {
+pub(crate) fn opened(request: &str, wants: RequestKind) -> Note {
     offered(request, wants, Vec::new())
 }
 
-pub(crate) fn offered(request: &str, wants: Wants, rules: Vec<Rule>) -> Note {
+pub(crate) fn offered(request: &str, wants: RequestKind, rules: Vec<Rule>) -> Note {
     Note::RequestOpened { request: request.to_owned(), wants, expires: None, rules }
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use towpath_telegram::ChatKind;
-use wire::note::{Cause, Delivery, Note, PromptState, TurnEnding};
+use wire::note::{Delivery, ExitCause, Note, PromptState, TurnEnding};
 
 use super::harness::{
     TestChat, ann, bash, began, call, id, init, over, queued, result, starts, text, thinking,
@@ -101,15 +101,15 @@ fn a_failed_turn_is_reported_once() {
         for line in before {
             test.line(line);
         }
-        test.run_calls().note(&Note::TurnOver { turn: 1, ending }).run_calls();
+        test.run_calls().note(&Note::TurnEnded { turn: 1, ending }).run_calls();
         test.log().pop().unwrap()
     };
     assert_eq!(ends(TurnEnding::Interrupted, &[]), "1: loud ✘ interrupted");
     let interrupted = json!({"type":"user","message":{"role":"user","content":[{"type":"text","text":"[Request interrupted by user]"}]}});
     assert_eq!(ends(TurnEnding::Interrupted, &[interrupted]), "1: loud ✘ interrupted");
-    let cause = Cause::Killed { signal: 9 };
+    let cause = ExitCause::Killed { signal: 9 };
     assert_eq!(
-        ends(TurnEnding::Cut { cause }, &[text("m1", "I will")]),
+        ends(TurnEnding::Aborted { cause }, &[text("m1", "I will")]),
         "1: loud I will⏎⏎✘ cut short: the agent was ended by signal 9"
     );
     let failure = json!({"type":"assistant","error":"rate_limit","isApiErrorMessage":true,"message":{"id":"x","model":"<synthetic>","content":[{"type":"text","text":"API Error: no"}]}});
@@ -121,9 +121,9 @@ fn a_failed_turn_is_reported_once() {
 fn an_agent_that_is_lost_between_turns_is_reported() {
     let mut test = TestChat::with_turn(1);
     test.line(&text("m1", "Yes.")).over(1).run_calls().log();
-    test.note(&Note::AgentGone { cause: Cause::Lost }).run_calls();
+    test.note(&Note::AgentExited { cause: ExitCause::Lost }).run_calls();
     assert_eq!(test.log(), ["2: loud ✘ the agent was lost with its machine"]);
-    test.note(&Note::AgentGone { cause: Cause::Parked }).wait(60_000);
+    test.note(&Note::AgentExited { cause: ExitCause::Parked }).wait(60_000);
     assert_eq!(test.log(), [""; 0]);
 }
 
@@ -164,7 +164,7 @@ fn a_prompt_that_moves_to_the_next_turn_is_posted_once() {
     let (text_of, delivery) = ("next".to_owned(), Delivery::Steer);
     let steers =
         Note::PromptQueued { prompt: id(2), text: text_of, images: 0, delivery, by: ann() };
-    test.note(&steers).note(&Note::PromptBecame { prompt: id(2), state: PromptState::Written });
+    test.note(&steers).note(&Note::PromptStateChanged { prompt: id(2), state: PromptState::Written });
     test.run_calls().over(1).run_calls();
     test.note(&began(2, &[id(2)])).line(&text("m2", "Two.")).over(2).run_calls();
     assert_eq!(
@@ -185,7 +185,7 @@ fn a_notice_is_posted_while_the_agent_is_writing() {
     let document = test.fold.conversation(1);
     test.chat.load(view::Conversation { more: true, ..document }, test.now);
     test.line(&starts("m1")).line(&thinks());
-    test.note(&Note::Trouble { text: "The disk is nearly full".to_owned() }).run_calls();
+    test.note(&Note::Problem { text: "The disk is nearly full".to_owned() }).run_calls();
     assert_eq!(test.log(), ["1: ✘ The disk is nearly full", "typing"]);
 }
 
@@ -210,9 +210,9 @@ fn a_text_that_was_dropped_is_reported_as_missing() {
     test.line(&text("m1", &"long ".repeat(200))).over(1);
     let mut document = test.fold.conversation(usize::MAX);
     for item in &mut document.items {
-        if let view::Body::Text { text } = &mut item.body {
+        if let view::ItemBody::Text { text } = &mut item.body {
             text.clear();
-            item.shed = true;
+            item.trimmed = true;
         }
     }
     test.chat.load(document, test.now);
