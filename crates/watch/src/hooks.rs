@@ -10,10 +10,10 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 
-use crate::news::{Change, SessionId};
+use crate::stream_event::{Change, AgentSessionId};
 use crate::process::{Program, ProgramError};
-use crate::remark::Remark;
-use crate::work::Done;
+use crate::log_line::LogLine;
+use crate::workers::Done;
 
 /// How many may wait to be told. One more is not told, which is spoken of.
 pub(crate) const WAITING: usize = 256;
@@ -21,11 +21,11 @@ pub(crate) const WAITING: usize = 256;
 /// Who is told of what.
 #[derive(Clone, Debug)]
 pub struct HookSettings {
-    /// Run when a change is announced.
+    /// CommandRun when a change is announced.
     pub pre: Option<String>,
-    /// Run when a file has changed.
+    /// CommandRun when a file has changed.
     pub post: Option<String>,
-    /// Run when a turn is over.
+    /// CommandRun when a turn is over.
     pub stop: Option<String>,
     /// GitButler's program, if its hooks are to be run.
     pub gitbutler: Option<PathBuf>,
@@ -54,7 +54,7 @@ impl HookSettings {
 
 /// When a hook is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub(crate) enum Moment {
+pub(crate) enum HookMoment {
     #[serde(rename = "PreToolUse")]
     Pre,
     #[serde(rename = "PostToolUse")]
@@ -64,23 +64,23 @@ pub(crate) enum Moment {
 
 /// What hooks are told about where and for whom the agent works.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Circumstances {
-    pub(crate) session: Option<SessionId>,
+pub(crate) struct HookContext {
+    pub(crate) session: Option<AgentSessionId>,
     pub(crate) cwd: PathBuf,
     pub(crate) permission_mode: Option<String>,
 }
 
 /// What a hook is told.
 #[derive(Debug)]
-pub(crate) struct Call {
-    pub(crate) moment: Moment,
-    pub(crate) circumstances: Circumstances,
-    pub(crate) tool: Option<ToolCall>,
+pub(crate) struct HookCall {
+    pub(crate) moment: HookMoment,
+    pub(crate) circumstances: HookContext,
+    pub(crate) tool: Option<HookToolCall>,
 }
 
 /// The call it is about.
 #[derive(Debug)]
-pub(crate) struct ToolCall {
+pub(crate) struct HookToolCall {
     pub(crate) change: Change,
     pub(crate) input: Option<Box<RawValue>>,
     pub(crate) response: Option<Box<RawValue>>,
@@ -88,12 +88,12 @@ pub(crate) struct ToolCall {
 
 /// The JSON on a hook's stdin, field by field as 2.1.325 writes it.
 #[derive(Serialize)]
-struct Told<'a> {
+struct HookInput<'a> {
     session_id: String,
     transcript_path: String,
     cwd: String,
     permission_mode: &'a str,
-    hook_event_name: Moment,
+    hook_event_name: HookMoment,
     #[serde(skip_serializing_if = "Option::is_none")]
     stop_hook_active: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -109,9 +109,9 @@ struct Told<'a> {
 /// The task that runs hooks.
 pub(crate) struct Hooks {
     pub(crate) settings: HookSettings,
-    pub(crate) calls: mpsc::Receiver<Call>,
-    pub(crate) done: mpsc::Sender<Done>,
-    pub(crate) remarks: mpsc::Sender<Remark>,
+    pub(crate) calls: mpsc::Receiver<HookCall>,
+    pub(crate) done: mpsc::Sender<WorkerEvent>,
+    pub(crate) log: mpsc::Sender<LogLine>,
 }
 
 impl Hooks {
@@ -122,17 +122,17 @@ impl Hooks {
             failed += 1;
             self.settings.gitbutler = None;
             let what = format!("GitButler's hooks are not run: {error}");
-            let _ = self.remarks.send(Remark::Trouble(what)).await;
+            let _ = self.log.send(LogLine::Problem(what)).await;
         }
         while let Some(call) = self.calls.recv().await {
             for program in self.programs(&call) {
                 if let Err(error) = program.succeed(self.settings.limit).await {
                     failed += 1;
                     let what = format!("hook: {error}");
-                    let _ = self.remarks.send(Remark::Trouble(what)).await;
+                    let _ = self.log.send(LogLine::Problem(what)).await;
                 }
             }
-            let _ = self.done.send(Done::HookRun).await;
+            let _ = self.done.send(WorkerEvent::HookRun).await;
         }
         failed
     }
@@ -145,13 +145,13 @@ impl Hooks {
         probe.succeed(self.settings.limit).await.map(drop)
     }
 
-    fn programs(&self, call: &Call) -> Vec<Program> {
-        let Call { moment, circumstances, .. } = call;
+    fn programs(&self, call: &HookCall) -> Vec<Program> {
+        let HookCall { moment, circumstances, .. } = call;
         let settings = &self.settings;
         let (line, butler) = match moment {
-            Moment::Pre => (&settings.pre, "pre-tool"),
-            Moment::Post => (&settings.post, "post-tool"),
-            Moment::Stop => (&settings.stop, "stop"),
+            HookMoment::Pre => (&settings.pre, "pre-tool"),
+            HookMoment::Post => (&settings.post, "post-tool"),
+            HookMoment::Stop => (&settings.stop, "stop"),
         };
         let mut programs = Vec::new();
         if let Some(line) = line {
@@ -159,7 +159,7 @@ impl Hooks {
         }
         if let Some(but) = &settings.gitbutler
             // It takes nothing else for a session.
-            && circumstances.session.as_ref().is_some_and(SessionId::is_uuid)
+            && circumstances.session.as_ref().is_some_and(AgentSessionId::is_uuid)
         {
             let name = format!("{} claude {butler}", but.display());
             let program = Program::new(but).args(["claude", butler]).called(name);
@@ -169,18 +169,18 @@ impl Hooks {
         programs.into_iter().map(|program| program.directory(cwd)).collect()
     }
 
-    fn told(&self, call: &Call, tool_input: Option<Box<RawValue>>) -> Vec<u8> {
-        let Call { moment, circumstances, tool } = call;
+    fn told(&self, call: &HookCall, tool_input: Option<Box<RawValue>>) -> Vec<u8> {
+        let HookCall { moment, circumstances, tool } = call;
         let session_id = circumstances.session.as_ref().map(ToString::to_string);
         let session_id = session_id.unwrap_or_default();
         let cwd = circumstances.cwd.to_string_lossy().into_owned();
-        let told = Told {
+        let told = HookInput {
             transcript_path: self.transcript(&cwd, &session_id),
             session_id,
             cwd,
             permission_mode: circumstances.permission_mode.as_deref().unwrap_or("default"),
             hook_event_name: *moment,
-            stop_hook_active: (*moment == Moment::Stop).then_some(false),
+            stop_hook_active: (*moment == HookMoment::Stop).then_some(false),
             tool_name: tool.as_ref().map(|tool| &*tool.change.tool),
             tool_input,
             tool_use_id: tool.as_ref().map(|tool| &*tool.change.call.0),
@@ -199,21 +199,21 @@ impl Hooks {
 }
 
 /// What the tool was given, or where that was left out, the file alone.
-fn input(call: &Call) -> Option<Box<RawValue>> {
+fn input(call: &HookCall) -> Option<Box<RawValue>> {
     let tool = call.tool.as_ref()?;
     tool.input.clone().or_else(|| only_path(&tool.change))
 }
 
 /// GitButler looks for `file_path`, which notebooks have another name for.
-fn input_for_gitbutler(call: &Call) -> Option<Box<RawValue>> {
+fn input_for_gitbutler(call: &HookCall) -> Option<Box<RawValue>> {
     let tool = call.tool.as_ref()?;
     if tool.change.tool == "NotebookEdit" { only_path(&tool.change) } else { input(call) }
 }
 
 fn only_path(change: &Change) -> Option<Box<RawValue>> {
     #[derive(Serialize)]
-    struct OnlyPath<'a> {
+    struct PathInput<'a> {
         file_path: &'a str,
     }
-    serde_json::value::to_raw_value(&OnlyPath { file_path: &change.path }).ok()
+    serde_json::value::to_raw_value(&PathInput { file_path: &change.path }).ok()
 }

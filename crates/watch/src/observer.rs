@@ -10,10 +10,10 @@ use serde_json::value::RawValue;
 use wire::Event;
 use wire::event::{Block, Body, ToolUse, User};
 use wire::json::{Raw, Text};
-use wire::meaning::{CallNews, Calls, Identity, file_changed_by};
+use wire::analysis::{CallEvent, ToolCalls, Identity, file_changed_by};
 
-use crate::news::{CallId, Change, News, SessionId};
-use crate::skim::Interest;
+use crate::stream_event::{CallId, Change, StreamEvent, AgentSessionId};
+use crate::prefilter::Interest;
 
 /// The tool whose calls may change any file.
 const SHELL: &str = "Bash";
@@ -23,7 +23,7 @@ const WORDS: usize = 4 << 10;
 
 /// What those who act want to know beside the changes.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Wants {
+pub struct ObserverOptions {
     /// What tools were given and gave back.
     pub bodies: bool,
     /// What the person and the agent said.
@@ -35,39 +35,39 @@ pub struct Wants {
 /// Watches events for changes.
 #[derive(Debug, Default)]
 pub struct Observer {
-    wants: Wants,
-    calls: Calls,
+    wants: ObserverOptions,
+    calls: ToolCalls,
     identity: Identity,
     /// Where the agent works, and what it may do, as it said last.
     place: Option<(String, Option<String>)>,
-    /// Calls whose result matters.
-    open: HashMap<String, Open>,
-    /// Calls that are over: a session file may hold a call and its result twice.
+    /// ToolCalls whose result matters.
+    open: HashMap<String, OpenCall>,
+    /// ToolCalls that are over: a session file may hold a call and its result twice.
     over: HashSet<String>,
 }
 
 #[derive(Debug)]
-enum Open {
+enum OpenCall {
     Change { change: Change, input: Option<Box<RawValue>> },
-    Shell { session: Option<SessionId> },
+    Shell { session: Option<AgentSessionId> },
 }
 
 impl Observer {
     /// One that has seen nothing.
-    pub fn new(wants: Wants) -> Self {
+    pub fn new(wants: ObserverOptions) -> Self {
         Self { wants, ..Self::default() }
     }
 
     /// Which lines must be read.
     pub(crate) fn interest(&self) -> Interest {
-        let Wants { words, bodies, .. } = self.wants;
+        let ObserverOptions { words, bodies, .. } = self.wants;
         Interest { results: !self.open.is_empty(), words, whole: words || bodies, all: false }
     }
 
     /// Tells what the event says.
-    pub fn observe(&mut self, event: &Event<'_>, mut tell: impl FnMut(News)) {
+    pub fn observe(&mut self, event: &Event<'_>, mut tell: impl FnMut(StreamEvent)) {
         if let Some(session) = self.identity.observe(event) {
-            tell(News::Session(SessionId(session.after)));
+            tell(StreamEvent::Session(AgentSessionId(session.after)));
         }
         match &event.body {
             Body::Init(init) => {
@@ -78,17 +78,17 @@ impl Observer {
                     place.filter(|it| self.place.as_ref() != Some(it))
                 {
                     self.place = Some((cwd.clone(), permission_mode.clone()));
-                    tell(News::Place { cwd, permission_mode });
+                    tell(StreamEvent::Directory { cwd, permission_mode });
                 }
             }
-            Body::TurnEnded(_) => tell(News::TurnEnded),
+            Body::TurnEnded(_) => tell(StreamEvent::TurnEnded),
             Body::Assistant(_) => {
-                self.say(event, News::Words, &mut tell);
+                self.say(event, StreamEvent::Text, &mut tell);
                 self.observe_calls(event, &mut tell);
             }
             Body::User(user) => {
                 if !user.synthetic && !user.is_tool_result() {
-                    self.say(event, News::Prompt, &mut tell);
+                    self.say(event, StreamEvent::Prompt, &mut tell);
                 }
                 self.observe_results(event, user, &mut tell);
             }
@@ -97,9 +97,9 @@ impl Observer {
     }
 
     /// Ends the stream.
-    pub fn finish(&mut self, mut tell: impl FnMut(News)) {
+    pub fn finish(&mut self, mut tell: impl FnMut(StreamEvent)) {
         let unfinished = self.give_up();
-        tell(News::Over { unfinished });
+        tell(StreamEvent::EndOfStream { unfinished });
     }
 
     /// Waits no longer for results; the changes whose results never came, in the order they were
@@ -109,8 +109,8 @@ impl Observer {
         let mut open = std::mem::take(&mut self.open);
         let unfinished =
             calls.unanswered().into_iter().filter_map(|call| match open.remove(&call.id)? {
-                Open::Change { change, .. } => Some(change),
-                Open::Shell { .. } => None,
+                OpenCall::Change { change, .. } => Some(change),
+                OpenCall::Shell { .. } => None,
             });
         unfinished.collect()
     }
@@ -131,9 +131,9 @@ impl Observer {
         self.over.clear();
     }
 
-    fn observe_calls(&mut self, event: &Event<'_>, tell: &mut impl FnMut(News)) {
+    fn observe_calls(&mut self, event: &Event<'_>, tell: &mut impl FnMut(StreamEvent)) {
         let Some(message) = event.message() else { return };
-        let session = self.identity.current().map(|id| SessionId(id.to_owned()));
+        let session = self.identity.current().map(|id| AgentSessionId(id.to_owned()));
         let matters = |call: &ToolUse<'_>| {
             file_changed_by(call).is_some() || (self.wants.shell && call.name == *SHELL)
         };
@@ -151,7 +151,7 @@ impl Observer {
         }
         let Self { calls, open, over, wants, .. } = self;
         calls.observe(event, |news| {
-            let CallNews::Begun(call) = news else { return };
+            let CallEvent::Started(call) = news else { return };
             if over.contains(&call.id) {
                 return;
             }
@@ -166,30 +166,30 @@ impl Observer {
                         session: session.clone(),
                     };
                     let input = found.input.filter(|_| wants.bodies).and_then(body);
-                    tell(News::Announced { change: change.clone(), input: input.clone() });
-                    Open::Change { change, input }
+                    tell(StreamEvent::Announced { change: change.clone(), input: input.clone() });
+                    OpenCall::Change { change, input }
                 }
-                None => Open::Shell { session: session.clone() },
+                None => OpenCall::Shell { session: session.clone() },
             };
             open.insert(call.id.clone(), begun);
         });
     }
 
-    fn observe_results(&mut self, event: &Event<'_>, user: &User<'_>, tell: &mut impl FnMut(News)) {
+    fn observe_results(&mut self, event: &Event<'_>, user: &User<'_>, tell: &mut impl FnMut(StreamEvent)) {
         if self.open.is_empty() {
             return;
         }
         let Self { calls, open, over, wants, .. } = self;
         calls.observe(event, |news| {
-            let CallNews::Ended { call, failed } = news else { return };
+            let CallEvent::Ended { call, failed } = news else { return };
             match open.remove(&call.id) {
-                Some(Open::Change { change, input }) => {
+                Some(OpenCall::Change { change, input }) => {
                     let response = wants.bodies.then(|| response(user, &call.id)).flatten();
-                    tell(News::Settled { change, failed, input, response });
+                    tell(StreamEvent::Finished { change, failed, input, response });
                     over.insert(call.id);
                 }
-                Some(Open::Shell { session }) => {
-                    tell(News::ShellEnded { session });
+                Some(OpenCall::Shell { session }) => {
+                    tell(StreamEvent::ShellEnded { session });
                     over.insert(call.id);
                 }
                 None => {}
@@ -197,7 +197,7 @@ impl Observer {
         });
     }
 
-    fn say(&self, event: &Event<'_>, news: fn(String) -> News, tell: &mut impl FnMut(News)) {
+    fn say(&self, event: &Event<'_>, news: fn(String) -> StreamEvent, tell: &mut impl FnMut(StreamEvent)) {
         // What a sub-agent says, or is asked, is not what the turn was about.
         if !self.wants.words || event.of_sub_agent() {
             return;

@@ -30,7 +30,7 @@ pub(crate) struct Program {
 
 /// How a program ended.
 #[derive(Debug)]
-pub(crate) struct Run {
+pub(crate) struct CommandRun {
     pub(crate) status: ExitStatus,
     pub(crate) stdout: Vec<u8>,
     pub(crate) stderr: Vec<u8>,
@@ -115,7 +115,7 @@ impl Program {
     }
 
     /// Runs it, for no longer than `limit`.
-    pub(crate) async fn run(mut self, limit: Duration) -> Result<Run, ProgramError> {
+    pub(crate) async fn run(mut self, limit: Duration) -> Result<CommandRun, ProgramError> {
         let deadline = Instant::now() + limit;
         let piped = if self.stdin.is_empty() { Stdio::null() } else { Stdio::piped() };
         self.command.stdin(piped).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -123,7 +123,7 @@ impl Program {
             .command
             .spawn()
             .map_err(|source| ProgramError::Start { name: self.name.clone(), source })?;
-        let group = Group::of(&child);
+        let group = ProcessGroup::of(&child);
         let (mut out, mut err) = (Vec::new(), Vec::new());
         let ended = {
             let stdin = child.stdin.take();
@@ -152,7 +152,7 @@ impl Program {
             timeout_at(deadline, waiting).await
         };
         match ended {
-            Ok(Ok(status)) => Ok(Run { status, stdout: out, stderr: err }),
+            Ok(Ok(status)) => Ok(CommandRun { status, stdout: out, stderr: err }),
             Ok(Err(source)) => Err(ProgramError::Start { name: self.name, source }),
             Err(_) => {
                 group.kill();
@@ -172,7 +172,7 @@ impl Program {
     }
 }
 
-impl Run {
+impl CommandRun {
     /// What it said last, in a line.
     pub(crate) fn said(&self) -> String {
         let text = String::from_utf8_lossy(if self.stderr.is_empty() {
@@ -187,9 +187,9 @@ impl Run {
 }
 
 /// The processes that a program started.
-struct Group(Option<Pid>);
+struct ProcessGroup(Option<Pid>);
 
-impl Group {
+impl ProcessGroup {
     fn of(child: &Child) -> Self {
         Self(child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)))
     }

@@ -4,13 +4,13 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::news::Change;
+use crate::stream_event::Change;
 
 /// What came of all of them.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Report {
-    /// Every change, once for each place it was to go to.
-    pub changes: Vec<Entry>,
+    /// ActionTrigger change, once for each place it was to go to.
+    pub changes: Vec<ReportEntry>,
     /// How many turns ended.
     pub turns: u64,
     /// How many bytes were passed on.
@@ -28,7 +28,7 @@ pub struct Report {
 
 /// What came of one change at one target.
 #[derive(Clone, Debug, Serialize)]
-pub struct Entry {
+pub struct ReportEntry {
     /// Below the project, or as the model wrote it where it is not there.
     pub path: String,
     /// The tool.
@@ -36,7 +36,7 @@ pub struct Entry {
     /// The session.
     pub session: Option<String>,
     /// What came of it.
-    pub status: Status,
+    pub status: ReportStatus,
     /// Where it was to go; nothing where it was to go nowhere.
     pub target: Option<String>,
     /// Why, where there is a why.
@@ -46,7 +46,7 @@ pub struct Entry {
 /// What came of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Status {
+pub enum ReportStatus {
     /// It arrived.
     Pushed,
     /// There was nothing to do.
@@ -71,11 +71,11 @@ impl EntryNumber {
 impl Report {
     /// Whether everything that should have arrived did.
     pub fn is_good(&self) -> bool {
-        self.count(Status::Failed) == 0
+        self.count(ReportStatus::Failed) == 0
     }
 
     /// How many entries have a status.
-    pub fn count(&self, status: Status) -> usize {
+    pub fn count(&self, status: ReportStatus) -> usize {
         self.changes.iter().filter(|entry| entry.status == status).count()
     }
 
@@ -85,12 +85,12 @@ impl Report {
         path: String,
         change: &Change,
         target: Option<String>,
-        status: Status,
+        status: ReportStatus,
         reason: Option<String>,
     ) -> EntryNumber {
         let session = change.session.as_ref().map(ToString::to_string);
         let tool = change.tool.clone();
-        self.changes.push(Entry { path, tool, session, status, target, reason });
+        self.changes.push(ReportEntry { path, tool, session, status, target, reason });
         EntryNumber(self.forgotten + self.changes.len() - 1)
     }
 
@@ -110,10 +110,10 @@ impl Report {
     pub(crate) fn send(&mut self, path: &Path, change: &Change, target: &str) -> EntryNumber {
         let path = path.to_string_lossy().into_owned();
         let reason = Some("no time was left for it".to_owned());
-        self.add(path, change, Some(target.to_owned()), Status::Failed, reason)
+        self.add(path, change, Some(target.to_owned()), ReportStatus::Failed, reason)
     }
 
-    pub(crate) fn settle(&mut self, entry: EntryNumber, status: Status, reason: Option<String>) {
+    pub(crate) fn settle(&mut self, entry: EntryNumber, status: ReportStatus, reason: Option<String>) {
         let place = entry.0.checked_sub(self.forgotten);
         if let Some(entry) = place.and_then(|place| self.changes.get_mut(place)) {
             (entry.status, entry.reason) = (status, reason);

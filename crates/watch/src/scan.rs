@@ -11,24 +11,24 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ignore::WalkBuilder;
 
-use crate::place::{Placed, Project};
-use crate::source::Version;
+use crate::project::{ProjectFile, Project};
+use crate::source_file::Version;
 
 /// The files of a project at some time.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Index {
-    files: HashMap<Placed, Version>,
+pub(crate) struct FileIndex {
+    files: HashMap<ProjectFile, FileVersion>,
 }
 
 /// What became of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Finding {
-    Written(Placed),
-    Deleted(Placed),
-    Renamed { from: Placed, to: Placed },
+pub(crate) enum ScanChange {
+    Written(ProjectFile),
+    Deleted(ProjectFile),
+    Renamed { from: ProjectFile, to: ProjectFile },
 }
 
-impl Index {
+impl FileIndex {
     /// Looks at every file, but not below `without`.
     pub(crate) fn of(project: &Project, without: &[PathBuf]) -> Self {
         let without = without.to_vec();
@@ -45,7 +45,7 @@ impl Index {
             .filter_map(|entry| {
                 let relative = entry.path().strip_prefix(project.root()).ok()?.to_owned();
                 // One that is gone by now will be missed as well as noticed.
-                Some((Placed { relative }, Version::of(&entry.metadata().ok()?)))
+                Some((ProjectFile { relative }, FileVersion::of(&entry.metadata().ok()?)))
             });
         Self { files: files.collect() }
     }
@@ -66,10 +66,10 @@ impl Index {
     }
 
     /// Takes note of a file that is known to have changed, so that it is not found again.
-    pub(crate) fn note(&mut self, project: &Project, file: &Placed) {
+    pub(crate) fn note(&mut self, project: &Project, file: &ProjectFile) {
         match std::fs::symlink_metadata(project.absolute(file)) {
             Ok(metadata) if metadata.is_file() => {
-                self.files.insert(file.clone(), Version::of(&metadata));
+                self.files.insert(file.clone(), FileVersion::of(&metadata));
             }
             _ => {
                 self.files.remove(file);
@@ -78,7 +78,7 @@ impl Index {
     }
 
     /// Takes a file for what it was before, so that it is found again.
-    pub(crate) fn keep(&mut self, before: &Self, file: &Placed) {
+    pub(crate) fn keep(&mut self, before: &Self, file: &ProjectFile) {
         match before.files.get(file) {
             Some(version) => {
                 self.files.insert(file.clone(), *version);
@@ -90,8 +90,8 @@ impl Index {
     }
 
     /// What became of the files since, in the order of their names.
-    pub(crate) fn until(&self, later: &Self) -> Vec<Finding> {
-        let mut deleted: HashMap<u64, &Placed> = HashMap::new();
+    pub(crate) fn until(&self, later: &Self) -> Vec<ScanChange> {
+        let mut deleted: HashMap<u64, &ProjectFile> = HashMap::new();
         let mut findings = Vec::new();
         for (file, version) in &self.files {
             if !later.files.contains_key(file) {
@@ -101,22 +101,22 @@ impl Index {
         for (file, version) in &later.files {
             match self.files.get(file) {
                 Some(before) if before == version => {}
-                Some(_) => findings.push(Finding::Written(file.clone())),
+                Some(_) => findings.push(ScanChange::Written(file.clone())),
                 None => findings.push(match deleted.remove(&version.inode()) {
                     // The place on the disk moved to another name; a file that was made anew in the
                     // same place is not told from that, and comes to the same.
-                    Some(from) => Finding::Renamed { from: from.clone(), to: file.clone() },
-                    None => Finding::Written(file.clone()),
+                    Some(from) => ScanChange::Renamed { from: from.clone(), to: file.clone() },
+                    None => ScanChange::Written(file.clone()),
                 }),
             }
         }
-        findings.extend(deleted.into_values().map(|file| Finding::Deleted(file.clone())));
+        findings.extend(deleted.into_values().map(|file| ScanChange::Deleted(file.clone())));
         findings.sort_by(|a, b| a.path().cmp(b.path()));
         findings
     }
 }
 
-impl Finding {
+impl ScanChange {
     fn path(&self) -> &Path {
         match self {
             Self::Written(file) | Self::Deleted(file) | Self::Renamed { to: file, .. } => {
@@ -130,8 +130,8 @@ impl Finding {
 mod tests {
     use std::fs;
 
-    use super::{Finding, Index};
-    use crate::place::{Placed, Project};
+    use super::{ScanChange, FileIndex};
+    use crate::project::{ProjectFile, Project};
 
     #[test]
     fn what_was_made_written_renamed_and_deleted_is_found_and_what_is_ignored_is_not() {
@@ -147,7 +147,7 @@ mod tests {
         }
         let project = Project::at(root).unwrap();
         let without = [project.root().join("copy")];
-        let mut before = Index::of(&project, &without);
+        let mut before = FileIndex::of(&project, &without);
         write("src/edited", "after, longer");
         write("src/new", "");
         write(".hidden", "");
@@ -157,17 +157,17 @@ mod tests {
         write("noted", "by another tool");
         fs::rename(root.join("old name"), root.join("src/new name")).unwrap();
         fs::remove_file(root.join("gone")).unwrap();
-        let file = |path: &str| Placed { relative: path.into() };
+        let file = |path: &str| ProjectFile { relative: path.into() };
         before.note(&project, &file("noted"));
-        let after = Index::of(&project, &without);
+        let after = FileIndex::of(&project, &without);
         assert_eq!(
             before.until(&after),
             [
-                Finding::Written(file(".hidden")),
-                Finding::Deleted(file("gone")),
-                Finding::Written(file("src/edited")),
-                Finding::Written(file("src/new")),
-                Finding::Renamed { from: file("old name"), to: file("src/new name") },
+                ScanChange::Written(file(".hidden")),
+                ScanChange::Deleted(file("gone")),
+                ScanChange::Written(file("src/edited")),
+                ScanChange::Written(file("src/new")),
+                ScanChange::Renamed { from: file("old name"), to: file("src/new name") },
             ]
         );
         assert_eq!(after.until(&after), []);

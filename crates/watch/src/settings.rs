@@ -11,7 +11,7 @@ use crate::target::Target;
 
 /// All of it.
 #[derive(Debug)]
-pub struct Settings {
+pub struct WatchSettings {
     /// The directory to watch, if not the one the agent says it works in.
     pub project: Option<PathBuf>,
     /// The directory to watch where the agent does not say.
@@ -27,9 +27,9 @@ pub struct Settings {
     /// Where changed files go.
     pub targets: Vec<Target>,
     /// When they go.
-    pub every: Every,
+    pub every: ActionTrigger,
     /// How hard is tried.
-    pub patience: Patience,
+    pub retry: RetryPolicy,
     /// Whether and how changes are committed.
     pub commit: Option<CommitSettings>,
     /// Programs to tell of changes.
@@ -38,7 +38,7 @@ pub struct Settings {
 
 /// How many changes go together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Every {
+pub enum ActionTrigger {
     /// Each by itself.
     #[default]
     Change,
@@ -48,7 +48,7 @@ pub enum Every {
 
 /// How hard is tried to bring a file to a target.
 #[derive(Clone, Copy, Debug)]
-pub struct Patience {
+pub struct RetryPolicy {
     /// How often.
     pub attempts: u32,
     /// How long one attempt may take.
@@ -61,7 +61,7 @@ pub struct Patience {
     pub at_end: Duration,
 }
 
-impl Default for Patience {
+impl Default for RetryPolicy {
     fn default() -> Self {
         Self {
             attempts: 5,
@@ -73,7 +73,7 @@ impl Default for Patience {
     }
 }
 
-impl Patience {
+impl RetryPolicy {
     /// How long to wait after the attempt of this number, counted from 1.
     pub(crate) fn pause_after(&self, attempt: u32) -> Duration {
         let factor = 2_u32.saturating_pow(attempt.saturating_sub(1));
@@ -81,15 +81,15 @@ impl Patience {
     }
 }
 
-impl Settings {
+impl WatchSettings {
     /// Whether something is done with files at the end of a turn only.
     pub fn waits_for_turn(&self) -> bool {
         let commits = self.commit.as_ref().map(|commit| commit.every);
-        self.every == Every::Turn || commits == Some(Every::Turn)
+        self.every == ActionTrigger::Turn || commits == Some(ActionTrigger::Turn)
     }
 
     /// What must be known of the stream to do all this.
-    pub fn wants(&self) -> Wants {
-        Wants { bodies: self.hooks.any_for_tools(), words: self.commit.is_some(), shell: self.scan }
+    pub fn wants(&self) -> ObserverOptions {
+        ObserverOptions { bodies: self.hooks.any_for_tools(), words: self.commit.is_some(), shell: self.scan }
     }
 }

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use towpath_watch::{
     CommandTarget, CommitSettings, DirectoryTarget, Ended, HookSettings, HttpTarget, Outcome,
-    Patience, Settings, Stream, Target, Way,
+    RetryPolicy, Settings, Stream, Target, CopyMethod,
 };
 
 /// How many mutated captures are passed.
@@ -24,7 +24,7 @@ fn failing(project: &Path) -> Settings {
         project: Some(project.to_owned()),
         current_directory: project.to_owned(),
         targets: vec![Target::Directory(directory)],
-        patience: Patience { attempts: 1, pause: Duration::ZERO, ..Patience::default() },
+        retry: RetryPolicy { attempts: 1, pause: Duration::ZERO, ..RetryPolicy::default() },
         ..settings(project)
     }
 }
@@ -57,8 +57,8 @@ fn settings(project: &Path) -> Settings {
         scan: false,
         since: None,
         targets: Vec::new(),
-        every: towpath_watch::Every::Change,
-        patience: Patience::default(),
+        every: towpath_watch::ActionTrigger::Change,
+        retry: RetryPolicy::default(),
         commit: None,
         hooks: HookSettings::default(),
     }
@@ -72,7 +72,7 @@ fn project() -> tempfile::TempDir {
 }
 
 /// What comes out when the bytes go in, in writes of `size`.
-fn pass(bytes: &[u8], size: usize, way: Way, settings: Settings) -> (Vec<u8>, Outcome) {
+fn pass(bytes: &[u8], size: usize, way: CopyMethod, settings: Settings) -> (Vec<u8>, Outcome) {
     let (input, feeding) = rustix::pipe::pipe().expect("a pipe");
     let (draining, output) = rustix::pipe::pipe().expect("a pipe");
     thread::scope(|scope| {
@@ -92,14 +92,14 @@ fn pass(bytes: &[u8], size: usize, way: Way, settings: Settings) -> (Vec<u8>, Ou
     })
 }
 
-fn run(input: OwnedFd, output: OwnedFd, way: Way, settings: Settings) -> Outcome {
+fn run(input: OwnedFd, output: OwnedFd, way: CopyMethod, settings: Settings) -> Outcome {
     let stream = Stream { input, output, way };
     towpath_watch::run(stream, settings, |_| {}, std::future::pending)
         .expect("a thread and a runtime")
 }
 
 #[track_caller]
-fn check(bytes: &[u8], size: usize, way: Way, settings: Settings) -> Outcome {
+fn check(bytes: &[u8], size: usize, way: CopyMethod, settings: Settings) -> Outcome {
     let (out, outcome) = pass(bytes, size, way, settings);
     assert!(out == bytes, "{} bytes in, {} out", bytes.len(), out.len());
     assert!(matches!(outcome.ended, Some(Ended::Input)), "{outcome:?}");
@@ -131,7 +131,7 @@ fn every_capture_comes_out_as_it_went_in_while_everything_fails() {
     let mut failed = 0;
     for (n, capture) in captures().iter().enumerate() {
         let bytes = fs::read(capture).unwrap();
-        let way = if n % 2 == 0 { Way::Best } else { Way::Copy };
+        let way = if n % 2 == 0 { CopyMethod::Best } else { CopyMethod::Copy };
         // Starting programs takes long, so not every capture does.
         let settings = if n % 10 == 0 {
             failing_with_programs(project.path())
@@ -225,10 +225,10 @@ fn ten_thousand_damaged_captures_come_out_as_they_went_in() {
         for mutation in &mutations {
             mutation.apply(&mut bytes);
         }
-        let way = if tee { Way::Best } else { Way::Copy };
+        let way = if tee { CopyMethod::Best } else { CopyMethod::Copy };
         let (out, outcome) = pass(&bytes, size, way, failing(project.path()));
         prop_assert!(out == bytes);
-        prop_assert!(outcome.watched == towpath_watch::Watched::All);
+        prop_assert!(outcome.watched == towpath_watch::Coverage::All);
         Ok(())
     });
     outcome.unwrap();
@@ -246,12 +246,12 @@ fn random_bytes_come_out_as_they_went_in() {
         state ^= state << 17;
         bytes.extend_from_slice(&state.to_le_bytes());
     }
-    for way in [Way::Best, Way::Copy] {
+    for way in [CopyMethod::Best, CopyMethod::Copy] {
         check(&bytes, 1 << 20, way, failing(project.path()));
     }
-    check(b"", 1, Way::Best, failing(project.path()));
-    check(b"\n", 1, Way::Best, failing(project.path()));
-    check(b"{\"type\":\"system\"", 3, Way::Copy, failing(project.path()));
+    check(b"", 1, CopyMethod::Best, failing(project.path()));
+    check(b"\n", 1, CopyMethod::Best, failing(project.path()));
+    check(b"{\"type\":\"system\"", 3, CopyMethod::Copy, failing(project.path()));
 }
 
 #[test]
@@ -276,7 +276,7 @@ fn a_write_of_a_hundred_megabytes_is_found_and_passed_on() {
         result("two"),
     ]
     .join("\r\n");
-    for way in [Way::Best, Way::Copy] {
+    for way in [CopyMethod::Best, CopyMethod::Copy] {
         let mut settings = settings(project.path());
         let copy = tempfile::tempdir().unwrap();
         settings.project = Some(project.path().to_owned());
@@ -299,7 +299,7 @@ fn ends_that_are_no_pipes_are_served_as_well() {
     fs::write(&from, &capture).unwrap();
     let input = File::open(&from).unwrap().into();
     let output = File::create(&to).unwrap().into();
-    let outcome = run(input, output, Way::Best, failing(project.path()));
+    let outcome = run(input, output, CopyMethod::Best, failing(project.path()));
     assert!(matches!(outcome.ended, Some(Ended::Input)));
     assert!(fs::read(&to).unwrap() == capture);
 }
@@ -308,7 +308,7 @@ fn ends_that_are_no_pipes_are_served_as_well() {
 fn ends_that_do_not_block_are_waited_for() {
     let project = project();
     let bytes = fs::read(&captures()[0]).unwrap().repeat(20);
-    for way in [Way::Best, Way::Copy] {
+    for way in [CopyMethod::Best, CopyMethod::Copy] {
         let (input, feeding) = rustix::pipe::pipe().unwrap();
         let (draining, output) = rustix::pipe::pipe().unwrap();
         for end in [&input, &output] {
@@ -331,7 +331,7 @@ fn ends_that_do_not_block_are_waited_for() {
 #[test]
 fn a_reader_that_has_seen_enough_ends_it_quietly() {
     let project = project();
-    for way in [Way::Best, Way::Copy] {
+    for way in [CopyMethod::Best, CopyMethod::Copy] {
         let (input, feeding) = rustix::pipe::pipe().unwrap();
         let (draining, output) = rustix::pipe::pipe().unwrap();
         let outcome = thread::scope(|scope| {

@@ -7,7 +7,7 @@ mod stopping;
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 
-use ::watch::{Ended, Loudness, Outcome, Remark, Report, Status, Stream, Watched, Way};
+use ::watch::{Ended, Verbosity, Outcome, LogLine, Report, Status, Stream, Coverage, CopyMethod};
 use anstream::eprintln;
 use anstyle::{AnsiColor, Style};
 
@@ -39,12 +39,12 @@ enum Failure {
 
 /// Runs the command.
 pub(crate) fn run(options: &WatchOptions) -> Verdict {
-    let loudness = match (options.quiet, options.verbose) {
-        (true, _) => Loudness::Quiet,
-        (_, true) => Loudness::Verbose,
-        _ => Loudness::Normal,
+    let verbosity = match (options.quiet, options.verbose) {
+        (true, _) => Verbosity::Quiet,
+        (_, true) => Verbosity::Verbose,
+        _ => Verbosity::Normal,
     };
-    match watch(options, loudness) {
+    match watch(options, verbosity) {
         Ok((report, _)) if !report.is_good() => Verdict::No,
         Ok((_, Some(signal))) => Verdict::Stopped { signal },
         Ok((_, None)) => Verdict::Done,
@@ -60,25 +60,25 @@ pub(crate) fn run(options: &WatchOptions) -> Verdict {
 }
 
 /// What came of it, and the signal that ended it before the stream did.
-fn watch(options: &WatchOptions, loudness: Loudness) -> Result<(Report, Option<u8>), Failure> {
+fn watch(options: &WatchOptions, verbosity: Verbosity) -> Result<(Report, Option<u8>), Failure> {
     let settings = setup::settings(options)?;
     // Whether the report can be written is found out before there is something to report.
     let report_file = options.report.as_ref().map(|path| {
         std::fs::File::create(path).map_err(|error| Failure::Report(path.clone(), error))
     });
     let report_file = report_file.transpose()?;
-    let tell = |remark: &Remark| {
-        if remark.loudness() <= loudness {
-            say(remark);
+    let tell = |line: &LogLine| {
+        if line.verbosity() <= verbosity {
+            say(line);
         }
     };
-    let way = if options.copy { Way::Copy } else { Way::Best };
+    let way = if options.copy { CopyMethod::Copy } else { CopyMethod::Best };
     let stream = own_ends(way).map_err(Failure::Ends)?;
     let stopping = Stopping::default();
     let asked = stopping.clone();
     let Outcome { ended, watched, report } =
         ::watch::run(stream, settings, tell, || asked.asked())?;
-    if watched == Watched::Partly {
+    if watched == Coverage::Partly {
         eprintln!(
             "{BAD}watch{BAD:#}: a mistake in towpath ended the watching before the stream did"
         );
@@ -87,7 +87,7 @@ fn watch(options: &WatchOptions, loudness: Loudness) -> Result<(Report, Option<u
         let lines = report.unread;
         eprintln!("{BAD}watch{BAD:#}: {lines} lines were too long to look for changes in");
     }
-    if loudness > Loudness::Quiet {
+    if verbosity > Verbosity::Quiet {
         summarise(&report);
     }
     if let (Some(path), Some(mut file)) = (&options.report, report_file) {
@@ -105,7 +105,7 @@ fn watch(options: &WatchOptions, loudness: Loudness) -> Result<(Report, Option<u
 
 /// Makes stdin and stdout ours to close: nobody should wait at them while the last files are on
 /// their way.
-fn own_ends(way: Way) -> io::Result<Stream> {
+fn own_ends(way: CopyMethod) -> io::Result<Stream> {
     let input = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
     let output = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), 3)?;
     let nothing = std::fs::File::options().read(true).write(true).open("/dev/null")?;
@@ -114,13 +114,13 @@ fn own_ends(way: Way) -> io::Result<Stream> {
     Ok(Stream { input, output, way })
 }
 
-fn say(remark: &Remark) {
-    let style = match remark {
-        Remark::Failed { .. } | Remark::Trouble(_) => BAD,
-        Remark::Pushed { .. } | Remark::Committed { .. } => GOOD,
+fn say(line: &LogLine) {
+    let style = match line {
+        LogLine::Failed { .. } | LogLine::Trouble(_) => BAD,
+        LogLine::Pushed { .. } | LogLine::Committed { .. } => GOOD,
         _ => Style::new(),
     };
-    eprintln!("{style}watch{style:#}: {remark}");
+    eprintln!("{style}watch{style:#}: {line}");
 }
 
 fn summarise(report: &Report) {

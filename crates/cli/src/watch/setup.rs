@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ::watch::{
-    BadPattern, BadTarget, CommandTarget, CommitPlace, CommitSettings, DirectoryTarget, Every,
-    HookSettings, HttpTarget, Patience, Selection, Settings, StoreTarget, Target,
+    BadPattern, BadTarget, CommandTarget, CommitPlace, CommitSettings, DirectoryTarget, ActionTrigger,
+    HookSettings, HttpTarget, RetryPolicy, Selection, Settings, StoreTarget, Target,
 };
 
 use super::arguments::{WatchOptions, When};
@@ -72,11 +72,11 @@ pub(super) fn settings(options: &WatchOptions) -> Result<Settings, Unusable> {
         since: None,
         targets,
         every: options.every.into(),
-        patience: Patience {
+        retry: RetryPolicy {
             attempts: options.attempts,
             limit,
             at_end: Duration::from_secs(options.grace),
-            ..Patience::default()
+            ..RetryPolicy::default()
         },
         commit: options.commit.map(|every| commit(options, every, limit)),
         hooks: HookSettings {
@@ -143,7 +143,7 @@ fn commit(options: &WatchOptions, every: When, limit: Duration) -> CommitSetting
     }
 }
 
-impl From<When> for Every {
+impl From<When> for ActionTrigger {
     fn from(when: When) -> Self {
         match when {
             When::Change => Self::Change,

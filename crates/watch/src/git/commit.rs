@@ -6,10 +6,10 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
 use super::repository::{LITERALLY, Repository};
-use super::{CommitSettings, Committed, Error, Occasion};
-use crate::place::{Placed, Project};
+use super::{CommitSettings, Committed, Error, CommitOccasion};
+use crate::project::{ProjectFile, Project};
 use crate::process::{Program, ProgramError};
-use crate::source::{Found, Source};
+use crate::source_file::{FileLookup, SourceFile};
 
 /// How many paths are named on a command line, which must not get too long.
 const PATHS_AT_ONCE: usize = 200;
@@ -23,8 +23,8 @@ impl Repository {
         &self,
         settings: &CommitSettings,
         project: &Project,
-        files: &[Placed],
-        occasion: &Occasion,
+        files: &[ProjectFile],
+        occasion: &CommitOccasion,
     ) -> Result<Committed, Error> {
         if let Some(what) = self.under_way() {
             return Err(Error::UnderWay(what));
@@ -44,7 +44,7 @@ impl Repository {
             call(git(), settings, &["read-tree", "--reset", head], Vec::new()).await?;
         }
         let ignored = self.ignored(git(), settings, files).await?;
-        let taken: Vec<&Placed> = files.iter().filter(|file| !ignored.contains(file)).collect();
+        let taken: Vec<&ProjectFile> = files.iter().filter(|file| !ignored.contains(file)).collect();
         let paths: Vec<PathBuf> =
             taken.iter().map(|file| self.prefix.join(&file.relative)).collect();
         if paths.is_empty() {
@@ -75,13 +75,13 @@ impl Repository {
     }
 
     /// Brings a file to the working tree that is committed from.
-    async fn carry(&self, project: &Project, file: &Placed) -> Result<(), Error> {
+    async fn carry(&self, project: &Project, file: &ProjectFile) -> Result<(), Error> {
         let trouble = |it| Error::Carry(format!("{it:?}"));
         let target = crate::target::DirectoryTarget::new(&self.tree.join(&self.prefix))?;
-        match Found::at(&project.absolute(file), None).await? {
-            Found::File(source) => copy(&target, file, *source).await.map_err(trouble),
-            Found::Gone => target.delete(file).await.map_err(trouble),
-            Found::Odd(_) => Ok(()),
+        match FileLookup::at(&project.absolute(file), None).await? {
+            FileLookup::File(source) => copy(&target, file, *source).await.map_err(trouble),
+            FileLookup::Gone => target.delete(file).await.map_err(trouble),
+            FileLookup::Odd(_) => Ok(()),
         }
     }
 
@@ -89,10 +89,10 @@ impl Repository {
         &self,
         git: Program,
         settings: &CommitSettings,
-        files: &[Placed],
-    ) -> Result<Vec<Placed>, Error> {
+        files: &[ProjectFile],
+    ) -> Result<Vec<ProjectFile>, Error> {
         // It refuses to take paths literally, so they must not begin with what could be magic.
-        let plain = |it: &Placed| Path::new(".").join(&self.prefix).join(&it.relative);
+        let plain = |it: &ProjectFile| Path::new(".").join(&self.prefix).join(&it.relative);
         let paths: Vec<PathBuf> = files.iter().map(plain).collect();
         let check = git
             .without_env(LITERALLY)
@@ -151,8 +151,8 @@ impl Repository {
 
 async fn copy(
     target: &crate::target::DirectoryTarget,
-    file: &Placed,
-    source: Source,
+    file: &ProjectFile,
+    source: SourceFile,
 ) -> Result<(), crate::target::Trouble> {
     target.write(file, source, || async { true }).await
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::news::SessionId;
+use crate::stream_event::SessionId;
 
 /// The message unless another is asked for.
 pub const DEFAULT_MESSAGE: &str = "{summary}\n\nPrompt: {prompt}\n";
@@ -17,14 +17,14 @@ const PROMPT: usize = 200;
 
 /// What a commit is made of and for.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Occasion {
+pub(crate) struct CommitOccasion {
     pub(crate) words: Option<String>,
     pub(crate) prompt: Option<String>,
-    pub(crate) session: Option<SessionId>,
+    pub(crate) session: Option<AgentSessionId>,
     pub(crate) tool: Option<String>,
 }
 
-impl Occasion {
+impl CommitOccasion {
     /// The whole message.
     pub(super) fn message(&self, template: &str, trailers: &[String], files: &[&Path]) -> String {
         let mut message = self.fill(template, files);
@@ -147,15 +147,15 @@ fn one_line(text: &str, longest: usize) -> String {
 mod tests {
     use std::path::Path;
 
-    use super::{DEFAULT_MESSAGE, DEFAULT_TRAILERS, Occasion, last_sentence, one_line};
-    use crate::news::SessionId;
+    use super::{DEFAULT_MESSAGE, DEFAULT_TRAILERS, CommitOccasion, last_sentence, one_line};
+    use crate::stream_event::SessionId;
 
     #[test]
     fn a_message_says_what_was_said_and_asked_and_by_whom() {
-        let occasion = Occasion {
+        let occasion = CommitOccasion {
             words: Some("I looked. Now {prompt} works!\n\n".to_owned()),
             prompt: Some("make it\nwork".to_owned()),
-            session: Some(SessionId("s-1".to_owned())),
+            session: Some(AgentSessionId("s-1".to_owned())),
             tool: Some("Edit".to_owned()),
         };
         let trailers = DEFAULT_TRAILERS.map(str::to_owned);
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn what_nobody_said_is_left_out() {
-        let occasion = Occasion { tool: Some("Write".to_owned()), ..Occasion::default() };
+        let occasion = CommitOccasion { tool: Some("Write".to_owned()), ..CommitOccasion::default() };
         let trailers = DEFAULT_TRAILERS.map(str::to_owned);
         assert_eq!(
             occasion.message(DEFAULT_MESSAGE, &trailers, &[Path::new("src/a.rs")]),
@@ -182,9 +182,9 @@ mod tests {
 
     #[test]
     fn the_last_sentence_is_found_and_shortened() {
-        assert_eq!(last_sentence("Done. I fixed `a.rs`."), Some("I fixed `a.rs`."));
+        assert_eq!(last_sentence("WorkerEvent. I fixed `a.rs`."), Some("I fixed `a.rs`."));
         assert_eq!(last_sentence("One\n\n- Two things\n\n---\n"), Some("Two things"));
-        assert_eq!(last_sentence("Version 2.1.37 works"), Some("Version 2.1.37 works"));
+        assert_eq!(last_sentence("FileVersion 2.1.37 works"), Some("FileVersion 2.1.37 works"));
         assert_eq!(last_sentence("完成しました。"), Some("完成しました。"));
         assert_eq!(last_sentence("\n…\n"), None);
         assert_eq!(one_line("a b\tc", 10), "a b c");
@@ -195,8 +195,8 @@ mod tests {
     #[test]
     fn a_branch_has_a_name_that_git_takes() {
         let occasion =
-            Occasion { session: Some(SessionId("a b:c..d".to_owned())), ..Occasion::default() };
+            CommitOccasion { session: Some(AgentSessionId("a b:c..d".to_owned())), ..CommitOccasion::default() };
         assert_eq!(occasion.branch("towpath/{session}"), "towpath/a-b-c-d");
-        assert_eq!(Occasion::default().branch("/x/{session}/"), "x/session");
+        assert_eq!(CommitOccasion::default().branch("/x/{session}/"), "x/session");
     }
 }

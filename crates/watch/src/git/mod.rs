@@ -14,15 +14,15 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-use crate::courier::Delivery;
-use crate::place::{Placed, Project};
+use crate::delivery::DeliveryResult;
+use crate::project::{ProjectFile, Project};
 use crate::process::ProgramError;
-use crate::remark::Remark;
-use crate::report::{EntryNumber, Status};
-use crate::settings::Every;
-use crate::work::Done;
+use crate::log_line::LogLine;
+use crate::report::{EntryNumber, ReportStatus};
+use crate::settings::ActionTrigger;
+use crate::workers::Done;
 
-pub(crate) use message::Occasion;
+pub(crate) use message::CommitOccasion;
 pub use message::{DEFAULT_MESSAGE, DEFAULT_TRAILERS};
 use repository::Repository;
 
@@ -42,7 +42,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 #[derive(Clone, Debug)]
 pub struct CommitSettings {
     /// How many changes go into a commit.
-    pub every: Every,
+    pub every: ActionTrigger,
     /// The message, with `{summary}`, `{prompt}`, `{session}`, `{files}`, `{tool}` and `{count}`
     /// filled in. A line whose word is empty is left out.
     pub message: String,
@@ -51,7 +51,7 @@ pub struct CommitSettings {
     /// The author, as `Name <address>`, if not the user.
     pub author: Option<String>,
     /// Where commits go.
-    pub place: CommitPlace,
+    pub place: CommitTarget,
     /// How long `git` may take, with the user's hooks.
     pub limit: Duration,
 }
@@ -59,11 +59,11 @@ pub struct CommitSettings {
 impl Default for CommitSettings {
     fn default() -> Self {
         Self {
-            every: Every::Turn,
+            every: ActionTrigger::Turn,
             message: DEFAULT_MESSAGE.to_owned(),
             trailers: DEFAULT_TRAILERS.map(str::to_owned).to_vec(),
             author: None,
-            place: CommitPlace::Here,
+            place: CommitTarget::Here,
             limit: Duration::from_mins(2),
         }
     }
@@ -71,7 +71,7 @@ impl Default for CommitSettings {
 
 /// Where commits go.
 #[derive(Clone, Debug)]
-pub enum CommitPlace {
+pub enum CommitTarget {
     /// The branch that is checked out.
     Here,
     /// A branch of its own for each session, which need not be checked out. The name is filled in
@@ -88,18 +88,18 @@ pub enum CommitPlace {
 
 /// A commit to be made.
 #[derive(Debug)]
-pub(crate) struct Job {
-    pub(crate) files: Vec<(Placed, EntryNumber)>,
-    pub(crate) occasion: Occasion,
+pub(crate) struct CommitJob {
+    pub(crate) files: Vec<(ProjectFile, EntryNumber)>,
+    pub(crate) occasion: CommitOccasion,
 }
 
 /// The task that commits.
 pub(crate) struct Committer {
     pub(crate) settings: CommitSettings,
     pub(crate) project: Project,
-    pub(crate) jobs: mpsc::Receiver<Job>,
-    pub(crate) done: mpsc::Sender<Done>,
-    pub(crate) remarks: mpsc::Sender<Remark>,
+    pub(crate) jobs: mpsc::Receiver<CommitJob>,
+    pub(crate) done: mpsc::Sender<WorkerEvent>,
+    pub(crate) log: mpsc::Sender<LogLine>,
 }
 
 /// Why nothing was committed.
@@ -122,7 +122,7 @@ pub(crate) struct Committed {
     /// The commit and its first line, if there was anything to commit.
     pub(crate) commit: Option<(String, String)>,
     /// Files that git ignores.
-    pub(crate) ignored: Vec<Placed>,
+    pub(crate) ignored: Vec<ProjectFile>,
 }
 
 impl Committer {
@@ -143,14 +143,14 @@ impl Committer {
         commits
     }
 
-    async fn commit(&self, stages: &mut Vec<Repository>, job: &Job) -> Result<Committed, Error> {
+    async fn commit(&self, stages: &mut Vec<Repository>, job: &CommitJob) -> Result<Committed, Error> {
         let session = &job.occasion.session;
         let known = stages.iter().position(|stage| stage.is_for(session.as_ref()));
         if known.is_none() {
             stages.push(Repository::enter(&self.project, &self.settings, &job.occasion).await?);
         }
         let stage = &stages[known.unwrap_or(stages.len() - 1)];
-        let files: Vec<Placed> = job.files.iter().map(|(file, _)| file.clone()).collect();
+        let files: Vec<ProjectFile> = job.files.iter().map(|(file, _)| file.clone()).collect();
         let mut attempt = 1;
         loop {
             let outcome = stage.commit(&self.settings, &self.project, &files, &job.occasion).await;
@@ -164,22 +164,22 @@ impl Committer {
         }
     }
 
-    async fn report(&self, job: Job, outcome: Result<Committed, Error>) {
-        let say = async |remark| drop(self.remarks.send(remark).await);
+    async fn report(&self, job: CommitJob, outcome: Result<Committed, Error>) {
+        let say = async |line| drop(self.log.send(line).await);
         let settle = async |entries: Vec<EntryNumber>, status, reason: Option<String>| {
-            let delivery = Delivery { entries, status, reason };
-            let _ = self.done.send(Done::Delivered(delivery)).await;
+            let delivery = DeliveryResult { entries, status, reason };
+            let _ = self.done.send(WorkerEvent::Delivered(delivery)).await;
         };
         let Committed { commit, ignored } = match outcome {
             Ok(committed) => committed,
             Err(error) => {
                 let reason = error.to_string();
                 let status = match error {
-                    Error::UnderWay(_) => Status::Skipped,
-                    _ => Status::Failed,
+                    Error::UnderWay(_) => ReportStatus::Skipped,
+                    _ => ReportStatus::Failed,
                 };
                 let files = job.files.len();
-                say(Remark::Trouble(format!("nothing was committed of {files}: {reason}"))).await;
+                say(LogLine::Problem(format!("nothing was committed of {files}: {reason}"))).await;
                 let entries = job.files.into_iter().map(|(_, entry)| entry).collect();
                 return settle(entries, status, Some(reason)).await;
             }
@@ -189,17 +189,17 @@ impl Committer {
         for (file, entry) in left_out {
             let path = file.relative.to_string_lossy().into_owned();
             let reason = "git ignores it".to_owned();
-            say(Remark::Skipped { path, reason: reason.clone() }).await;
-            settle(vec![entry], Status::Skipped, Some(reason)).await;
+            say(LogLine::Skipped { path, reason: reason.clone() }).await;
+            settle(vec![entry], ReportStatus::Skipped, Some(reason)).await;
         }
         let count = taken.len();
         let entries = taken.into_iter().map(|(_, entry)| entry).collect();
         if let Some((commit, subject)) = commit {
-            say(Remark::Committed { commit, subject, files: count }).await;
-            settle(entries, Status::Pushed, None).await;
+            say(LogLine::Committed { commit, subject, files: count }).await;
+            settle(entries, ReportStatus::Pushed, None).await;
         } else {
             let reason = "it is as it was committed".to_owned();
-            settle(entries, Status::Skipped, Some(reason)).await;
+            settle(entries, ReportStatus::Skipped, Some(reason)).await;
         }
     }
 }

@@ -4,9 +4,9 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use super::{CommitPlace, CommitSettings, Error, Occasion};
-use crate::news::SessionId;
-use crate::place::Project;
+use super::{CommitTarget, CommitSettings, Error, CommitOccasion};
+use crate::stream_event::SessionId;
+use crate::project::Project;
 use crate::process::{Program, ProgramError, path_from};
 
 /// What git leaves in its directory while it is in the middle of something.
@@ -40,17 +40,17 @@ pub(super) struct Repository {
     pub(super) git_dir: PathBuf,
     /// The project, seen from the tree.
     pub(super) prefix: PathBuf,
-    sort: Sort,
+    sort: RepositoryState,
 }
 
 #[derive(Debug)]
-pub(super) enum Sort {
+pub(super) enum RepositoryState {
     /// What the user has checked out, for all sessions.
     Users,
     /// A branch with no working tree of its own; git knows it as one without files.
-    Branch { session: Option<SessionId>, place: PathBuf },
+    Branch { session: Option<AgentSessionId>, place: PathBuf },
     /// A working tree of its own.
-    Worktree { session: Option<SessionId> },
+    Worktree { session: Option<AgentSessionId> },
 }
 
 impl Repository {
@@ -58,13 +58,13 @@ impl Repository {
     pub(super) async fn enter(
         project: &Project,
         settings: &CommitSettings,
-        occasion: &Occasion,
+        occasion: &CommitOccasion,
     ) -> Result<Self, Error> {
-        let users = Self::around(project.root(), Sort::Users, settings).await?;
+        let users = Self::around(project.root(), RepositoryState::Users, settings).await?;
         let session = occasion.session.clone();
         match &settings.place {
-            CommitPlace::Here => Ok(users),
-            CommitPlace::Branch(branch) => {
+            CommitTarget::Here => Ok(users),
+            CommitTarget::Branch(branch) => {
                 let branch = occasion.branch(branch);
                 let common = users.ask(settings, ["rev-parse", "--git-common-dir"]).await?;
                 let common = users.tree.join(path_from(&common));
@@ -72,17 +72,17 @@ impl Repository {
                 users.add_worktree(settings, &branch, &place, &["--no-checkout"]).await?;
                 let git_dir = Program::new("git").directory(&place);
                 let git_dir = run(git_dir, settings, ["rev-parse", "--absolute-git-dir"]).await?;
-                let sort = Sort::Branch { session, place };
+                let sort = RepositoryState::Branch { session, place };
                 Ok(Self { git_dir: path_from(&git_dir).into(), sort, ..users })
             }
-            CommitPlace::Worktree { below, branch } => {
+            CommitTarget::Worktree { below, branch } => {
                 let branch = occasion.branch(branch);
                 let below = std::path::absolute(below)?;
                 let place = below.join(branch.replace('/', "-"));
                 if !place.exists() {
                     users.add_worktree(settings, &branch, &place, &[]).await?;
                 }
-                let sort = Sort::Worktree { session };
+                let sort = RepositoryState::Worktree { session };
                 let apart = Self::around(&place, sort, settings).await?;
                 Ok(Self { prefix: users.prefix, ..apart })
             }
@@ -92,7 +92,7 @@ impl Repository {
     /// The repository that a directory is part of.
     async fn around(
         directory: &Path,
-        sort: Sort,
+        sort: RepositoryState,
         settings: &CommitSettings,
     ) -> Result<Self, Error> {
         let ask =
@@ -131,21 +131,21 @@ impl Repository {
     }
 
     /// Whether commits of the session go here.
-    pub(super) fn is_for(&self, wanted: Option<&SessionId>) -> bool {
+    pub(super) fn is_for(&self, wanted: Option<&AgentSessionId>) -> bool {
         match &self.sort {
-            Sort::Users => true,
-            Sort::Branch { session, .. } | Sort::Worktree { session } => session.as_ref() == wanted,
+            RepositoryState::Users => true,
+            RepositoryState::Branch { session, .. } | RepositoryState::Worktree { session } => session.as_ref() == wanted,
         }
     }
 
     /// Whether the files are copied here before they are committed.
     pub(super) fn is_apart(&self) -> bool {
-        matches!(self.sort, Sort::Worktree { .. })
+        matches!(self.sort, RepositoryState::Worktree { .. })
     }
 
     /// Whether there is an index that somebody looks at.
     pub(super) fn has_index(&self) -> bool {
-        !matches!(self.sort, Sort::Branch { .. })
+        !matches!(self.sort, RepositoryState::Branch { .. })
     }
 
     /// Git, on this branch and these files.
@@ -177,7 +177,7 @@ impl Repository {
 
     /// Takes away what git would otherwise keep a note of.
     pub(super) async fn leave(self, settings: &CommitSettings) {
-        if let Sort::Branch { place, .. } = &self.sort {
+        if let RepositoryState::Branch { place, .. } = &self.sort {
             let remove = [OsStr::new("worktree"), "remove".as_ref(), "--force".as_ref()];
             let git = clean(Program::new("git")).directory(&self.tree);
             let git = git.args(remove).args([place]);

@@ -2,32 +2,32 @@
 
 use wire::{Reading, read};
 
-use super::{Observer, Wants};
-use crate::news::News;
+use super::{Observer, ObserverOptions};
+use crate::stream_event::StreamEvent;
 
 /// The news of some lines, each in a word.
-fn news(wants: Wants, lines: &[&str]) -> Vec<String> {
+fn news(wants: ObserverOptions, lines: &[&str]) -> Vec<String> {
     let mut observer = Observer::new(wants);
     let mut said = Vec::new();
-    let mut tell = |news: News| {
+    let mut tell = |news: StreamEvent| {
         said.push(match news {
-            News::Place { cwd, .. } => format!("in {cwd}"),
-            News::Session(id) => format!("session {id}"),
-            News::Announced { change, .. } => format!("{} will {}", change.tool, change.path),
-            News::Settled { change, failed: false, .. } => {
+            StreamEvent::Directory { cwd, .. } => format!("in {cwd}"),
+            StreamEvent::Session(id) => format!("session {id}"),
+            StreamEvent::Announced { change, .. } => format!("{} will {}", change.tool, change.path),
+            StreamEvent::Finished { change, failed: false, .. } => {
                 format!("{} did {}", change.tool, change.path)
             }
-            News::Settled { change, failed: true, .. } => {
+            StreamEvent::Finished { change, failed: true, .. } => {
                 format!("{} did not {}", change.tool, change.path)
             }
-            News::ShellEnded { .. } => "shell ended".to_owned(),
-            News::Prompt(text) => format!("asked {text}"),
-            News::Words(text) => format!("said {text}"),
-            News::TurnEnded => "turn ended".to_owned(),
-            News::Unfinished(_) | News::Recalled | News::Milestone(_) => {
+            StreamEvent::ShellEnded { .. } => "shell ended".to_owned(),
+            StreamEvent::Prompt(text) => format!("asked {text}"),
+            StreamEvent::Text(text) => format!("said {text}"),
+            StreamEvent::TurnEnded => "turn ended".to_owned(),
+            StreamEvent::Unfinished(_) | StreamEvent::Replayed | StreamEvent::Checkpoint(_) => {
                 unreachable!("no observer says so")
             }
-            News::Over { unfinished } => {
+            StreamEvent::EndOfStream { unfinished } => {
                 let paths: Vec<_> = unfinished.into_iter().map(|it| it.path).collect();
                 format!("over {}", paths.join(" "))
             }
@@ -62,7 +62,7 @@ fn a_change_is_announced_then_settled_once_and_in_the_order_of_results() {
     let (b_did, a_did_not) = (result("b", false), result("a", true));
     let lines = [&*a, &b, &read, &c, &b_did, &result("r", false), &a_did_not, &b, &b_did];
     assert_eq!(
-        news(Wants::default(), &lines),
+        news(ObserverOptions::default(), &lines),
         [
             "Write will /p/a",
             "NotebookEdit will b.ipynb",
@@ -85,7 +85,7 @@ fn the_flat_dialect_and_loose_results_say_the_same() {
         r#"{"type":"result","sessionId":"s","result":{"stopReason":"end_turn"}}"#,
     ];
     assert_eq!(
-        news(Wants::default(), &lines),
+        news(ObserverOptions::default(), &lines),
         [
             "session s",
             "Edit will x",
@@ -100,7 +100,7 @@ fn the_flat_dialect_and_loose_results_say_the_same() {
 
 #[test]
 fn words_and_commands_are_told_to_those_who_want_them() {
-    let wants = Wants { words: true, shell: true, bodies: false };
+    let wants = ObserverOptions { words: true, shell: true, bodies: false };
     let lines = [
         r#"{"type":"system","subtype":"init","cwd":"/p","session_id":"s"}"#,
         r#"{"type":"user","message":{"role":"user","content":"do it"}}"#,
@@ -118,7 +118,7 @@ fn words_and_commands_are_told_to_those_who_want_them() {
 
 #[test]
 fn hooks_get_what_the_tool_was_given_and_gave_back() {
-    let mut observer = Observer::new(Wants { bodies: true, ..Wants::default() });
+    let mut observer = Observer::new(ObserverOptions { bodies: true, ..ObserverOptions::default() });
     let mut told = Vec::new();
     for line in [
         call("a", "Write", r#"{"file_path":"a","content":"é\u00e9"}"#),
@@ -129,7 +129,7 @@ fn hooks_get_what_the_tool_was_given_and_gave_back() {
         };
         observer.observe(&event, |news| told.push(news));
     }
-    let [News::Announced { input, .. }, News::Settled { response, .. }] = &told[..] else {
+    let [StreamEvent::Announced { input, .. }, StreamEvent::Finished { response, .. }] = &told[..] else {
         panic!("{told:?}")
     };
     assert_eq!(input.as_ref().unwrap().get(), r#"{"file_path":"a","content":"é\u00e9"}"#);

@@ -5,23 +5,23 @@ use std::os::fd::BorrowedFd;
 use rustix::event::PollFlags;
 use rustix::io::Errno;
 
-use super::{Ended, Passed, read, wait, write_failed};
+use super::{PipeEnd, PassResult, read, wait, write_failed};
 
 /// The way.
-pub(super) struct Copying;
+pub(super) struct CopyLoop;
 
-impl Copying {
+impl CopyLoop {
     #[expect(clippy::unused_self, reason = "the other way has a state")]
     pub(super) fn pass(
         &mut self,
         input: BorrowedFd<'_>,
         output: BorrowedFd<'_>,
         room: &mut [u8],
-    ) -> Passed {
+    ) -> PassResult {
         let count = match read(input, room) {
-            Ok(0) => return Err(Ended::Input),
+            Ok(0) => return Err(PipeEnd::Input),
             Ok(count) => count,
-            Err(error) => return Err(Ended::Reading(error.into())),
+            Err(error) => return Err(PipeEnd::Reading(error.into())),
         };
         let mut left = &room[..count];
         while !left.is_empty() {

@@ -15,11 +15,11 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
-use copy::Copying;
+use copy::CopyLoop;
 
 /// How the bytes get across.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Way {
+pub enum CopyMethod {
     /// `tee(2)` where it can be had, reads and writes elsewhere.
     #[default]
     Best,
@@ -29,7 +29,7 @@ pub enum Way {
 
 /// Why passing came to an end.
 #[derive(Debug)]
-pub enum Ended {
+pub enum PipeEnd {
     /// Everything came and was passed on.
     Input,
     /// Whoever read the other end has seen enough.
@@ -41,36 +41,36 @@ pub enum Ended {
 }
 
 /// How many bytes were passed on and now lie in the room, or why there will be none any more.
-type Passed = Result<usize, Ended>;
+type PassResult = Result<usize, PipeEnd>;
 
 /// Two ends, and a way between them.
-pub(crate) struct Pipe {
+pub(crate) struct BytePipe {
     input: OwnedFd,
     output: OwnedFd,
     #[cfg(target_os = "linux")]
     tee: Option<tee::Tee>,
-    copying: Copying,
+    copying: CopyLoop,
 }
 
-impl Pipe {
+impl BytePipe {
     #[cfg(target_os = "linux")]
-    pub(crate) fn between(input: OwnedFd, output: OwnedFd, way: Way) -> Self {
+    pub(crate) fn between(input: OwnedFd, output: OwnedFd, way: CopyMethod) -> Self {
         tee::widen(input.as_fd());
         tee::widen(output.as_fd());
         let tee = match way {
-            Way::Best => tee::Tee::probe(input.as_fd(), output.as_fd()),
-            Way::Copy => None,
+            CopyMethod::Best => tee::Tee::probe(input.as_fd(), output.as_fd()),
+            CopyMethod::Copy => None,
         };
-        Self { input, output, tee, copying: Copying }
+        Self { input, output, tee, copying: CopyLoop }
     }
 
     #[cfg(not(target_os = "linux"))]
-    pub(crate) fn between(input: OwnedFd, output: OwnedFd, _way: Way) -> Self {
-        Self { input, output, copying: Copying }
+    pub(crate) fn between(input: OwnedFd, output: OwnedFd, _way: CopyMethod) -> Self {
+        Self { input, output, copying: CopyLoop }
     }
 
     /// Passes on what comes, at most as much as there is room for, and leaves it in the room.
-    pub(crate) fn pass(&mut self, room: &mut [u8]) -> Passed {
+    pub(crate) fn pass(&mut self, room: &mut [u8]) -> PassResult {
         #[cfg(target_os = "linux")]
         if let Some(tee) = &mut self.tee {
             if let Some(passed) = tee.pass(self.input.as_fd(), self.output.as_fd(), room) {
@@ -102,9 +102,9 @@ fn read(input: BorrowedFd<'_>, room: &mut [u8]) -> Result<usize, Errno> {
 }
 
 /// The end that a failed write tells of.
-fn write_failed(error: Errno) -> Ended {
+fn write_failed(error: Errno) -> PipeEnd {
     match error {
-        Errno::PIPE => Ended::Reader,
-        error => Ended::Writing(error.into()),
+        Errno::PIPE => PipeEnd::Reader,
+        error => PipeEnd::Writing(error.into()),
     }
 }

@@ -10,7 +10,7 @@ use rustix::fs::FileType;
 use rustix::io::Errno;
 use rustix::pipe::{SpliceFlags, fcntl_getpipe_size, fcntl_setpipe_size, tee};
 
-use super::{Ended, Passed, read, wait, write_failed};
+use super::{PipeEnd, PassResult, read, wait, write_failed};
 
 /// What a pipe should hold: four times the usual, so that a burst costs a fourth of the calls.
 const PIPE_SIZE: usize = 256 << 10;
@@ -44,10 +44,10 @@ impl Tee {
         input: BorrowedFd<'_>,
         output: BorrowedFd<'_>,
         room: &mut [u8],
-    ) -> Option<Passed> {
+    ) -> Option<PassResult> {
         let count = loop {
             match tee(input, output, room.len(), SpliceFlags::empty()) {
-                Ok(0) => return Some(Err(Ended::Input)),
+                Ok(0) => return Some(Err(PipeEnd::Input)),
                 Ok(count) => break count,
                 Err(Errno::INTR) => {}
                 // Either end may be meant.
@@ -65,7 +65,7 @@ impl Tee {
             match read(input, &mut room[taken..count]) {
                 Ok(0) => break,
                 Ok(more) => taken += more,
-                Err(error) => return Some(Err(Ended::Reading(error.into()))),
+                Err(error) => return Some(Err(PipeEnd::Reading(error.into()))),
             }
         }
         Some(Ok(taken))

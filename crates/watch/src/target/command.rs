@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::Trouble;
-use crate::outbox::Parcel;
-use crate::place::Project;
+use crate::delivery::PendingFile;
+use crate::project::Project;
 use crate::process::Program;
 
 /// The command.
@@ -29,19 +29,19 @@ impl CommandTarget {
     pub(super) async fn run(
         &self,
         project: &Project,
-        parcel: &Parcel,
+        pending: &PendingFile,
         change: &str,
-    ) -> Result<(), Trouble> {
-        let session = parcel.session.as_ref().map(ToString::to_string).unwrap_or_default();
-        Program::shell(&self.line, &[parcel.file.relative.as_os_str()])
+    ) -> Result<(), PushError> {
+        let session = pending.session.as_ref().map(ToString::to_string).unwrap_or_default();
+        Program::shell(&self.line, &[pending.file.relative.as_os_str()])
             .directory(project.root())
-            .env("TOWPATH_FILE", project.absolute(&parcel.file))
+            .env("TOWPATH_FILE", project.absolute(&pending.file))
             .env("TOWPATH_CHANGE", change)
-            .env("TOWPATH_TOOL", &parcel.tool)
+            .env("TOWPATH_TOOL", &pending.tool)
             .env("TOWPATH_SESSION", session)
             .succeed(self.limit)
             .await
             .map(drop)
-            .map_err(|error| Trouble::Passing(error.to_string()))
+            .map_err(|error| PushError::Temporary(error.to_string()))
     }
 }

@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use tokio::fs;
 use tokio::io::AsyncWriteExt as _;
 
-use super::{Trouble, written_meanwhile};
-use crate::place::{Placed, resolved};
-use crate::source::Source;
+use super::{PushError, written_meanwhile};
+use crate::project::{ProjectFile, resolved};
+use crate::source_file::Source;
 
 /// The directory.
 #[derive(Debug)]
@@ -47,10 +47,10 @@ impl DirectoryTarget {
 
     pub(crate) async fn write<Still: Future<Output = bool>>(
         &self,
-        file: &Placed,
-        mut source: Source,
+        file: &ProjectFile,
+        mut source: SourceFile,
         still: impl FnOnce() -> Still,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), PushError> {
         let place = self.root.join(&file.relative);
         let folder = place.parent().unwrap_or(&self.root);
         self.check_stays(folder)?;
@@ -80,7 +80,7 @@ impl DirectoryTarget {
         }
     }
 
-    pub(crate) async fn delete(&self, file: &Placed) -> Result<(), Trouble> {
+    pub(crate) async fn delete(&self, file: &ProjectFile) -> Result<(), PushError> {
         let place = self.root.join(&file.relative);
         self.check_stays(place.parent().unwrap_or(&self.root))?;
         match fs::remove_file(&place).await {
@@ -99,9 +99,9 @@ impl DirectoryTarget {
         Ok(())
     }
 
-    fn check_stays(&self, folder: &Path) -> Result<(), Trouble> {
+    fn check_stays(&self, folder: &Path) -> Result<(), PushError> {
         if self.confined && !resolved(folder).starts_with(&self.root) {
-            return Err(Trouble::Lasting("a link leads out of the target".to_owned()));
+            return Err(PushError::Permanent("a link leads out of the target".to_owned()));
         }
         Ok(())
     }
@@ -132,17 +132,17 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::DirectoryTarget;
-    use crate::place::Placed;
-    use crate::source::Found;
+    use crate::project::ProjectFile;
+    use crate::source_file::Found;
     use crate::target::Trouble;
 
-    async fn write(project: &tempfile::TempDir, path: &str, still: bool) -> Result<(), Trouble> {
+    async fn write(project: &tempfile::TempDir, path: &str, still: bool) -> Result<(), PushError> {
         let target = DirectoryTarget::new(&project.path().join("copy")).unwrap();
-        let Found::File(source) = Found::at(&project.path().join("file"), None).await.unwrap()
+        let FileLookup::File(source) = FileLookup::at(&project.path().join("file"), None).await.unwrap()
         else {
             panic!("no file")
         };
-        target.write(&Placed { relative: path.into() }, *source, || async move { still }).await
+        target.write(&ProjectFile { relative: path.into() }, *source, || async move { still }).await
     }
 
     #[tokio::test]
@@ -151,7 +151,7 @@ mod tests {
         fs::write(project.path().join("file"), "one").unwrap();
         write(&project, "a", true).await.unwrap();
         fs::write(project.path().join("file"), "half of tw").unwrap();
-        assert!(matches!(write(&project, "a", false).await, Err(Trouble::Passing(_))));
+        assert!(matches!(write(&project, "a", false).await, Err(PushError::Temporary(_))));
         assert_eq!(fs::read_to_string(project.path().join("copy/a")).unwrap(), "one");
         let left: Vec<_> = fs::read_dir(project.path().join("copy")).unwrap().collect();
         assert_eq!(left.len(), 1, "nothing half-written is left behind");
@@ -182,14 +182,14 @@ mod tests {
         symlink(place.join("outside/kept"), place.join("copy/kept")).unwrap();
         let target = DirectoryTarget::confined(place.join("copy"));
         let write = async |path: &str| {
-            let found = Found::at(&place.join("file"), None).await.unwrap();
-            let Found::File(source) = found else { panic!("no file") };
-            target.write(&Placed { relative: path.into() }, *source, async || true).await
+            let found = FileLookup::at(&place.join("file"), None).await.unwrap();
+            let FileLookup::File(source) = found else { panic!("no file") };
+            target.write(&ProjectFile { relative: path.into() }, *source, async || true).await
         };
         for path in ["out/new", "out/deep/new", "dangling/new"] {
             assert!(write(path).await.is_err(), "{path}");
         }
-        let gone = Placed { relative: "out/kept".into() };
+        let gone = ProjectFile { relative: "out/kept".into() };
         assert!(target.delete(&gone).await.is_err());
         // A link in a file's place is replaced, not followed.
         write("kept").await.unwrap();
@@ -210,11 +210,11 @@ mod tests {
         symlink(path("file"), path("link")).unwrap();
         fs::create_dir(path("folder")).unwrap();
         for (name, why) in [("link", "is a link"), ("folder", "is a directory")] {
-            let found = Found::at(&path(name), None).await.unwrap();
-            assert!(matches!(found, Found::Odd(said) if said == why), "{name}");
+            let found = FileLookup::at(&path(name), None).await.unwrap();
+            assert!(matches!(found, FileLookup::Odd(said) if said == why), "{name}");
         }
-        assert!(matches!(Found::at(&path("none"), None).await.unwrap(), Found::Gone));
-        assert!(matches!(Found::at(&path("file/below"), None).await.unwrap(), Found::Gone));
+        assert!(matches!(FileLookup::at(&path("none"), None).await.unwrap(), FileLookup::Gone));
+        assert!(matches!(FileLookup::at(&path("file/below"), None).await.unwrap(), FileLookup::Gone));
     }
 
     #[cfg(target_os = "linux")]
@@ -225,7 +225,7 @@ mod tests {
         let project = tempfile::tempdir().unwrap();
         let fifo = project.path().join("fifo");
         mknodat(CWD, &fifo, FileType::Fifo, Mode::RWXU, 0).unwrap();
-        let found = Found::at(&fifo, None).await.unwrap();
-        assert!(matches!(found, Found::Odd("is no regular file")));
+        let found = FileLookup::at(&fifo, None).await.unwrap();
+        assert!(matches!(found, FileLookup::Odd("is no regular file")));
     }
 }

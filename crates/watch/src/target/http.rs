@@ -10,9 +10,9 @@ use futures_util::stream;
 use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE, ETAG, HeaderValue, IF_MATCH};
 use reqwest::{Body, Client, Method, RequestBuilder, Response, StatusCode, Url};
 
-use super::{BadTarget, Trouble};
-use crate::place::Placed;
-use crate::source::Source;
+use super::{BadTarget, PushError};
+use crate::project::ProjectFile;
+use crate::source_file::Source;
 
 const CONNECTING: Duration = Duration::from_secs(10);
 
@@ -23,7 +23,7 @@ pub struct HttpTarget {
     base: Url,
     token: Option<String>,
     name: String,
-    tags: HashMap<Placed, HeaderValue>,
+    tags: HashMap<ProjectFile, HeaderValue>,
 }
 
 impl HttpTarget {
@@ -44,7 +44,7 @@ impl HttpTarget {
         &self.name
     }
 
-    pub(super) async fn write(&mut self, file: &Placed, source: Source) -> Result<(), Trouble> {
+    pub(super) async fn write(&mut self, file: &ProjectFile, source: SourceFile) -> Result<(), PushError> {
         let length = source.version().length;
         let pieces = stream::try_unfold(source, |mut source| async move {
             let piece = source.piece().await?;
@@ -66,7 +66,7 @@ impl HttpTarget {
         Ok(())
     }
 
-    pub(super) async fn delete(&mut self, file: &Placed) -> Result<(), Trouble> {
+    pub(super) async fn delete(&mut self, file: &ProjectFile) -> Result<(), PushError> {
         let mut request = self.request(Method::DELETE, file)?;
         if let Some(tag) = self.tags.get(file) {
             request = request.header(IF_MATCH, tag);
@@ -80,7 +80,7 @@ impl HttpTarget {
         }
     }
 
-    fn request(&self, method: Method, file: &Placed) -> Result<RequestBuilder, Trouble> {
+    fn request(&self, method: Method, file: &ProjectFile) -> Result<RequestBuilder, PushError> {
         let request = self.client.request(method, self.address(file)?);
         Ok(match &self.token {
             Some(token) => request.bearer_auth(token),
@@ -88,7 +88,7 @@ impl HttpTarget {
         })
     }
 
-    fn address(&self, file: &Placed) -> Result<Url, Trouble> {
+    fn address(&self, file: &ProjectFile) -> Result<Url, PushError> {
         let mut address = self.base.clone();
         if let Ok(mut parts) = address.path_segments_mut() {
             parts.pop_if_empty();
@@ -101,8 +101,8 @@ impl HttpTarget {
     }
 }
 
-pub(super) fn not_text() -> Trouble {
-    Trouble::Lasting("its name is not UTF-8".to_owned())
+pub(super) fn not_text() -> PushError {
+    PushError::Permanent("its name is not UTF-8".to_owned())
 }
 
 /// The address without what may be secret.
@@ -116,24 +116,24 @@ pub(super) fn shown(address: &Url) -> String {
     shown.into()
 }
 
-fn unreachable(error: reqwest::Error) -> Trouble {
+fn unreachable(error: reqwest::Error) -> PushError {
     // The error's own text names the address, which may hold a secret.
     let error = error.without_url();
     let cause = std::error::Error::source(&error).map(|it| format!(": {it}"));
-    Trouble::Passing(format!("{error}{}", cause.unwrap_or_default()))
+    PushError::Temporary(format!("{error}{}", cause.unwrap_or_default()))
 }
 
 /// What the server made of it.
-fn judged(response: Response) -> Result<Response, Trouble> {
+fn judged(response: Response) -> Result<Response, PushError> {
     let status = response.status();
     let text = format!("the server answered {status}");
     match status {
         status if status.is_success() => Ok(response),
         StatusCode::PRECONDITION_FAILED => {
-            Err(Trouble::Lasting("somebody else changed it there".to_owned()))
+            Err(PushError::Permanent("somebody else changed it there".to_owned()))
         }
-        StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS => Err(Trouble::Passing(text)),
-        status if status.is_server_error() => Err(Trouble::Passing(text)),
-        _ => Err(Trouble::Lasting(text)),
+        StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS => Err(PushError::Temporary(text)),
+        status if status.is_server_error() => Err(PushError::Temporary(text)),
+        _ => Err(PushError::Permanent(text)),
     }
 }

@@ -7,10 +7,10 @@ mod store;
 
 use std::io;
 
-use crate::outbox::Parcel;
-use crate::place::Project;
-use crate::progress::Progress;
-use crate::source::{Found, Version};
+use crate::delivery::PendingFile;
+use crate::project::Project;
+use crate::delivery::Progress;
+use crate::source_file::{FileLookup, FileVersion};
 
 pub use command::CommandTarget;
 pub use directory::DirectoryTarget;
@@ -51,7 +51,7 @@ pub enum BadTarget {
 
 /// What came of bringing a file.
 #[derive(Debug)]
-pub(crate) enum Arrival {
+pub(crate) enum PushOutcome {
     /// It is there.
     Written,
     /// It is gone here, and there as well.
@@ -62,14 +62,14 @@ pub(crate) enum Arrival {
 
 /// What went wrong.
 #[derive(Debug)]
-pub(crate) enum Trouble {
+pub(crate) enum PushError {
     /// It may work another time.
-    Passing(String),
+    Temporary(String),
     /// It never will.
-    Lasting(String),
+    Permanent(String),
 }
 
-impl From<io::Error> for Trouble {
+impl From<io::Error> for PushError {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::PermissionDenied
@@ -103,45 +103,45 @@ impl Target {
     pub(crate) async fn push(
         &mut self,
         project: &Project,
-        parcel: &Parcel,
-        progress: Progress,
-    ) -> Result<Arrival, Trouble> {
-        let path = project.absolute(&parcel.file);
-        let found = Found::at(&path, Some(progress)).await?;
+        pending: &PendingFile,
+        progress: UploadProgress,
+    ) -> Result<PushOutcome, PushError> {
+        let path = project.absolute(&pending.file);
+        let found = FileLookup::at(&path, Some(progress)).await?;
         let source = match found {
-            Found::Odd(why) => return Ok(Arrival::Nothing(why.to_owned())),
-            Found::Gone => {
+            FileLookup::Odd(why) => return Ok(PushOutcome::Nothing(why.to_owned())),
+            FileLookup::Gone => {
                 match self {
-                    Self::Directory(target) => target.delete(&parcel.file).await?,
-                    Self::Store(target) => target.delete(&parcel.file).await?,
-                    Self::Http(target) => target.delete(&parcel.file).await?,
-                    Self::Command(target) => target.run(project, parcel, "deleted").await?,
+                    Self::Directory(target) => target.delete(&pending.file).await?,
+                    Self::Store(target) => target.delete(&pending.file).await?,
+                    Self::Http(target) => target.delete(&pending.file).await?,
+                    Self::Command(target) => target.run(project, pending, "deleted").await?,
                 }
-                return Ok(Arrival::Deleted);
+                return Ok(PushOutcome::Deleted);
             }
-            Found::File(source) => *source,
+            FileLookup::File(source) => *source,
         };
         let version = source.version();
         match self {
             Self::Directory(target) => {
-                target.write(&parcel.file, source, || version.is_still_at(&path)).await?;
-                return Ok(Arrival::Written);
+                target.write(&pending.file, source, || version.is_still_at(&path)).await?;
+                return Ok(PushOutcome::Written);
             }
-            Self::Store(target) => target.write(&parcel.file, source).await?,
-            Self::Http(target) => target.write(&parcel.file, source).await?,
-            Self::Command(target) => target.run(project, parcel, "written").await?,
+            Self::Store(target) => target.write(&pending.file, source).await?,
+            Self::Http(target) => target.write(&pending.file, source).await?,
+            Self::Command(target) => target.run(project, pending, "written").await?,
         }
         unless_written_meanwhile(version, &path).await
     }
 }
 
 async fn unless_written_meanwhile(
-    version: Version,
+    version: FileVersion,
     path: &std::path::Path,
-) -> Result<Arrival, Trouble> {
-    if version.is_still_at(path).await { Ok(Arrival::Written) } else { Err(written_meanwhile()) }
+) -> Result<PushOutcome, PushError> {
+    if version.is_still_at(path).await { Ok(PushOutcome::Written) } else { Err(written_meanwhile()) }
 }
 
-fn written_meanwhile() -> Trouble {
-    Trouble::Passing("it was written while it was read".to_owned())
+fn written_meanwhile() -> PushError {
+    PushError::Temporary("it was written while it was read".to_owned())
 }

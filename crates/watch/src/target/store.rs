@@ -11,9 +11,9 @@ use object_store::{
 use reqwest::Url;
 
 use super::http::{not_text, shown};
-use super::{BadTarget, Trouble};
-use crate::place::Placed;
-use crate::source::Source;
+use super::{BadTarget, PushError};
+use crate::project::ProjectFile;
+use crate::source_file::Source;
 
 /// The longest file that goes in one request, and the size of a part of a longer one. Stores refuse
 /// parts smaller than this.
@@ -38,7 +38,7 @@ impl StoreTarget {
         let unusable = |source| BadTarget::Store { address: shown(&url), source };
         let (store, prefix) = if matches!(url.scheme(), "s3" | "s3a") {
             let prefix = Path::from_url_path(url.path()).map_err(|it| unusable(it.into()))?;
-            // Retrying is the courier's, which also tells of it.
+            // Retrying is the delivery_worker's, which also tells of it.
             let retry = RetryConfig { max_retries: 0, ..RetryConfig::default() };
             let mut builder = AmazonS3Builder::new().with_url(address).with_retry(retry);
             for (name, value) in options {
@@ -59,7 +59,7 @@ impl StoreTarget {
         &self.name
     }
 
-    pub(super) async fn write(&self, file: &Placed, mut source: Source) -> Result<(), Trouble> {
+    pub(super) async fn write(&self, file: &ProjectFile, mut source: SourceFile) -> Result<(), PushError> {
         let location = self.location(file)?;
         if source.version().length <= PART as u64 {
             let mut pieces = Vec::new();
@@ -80,7 +80,7 @@ impl StoreTarget {
         Ok(())
     }
 
-    pub(super) async fn delete(&self, file: &Placed) -> Result<(), Trouble> {
+    pub(super) async fn delete(&self, file: &ProjectFile) -> Result<(), PushError> {
         match self.store.delete(&self.location(file)?).await {
             Ok(()) | Err(Error::NotFound { .. }) => Ok(()),
             Err(error) => Err(trouble(error)),
@@ -88,17 +88,17 @@ impl StoreTarget {
     }
 
     /// Where the file goes. Names stay as they are, which `Path::from` would not leave them.
-    fn location(&self, file: &Placed) -> Result<Path, Trouble> {
+    fn location(&self, file: &ProjectFile) -> Result<Path, PushError> {
         let mut parts: Vec<&str> = self.prefix.as_ref().split('/').collect();
         for part in file.relative.components() {
             parts.push(part.as_os_str().to_str().ok_or_else(not_text)?);
         }
-        Path::parse(parts.join("/")).map_err(|error| Trouble::Lasting(error.to_string()))
+        Path::parse(parts.join("/")).map_err(|error| PushError::Permanent(error.to_string()))
     }
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is given to `map_err`")]
-fn trouble(error: Error) -> Trouble {
+fn trouble(error: Error) -> PushError {
     let mut text = error.to_string();
     if text.len() > 300 {
         text.truncate(text.floor_char_boundary(300));
@@ -110,7 +110,7 @@ fn trouble(error: Error) -> Trouble {
         | Error::NotSupported { .. }
         | Error::PermissionDenied { .. }
         | Error::Unauthenticated { .. }
-        | Error::UnknownConfigurationKey { .. } => Trouble::Lasting(text),
-        _ => Trouble::Passing(text),
+        | Error::UnknownConfigurationKey { .. } => PushError::Permanent(text),
+        _ => PushError::Temporary(text),
     }
 }

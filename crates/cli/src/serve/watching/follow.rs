@@ -14,9 +14,9 @@ use gateway::watching::{DRAWER, Watching};
 use journal::{Entry, Follower, Journal, Memory, Origin, Seq, SessionId, SessionRecord};
 use tokio::sync::watch::Receiver;
 use tokio::time::sleep;
-use wire::note::{Note, Setting, WatchWish};
+use wire::note::{Note, Setting, WatchConfig};
 
-use super::said::Remarks;
+use super::said::LogLines;
 use super::work::Work;
 
 /// How long nothing must happen in a session for its tasks to end.
@@ -35,11 +35,11 @@ pub(super) struct Follow {
     memory: Watching,
     /// The last entry that was heard, which may be further than what is done with.
     heard: u64,
-    /// When the last turn ended, or the wish was made.
+    /// When the last turn ended, or the config was made.
     since: u64,
     work: Option<Work>,
-    ahead: VecDeque<Milestone>,
-    remarks: Remarks,
+    ahead: VecDeque<PendingCheckpoint>,
+    log: LogLines,
 }
 
 /// How following ended.
@@ -62,7 +62,7 @@ pub(super) enum Trouble {
 }
 
 /// An entry that something is to be done about, and what to remember once it is done.
-struct Milestone {
+struct PendingCheckpoint {
     place: u64,
     recall: Vec<u64>,
     since: u64,
@@ -92,7 +92,7 @@ impl Follow {
             since: memory.since,
             work: None,
             ahead: VecDeque::new(),
-            remarks: Remarks::new(record.id, memory.said.clone()),
+            log: LogLines::new(record.id, memory.said.clone()),
             memory,
         }
     }
@@ -113,8 +113,8 @@ impl Follow {
 
     async fn follow(&mut self) -> Result<(), Trouble> {
         let mut follower = self.journal.follow(self.session, Seq(self.memory.after));
-        if let Some(wish) = self.memory.wish.clone() {
-            self.take_up(&wish).await?;
+        if let Some(config) = self.memory.config.clone() {
+            self.take_up(&config).await?;
         }
         while let Some(step) = self.next(&mut follower).await? {
             match step {
@@ -161,8 +161,8 @@ impl Follow {
             Origin::Towpath => Note::read(&entry.bytes),
             Origin::Agent => None,
         };
-        if let Some(Note::SettingChanged { setting: Setting::Watch(wish), .. }) = note {
-            return self.change(entry, wish).await;
+        if let Some(Note::SettingChanged { setting: Setting::Watch(config), .. }) = note {
+            return self.change(entry, config).await;
         }
         self.heard = place;
         let Some(work) = &mut self.work else { return Ok(()) };
@@ -180,7 +180,7 @@ impl Follow {
         };
         if is_milestone {
             let recall = work.to_recall();
-            self.ahead.push_back(Milestone { place, recall, since: self.since });
+            self.ahead.push_back(PendingCheckpoint { place, recall, since: self.since });
             while self.ahead.len() > AHEAD {
                 self.wait().await?;
             }
@@ -188,25 +188,25 @@ impl Follow {
         Ok(())
     }
 
-    /// From this entry on something else is wished for. What changed before is still done.
-    async fn change(&mut self, entry: &Entry, wish: Option<Box<WatchWish>>) -> Result<(), Trouble> {
+    /// From this entry on something else is configured for. What changed before is still done.
+    async fn change(&mut self, entry: &Entry, config: Option<Box<WatchConfig>>) -> Result<(), Trouble> {
         if let Some(work) = self.work.take() {
             work.finish().await;
         }
         self.ahead.clear();
-        self.memory.wish.clone_from(&wish);
+        self.memory.config.clone_from(&config);
         (self.heard, self.since) = (entry.seq.0, entry.at);
         self.keep(self.heard, Vec::new(), self.since).await?;
-        match wish {
-            Some(wish) => self.take_up(&wish).await,
+        match config {
+            Some(config) => self.take_up(&config).await,
             None => Ok(()),
         }
     }
 
     /// Sets up those who act, and tells them what they must know of what was before.
-    async fn take_up(&mut self, wish: &WatchWish) -> Result<(), Trouble> {
+    async fn take_up(&mut self, config: &WatchConfig) -> Result<(), Trouble> {
         let (roots, directory) = (self.roots.clone(), self.directory.clone());
-        let mut work = Work::begin(wish, directory, roots, self.since, &self.remarks).await;
+        let mut work = Work::begin(config, directory, roots, self.since, &self.log).await;
         for place in self.memory.recall.clone() {
             let before = Seq(place.saturating_sub(1));
             let found = self.journal.read(self.session, before, 1).await?;
@@ -232,13 +232,13 @@ impl Follow {
             passed = Some(milestone);
         }
         match passed {
-            Some(Milestone { place, recall, since }) => self.keep(place, recall, since).await,
+            Some(PendingCheckpoint { place, recall, since }) => self.keep(place, recall, since).await,
             None => Ok(()),
         }
     }
 
     async fn keep(&mut self, after: u64, recall: Vec<u64>, since: u64) -> Result<(), Trouble> {
-        let said = self.remarks.last();
+        let said = self.log.last();
         (self.memory.after, self.memory.recall, self.memory.since) = (after, recall, since);
         self.memory.said = said;
         // Numbers and texts serialise.

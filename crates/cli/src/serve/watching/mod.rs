@@ -1,7 +1,7 @@
-//! Acting on the files that sessions' agents change, for sessions with a wish for it.
+//! Acting on the files that sessions' agents change, for sessions with a config for it.
 //!
 //! ```text
-//!  lookout ── sessions with a wish and something new ──► follow ──► listener ──► actions
+//!  lookout ── sessions with a config and something new ──► follow ──► listener ──► actions
 //!     ▲                                                    │ ▲                      │
 //!     └──────── rests when nothing happens ────────────────┘ └── done up to here ───┘
 //! ```
@@ -33,15 +33,15 @@ const EVERY: Duration = Duration::from_secs(1);
 
 /// Acts on changes until it is told to leave.
 #[derive(Debug)]
-pub(super) struct Lookout {
+pub(super) struct WatchSupervisor {
     leaving: Sender<bool>,
     task: JoinHandle<()>,
 }
 
-impl Lookout {
+impl WatchSupervisor {
     pub(super) fn begin(journal: Journal, roots: Roots) -> Self {
         let (leaving, told) = channel(false);
-        let looking = Looking {
+        let looking = WatchTask {
             journal,
             roots,
             leaving: told,
@@ -63,7 +63,7 @@ impl Lookout {
     }
 }
 
-struct Looking {
+struct WatchTask {
     journal: Journal,
     roots: Roots,
     leaving: Receiver<bool>,
@@ -75,7 +75,7 @@ struct Looking {
     broken: HashSet<SessionId>,
 }
 
-impl Looking {
+impl WatchTask {
     async fn run(mut self) {
         if let Err(error) = self.remember().await {
             eprintln!("note: nothing is done with changed files: {error}");
@@ -116,9 +116,9 @@ impl Looking {
                 continue;
             }
             let known = self.known.get(id);
-            let wished = known.is_some_and(|it| it.wish.is_some()) || has_wish(record);
+            let configured = known.is_some_and(|it| it.config.is_some()) || has_wish(record);
             let same = |it: &Watching| it.created == record.created;
-            if wished && known.is_none_or(|it| !same(it) || it.after < last.0) {
+            if configured && known.is_none_or(|it| !same(it) || it.after < last.0) {
                 let memory = self.known.remove(id).filter(same);
                 let new = || Watching { created: record.created, ..Watching::default() };
                 self.follow(record, memory.unwrap_or_else(new));
@@ -173,7 +173,7 @@ impl Looking {
     }
 }
 
-/// Whether a session has a wish; the options of most are not worth reading.
+/// Whether a session has a config; the options of most are not worth reading.
 fn has_wish(record: &SessionRecord) -> bool {
     record.options.contains("\"watch\"")
         && serde_json::from_str::<session::Options>(&record.options)

@@ -1,17 +1,17 @@
-//! From a wish to settings: what of it can be done here and now.
+//! From a config to settings: what of it can be done here and now.
 //!
-//! The gateway has looked at a wish when it was made. Since then the server may have got other roots,
+//! The gateway has looked at a config when it was made. Since then the server may have got other roots,
 //! and somebody may have put links where directories were, so directories are looked at again.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use ::watch::{
-    CommandTarget, CommitSettings, DirectoryTarget, Every, HookSettings, HttpTarget, Patience,
+    CommandTarget, CommitSettings, DirectoryTarget, ActionTrigger, HookSettings, HttpTarget, RetryPolicy,
     Selection, Settings, StoreTarget, Target,
 };
 use gateway::Roots;
-use wire::note::{CommitWish, Pace, WatchTarget, WatchWish};
+use wire::note::{CommitConfig, Pace, WatchTarget, WatchConfig};
 
 use crate::watch::{commit_place, store_options, token_in};
 
@@ -35,8 +35,8 @@ impl Plan {
             scan: false,
             since: None,
             targets: Vec::new(),
-            every: Every::Change,
-            patience: Patience { at_end: AT_END, ..Patience::default() },
+            every: ActionTrigger::Change,
+            retry: RetryPolicy { at_end: AT_END, ..RetryPolicy::default() },
             commit: None,
             hooks: HookSettings::default(),
         };
@@ -44,15 +44,15 @@ impl Plan {
     }
 }
 
-/// What can be done of a wish for a session that works in a directory. Blocks.
+/// What can be done of a config for a session that works in a directory. Blocks.
 pub(super) fn plan(
-    wish: &WatchWish,
+    config: &WatchConfig,
     directory: PathBuf,
     roots: &Roots,
     since: Option<SystemTime>,
 ) -> Plan {
     let Plan { settings, mut problems } = Plan::nothing();
-    let selection = match Selection::new(&wish.include, &wish.exclude) {
+    let selection = match Selection::new(&config.include, &config.exclude) {
         Ok(selection) => selection,
         Err(error) => {
             // Without knowing which files are meant, none is.
@@ -61,17 +61,17 @@ pub(super) fn plan(
         }
     };
     let mut targets = Vec::new();
-    for target in &wish.targets {
-        match usable(target, &directory, roots, settings.patience.limit) {
+    for target in &config.targets {
+        match usable(target, &directory, roots, settings.retry.limit) {
             Ok(target) => targets.push(target),
             Err(problem) => problems.push(problem),
         }
     }
     let hooks = HookSettings {
-        pre: wish.hooks.pre.clone(),
-        post: wish.hooks.post.clone(),
-        stop: wish.hooks.stop.clone(),
-        gitbutler: wish.hooks.gitbutler.then(|| PathBuf::from("but")),
+        pre: config.hooks.pre.clone(),
+        post: config.hooks.post.clone(),
+        stop: config.hooks.stop.clone(),
+        gitbutler: config.hooks.gitbutler.then(|| PathBuf::from("but")),
         home: std::env::home_dir(),
         ..HookSettings::default()
     };
@@ -79,11 +79,11 @@ pub(super) fn plan(
         project: Some(directory.clone()),
         current_directory: directory,
         selection,
-        scan: wish.scan,
+        scan: config.scan,
         since,
         targets,
-        every: every(wish.every),
-        commit: wish.commit.as_ref().map(commit),
+        every: every(config.every),
+        commit: config.commit.as_ref().map(commit),
         hooks,
         ..settings
     };
@@ -127,22 +127,22 @@ fn usable(
     }
 }
 
-fn commit(wish: &CommitWish) -> CommitSettings {
+fn commit(config: &CommitConfig) -> CommitSettings {
     let usual = CommitSettings::default();
-    let place = commit_place(wish.worktree.as_deref(), wish.branch.as_deref());
+    let place = commit_place(config.worktree.as_deref(), config.branch.as_deref());
     CommitSettings {
-        every: every(wish.every),
-        message: wish.message.clone().unwrap_or(usual.message),
-        trailers: wish.trailers.clone().unwrap_or(usual.trailers),
-        author: wish.author.clone(),
+        every: every(config.every),
+        message: config.message.clone().unwrap_or(usual.message),
+        trailers: config.trailers.clone().unwrap_or(usual.trailers),
+        author: config.author.clone(),
         place,
         limit: usual.limit,
     }
 }
 
-fn every(pace: Pace) -> Every {
+fn every(pace: Pace) -> ActionTrigger {
     match pace {
-        Pace::Change => Every::Change,
-        Pace::Turn => Every::Turn,
+        Pace::Change => ActionTrigger::Change,
+        Pace::Turn => ActionTrigger::Turn,
     }
 }

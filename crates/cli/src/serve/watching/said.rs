@@ -3,38 +3,38 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ::watch::{Loudness, Remark};
+use ::watch::{Verbosity, LogLine};
 use anstream::eprintln;
 use gateway::watching::Said;
 use journal::SessionId;
 
 use crate::clock::now;
 
-/// How many remarks are remembered.
+/// How many log are remembered.
 const LAST: usize = 20;
 
 /// How many bytes of each.
 const LONG: usize = 400;
 
-/// The last remarks on a session. Clones are the same.
+/// The last log on a session. Clones are the same.
 #[derive(Clone, Debug)]
-pub(super) struct Remarks {
+pub(super) struct LogLines {
     session: SessionId,
     last: Arc<Mutex<VecDeque<Said>>>,
 }
 
-impl Remarks {
+impl LogLines {
     pub(super) fn new(session: SessionId, said: Vec<Said>) -> Self {
         Self { session, last: Arc::new(Mutex::new(said.into())) }
     }
 
-    pub(super) fn note(&self, remark: &Remark) {
-        let passing = matches!(remark, Remark::Progress { .. });
-        if passing || remark.loudness() > Loudness::Normal {
+    pub(super) fn note(&self, line: &LogLine) {
+        let passing = matches!(line, LogLine::Progress { .. });
+        if passing || line.verbosity() > Verbosity::Normal {
             return;
         }
-        let wrong = remark.loudness() == Loudness::Quiet;
-        let mut text = remark.to_string();
+        let wrong = line.verbosity() == Verbosity::Quiet;
+        let mut text = line.to_string();
         text.truncate(text.floor_char_boundary(LONG));
         if wrong {
             eprintln!("note: session {}: {text}", crate::sessions::short(self.session));

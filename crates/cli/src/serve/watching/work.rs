@@ -1,22 +1,22 @@
-//! Those who act for one wish, and the line to them.
+//! Those who act for one config, and the line to them.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
-use ::watch::{Actions, Feed, Listener, News, Remark};
+use ::watch::{Actions, EventQueue, RecordWatcher, StreamEvent, LogLine};
 use gateway::Roots;
 use tokio::sync::watch::{Receiver, channel};
 use tokio::task::JoinSet;
-use wire::note::WatchWish;
+use wire::note::WatchConfig;
 
 use super::plan::{Plan, plan};
-use super::said::Remarks;
+use super::said::LogLines;
 
-/// Those who act for one wish. Dropped, they stop where they are.
+/// Those who act for one config. Dropped, they stop where they are.
 pub(super) struct Work {
-    pub(super) listener: Listener,
-    feed: Arc<Feed>,
+    pub(super) listener: RecordWatcher,
+    feed: Arc<EventQueue>,
     passed: Receiver<u64>,
     acting: JoinSet<()>,
 }
@@ -24,29 +24,29 @@ pub(super) struct Work {
 impl Work {
     /// Sets them up. They begin once they were told what was before.
     pub(super) async fn begin(
-        wish: &WatchWish,
+        config: &WatchConfig,
         directory: PathBuf,
         roots: Roots,
         since: u64,
-        remarks: &Remarks,
+        log: &LogLines,
     ) -> Self {
-        let wish = wish.clone();
+        let config = config.clone();
         let since = UNIX_EPOCH.checked_add(Duration::from_millis(since));
-        let planned = tokio::task::spawn_blocking(move || plan(&wish, directory, &roots, since));
+        let planned = tokio::task::spawn_blocking(move || plan(&config, directory, &roots, since));
         let Plan { settings, problems } = planned.await.unwrap_or_else(|_| Plan::nothing());
         for problem in problems {
-            remarks.note(&Remark::Trouble(problem));
+            log.note(&LogLine::Trouble(problem));
         }
-        let feed = Arc::new(Feed::default());
+        let feed = Arc::new(EventQueue::default());
         let (wants, by_turn) = (settings.wants(), settings.waits_for_turn());
-        let listener = Listener::new(wants, by_turn, Arc::clone(&feed));
+        let listener = RecordWatcher::new(wants, by_turn, Arc::clone(&feed));
         let (far, passed) = channel(0);
-        let (heard, remarks) = (Arc::clone(&feed), remarks.clone());
+        let (heard, log) = (Arc::clone(&feed), log.clone());
         let mut acting = JoinSet::new();
         acting.spawn(async move {
-            let tell = |remark: &Remark| match remark {
-                Remark::Passed(place) => drop(far.send_replace(*place)),
-                remark => remarks.note(remark),
+            let tell = |line: &LogLine| match line {
+                LogLine::Passed(place) => drop(far.send_replace(*place)),
+                line => log.note(line),
             };
             Actions::recalling(settings).run(&heard, tell, std::future::pending()).await;
         });
@@ -66,7 +66,7 @@ impl Work {
 
     /// Waits until all they were told is done, as long as they are patient.
     pub(super) async fn finish(mut self) {
-        self.feed.tell(News::Over { unfinished: Vec::new() });
+        self.feed.tell(StreamEvent::EndOfStream { unfinished: Vec::new() });
         while self.acting.join_next().await.is_some() {}
     }
 }

@@ -7,59 +7,59 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use crate::courier::{Courier, Delivery};
-use crate::git::{self, Committer, Job};
-use crate::hooks::{self, Call, Hooks};
-use crate::outbox::Outbox;
-use crate::place::Project;
-use crate::remark::Remark;
+use crate::delivery::{DeliveryWorker, DeliveryResult};
+use crate::git::{self, Committer, CommitJob};
+use crate::hooks::{self, HookCall, Hooks};
+use crate::delivery::DeliveryQueue;
+use crate::project::Project;
+use crate::log_line::LogLine;
 use crate::scan::Index;
 use crate::settings::Settings;
 
 /// What is set up once the project is known.
-pub(crate) struct Work {
+pub(crate) struct Workers {
     pub(crate) project: Project,
-    pub(crate) index: Option<Index>,
+    pub(crate) index: Option<FileIndex>,
     unscanned: Vec<PathBuf>,
-    pub(crate) outboxes: Vec<(String, Arc<Outbox>)>,
-    pub(crate) jobs: Option<mpsc::Sender<Job>>,
-    pub(crate) calls: Option<mpsc::Sender<Call>>,
+    pub(crate) queues: Vec<(String, Arc<DeliveryQueue>)>,
+    pub(crate) jobs: Option<mpsc::Sender<CommitJob>>,
+    pub(crate) calls: Option<mpsc::Sender<HookCall>>,
 }
 
 /// What tasks come to when they end.
-pub(crate) enum Ended {
-    Courier,
+pub(crate) enum WorkerResult {
+    DeliveryWorker,
     Hooks { failed: u64 },
     Commits(Vec<String>),
 }
 
 /// What tasks have done.
-pub(crate) enum Done {
+pub(crate) enum WorkerEvent {
     /// Some changes came to something.
-    Delivered(Delivery),
+    Delivered(DeliveryResult),
     /// Hooks were run for a call, whatever came of them.
     HookRun,
 }
 
 /// The ends that tasks are given.
-pub(crate) struct Mouths {
-    pub(crate) remarks: mpsc::Sender<Remark>,
-    pub(crate) done: mpsc::Sender<Done>,
+pub(crate) struct WorkerSenders {
+    pub(crate) log: mpsc::Sender<LogLine>,
+    pub(crate) done: mpsc::Sender<WorkerEvent>,
 }
 
-impl Work {
+impl Workers {
     /// Starts the tasks.
     pub(crate) async fn begin(
         project: Project,
-        settings: &mut Settings,
-        mouths: &Mouths,
-        tasks: &mut JoinSet<Ended>,
+        settings: &mut WatchSettings,
+        senders: &WorkerSenders,
+        tasks: &mut JoinSet<WorkerResult>,
     ) -> Self {
         let unscanned: Vec<PathBuf> = settings
             .targets
             .iter()
             .filter_map(|target| target.directory())
-            .map(crate::place::resolved)
+            .map(crate::project::resolved)
             .collect();
         let index = match (settings.scan, settings.since) {
             (false, _) => None,
@@ -70,21 +70,21 @@ impl Work {
                 Some(index)
             }
         };
-        let mut outboxes = Vec::new();
+        let mut queues = Vec::new();
         for target in std::mem::take(&mut settings.targets) {
-            let outbox = Arc::new(Outbox::default());
-            outboxes.push((target.name().to_owned(), Arc::clone(&outbox)));
-            let courier = Courier {
+            let queue = Arc::new(DeliveryQueue::default());
+            queues.push((target.name().to_owned(), Arc::clone(&queue)));
+            let delivery_worker = DeliveryWorker {
                 target,
                 project: project.clone(),
-                outbox,
-                patience: settings.patience,
-                done: mouths.done.clone(),
-                remarks: mouths.remarks.clone(),
+                queue,
+                retry: settings.retry,
+                done: senders.done.clone(),
+                log: senders.log.clone(),
             };
             tasks.spawn(async {
-                courier.run().await;
-                Ended::Courier
+                delivery_worker.run().await;
+                WorkerResult::DeliveryWorker
             });
         }
         let jobs = settings.commit.clone().map(|settings| {
@@ -93,32 +93,32 @@ impl Work {
                 settings,
                 project: project.clone(),
                 jobs,
-                done: mouths.done.clone(),
-                remarks: mouths.remarks.clone(),
+                done: senders.done.clone(),
+                log: senders.log.clone(),
             };
-            tasks.spawn(async { Ended::Commits(committer.run().await) });
+            tasks.spawn(async { WorkerResult::Commits(committer.run().await) });
             sender
         });
         let calls = settings.hooks.any().then(|| {
             let (sender, calls) = mpsc::channel(hooks::WAITING);
             let settings = settings.hooks.clone();
-            let (done, remarks) = (mouths.done.clone(), mouths.remarks.clone());
-            let hooks = Hooks { settings, calls, done, remarks };
-            tasks.spawn(async { Ended::Hooks { failed: hooks.run().await } });
+            let (done, log) = (senders.done.clone(), senders.log.clone());
+            let hooks = Hooks { settings, calls, done, log };
+            tasks.spawn(async { WorkerResult::Hooks { failed: hooks.run().await } });
             sender
         });
-        Self { project, index, unscanned, outboxes, jobs, calls }
+        Self { project, index, unscanned, queues, jobs, calls }
     }
 
     /// The files of the project as they are now.
-    pub(crate) async fn look(&self) -> Index {
+    pub(crate) async fn look(&self) -> FileIndex {
         look(&self.project, &self.unscanned).await
     }
 }
 
 /// Looks at every file, where it does not hold up whoever brings files.
-async fn look(project: &Project, without: &[PathBuf]) -> Index {
+async fn look(project: &Project, without: &[PathBuf]) -> FileIndex {
     let (project, without) = (project.clone(), without.to_vec());
-    let look = tokio::task::spawn_blocking(move || Index::of(&project, &without));
+    let look = tokio::task::spawn_blocking(move || FileIndex::of(&project, &without));
     look.await.unwrap_or_default()
 }

@@ -19,23 +19,23 @@ const ASSISTANT: &[u8] = br#"{"type":"assistant","#;
 const USER: &[u8] = br#"{"type":"user","#;
 
 /// The words.
-pub(super) struct Marks {
-    call: Mark,
-    result: Mark,
+pub(super) struct Keywords {
+    call: Keyword,
+    result: Keyword,
     escape: Finder<'static>,
 }
 
-impl Default for Marks {
+impl Default for Keywords {
     fn default() -> Self {
         Self {
-            call: Mark::new(br#"tool_use""#),
-            result: Mark::new(br#"tool_result""#),
+            call: Keyword::new(br#"tool_use""#),
+            result: Keyword::new(br#"tool_result""#),
             escape: Finder::new(br"\u00"),
         }
     }
 }
 
-impl Marks {
+impl Keywords {
     /// Whether the line from `start` to `end` may matter.
     pub(super) fn matter(
         &mut self,
@@ -92,19 +92,19 @@ impl Marks {
     /// What was searched lies elsewhere now.
     pub(super) fn restart(&mut self) {
         for mark in [&mut self.call, &mut self.result] {
-            mark.next = Next::Unknown { from: 0 };
+            mark.next = NextMatch::Unknown { from: 0 };
         }
     }
 }
 
 /// A word, and where it stands next.
-struct Mark {
+struct Keyword {
     finder: Finder<'static>,
-    next: Next,
+    next: NextMatch,
 }
 
 #[derive(Clone, Copy)]
-enum Next {
+enum NextMatch {
     /// Not before `from`.
     Unknown {
         from: usize,
@@ -114,16 +114,16 @@ enum Next {
     Nowhere,
 }
 
-impl Mark {
+impl Keyword {
     fn new(word: &'static [u8]) -> Self {
-        Self { finder: Finder::new(word), next: Next::Unknown { from: 0 } }
+        Self { finder: Finder::new(word), next: NextMatch::Unknown { from: 0 } }
     }
 
     fn forget_absence(&mut self, looked: usize) {
-        if let Next::Nowhere = self.next {
+        if let NextMatch::Nowhere = self.next {
             // The word may have begun at the end of what had come.
             let from = (looked + 1).saturating_sub(self.finder.needle().len());
-            self.next = Next::Unknown { from };
+            self.next = NextMatch::Unknown { from };
         }
     }
 
@@ -131,14 +131,14 @@ impl Mark {
     fn is_within(&mut self, window: &[u8], start: usize, end: usize) -> bool {
         loop {
             let from = match self.next {
-                Next::Nowhere => return false,
-                Next::At(at) if at >= start => return at < end,
-                Next::At(_) => start,
-                Next::Unknown { from } => from.max(start),
+                NextMatch::Nowhere => return false,
+                NextMatch::At(at) if at >= start => return at < end,
+                NextMatch::At(_) => start,
+                NextMatch::Unknown { from } => from.max(start),
             };
             self.next = match self.finder.find(&window[from..]) {
-                Some(at) => Next::At(from + at),
-                None => Next::Nowhere,
+                Some(at) => NextMatch::At(from + at),
+                None => NextMatch::Nowhere,
             };
         }
     }

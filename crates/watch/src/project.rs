@@ -19,14 +19,14 @@ pub(crate) struct Project {
 
 /// A file of the project.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Placed {
+pub(crate) struct ProjectFile {
     /// Where it is below the project.
     pub(crate) relative: PathBuf,
 }
 
 /// Why nothing is done with a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Misplaced {
+pub(crate) enum PathRejection {
     /// It is somewhere else.
     Outside,
     /// A link on its way leads out of the project.
@@ -37,7 +37,7 @@ pub(crate) enum Misplaced {
     Nothing,
 }
 
-impl fmt::Display for Misplaced {
+impl fmt::Display for PathRejection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Outside => "outside the project",
@@ -62,29 +62,29 @@ impl Project {
     }
 
     /// Where a file of the project is.
-    pub(crate) fn absolute(&self, placed: &Placed) -> PathBuf {
+    pub(crate) fn absolute(&self, placed: &ProjectFile) -> PathBuf {
         self.root.join(&placed.relative)
     }
 
     /// The file that a path means, taken from the directory the agent works in.
-    pub(crate) fn place(&self, written: &str, cwd: &Path) -> Result<Placed, Misplaced> {
+    pub(crate) fn place(&self, written: &str, cwd: &Path) -> Result<ProjectFile, PathRejection> {
         if written.is_empty() || written.contains('\0') {
-            return Err(Misplaced::Nothing);
+            return Err(PathRejection::Nothing);
         }
         let path = self.root.join(cwd).join(written);
         let real = resolved(&path);
         let Ok(relative) = real.strip_prefix(&self.root) else {
             let seems_inside =
                 [&self.root, &self.named].iter().any(|root| without_dots(&path).starts_with(root));
-            return Err(if seems_inside { Misplaced::LeadsOut } else { Misplaced::Outside });
+            return Err(if seems_inside { PathRejection::LeadsOut } else { PathRejection::Outside });
         };
         if relative.as_os_str().is_empty() {
-            return Err(Misplaced::Nothing);
+            return Err(PathRejection::Nothing);
         }
         if relative.components().any(|part| part.as_os_str() == ".git") {
-            return Err(Misplaced::Git);
+            return Err(PathRejection::Git);
         }
-        Ok(Placed { relative: relative.to_owned() })
+        Ok(ProjectFile { relative: relative.to_owned() })
     }
 }
 
@@ -135,7 +135,7 @@ mod tests {
     use std::os::unix::fs::symlink;
     use std::path::Path;
 
-    use super::{Misplaced, Project};
+    use super::{PathRejection, Project};
 
     #[test]
     fn paths_are_what_the_system_finds_there() {
@@ -154,7 +154,7 @@ mod tests {
         // The project may be named through a link, and the agent may name it through another.
         for named in ["real", "link"] {
             let project = Project::at(&home.join(named)).unwrap();
-            let check = |written: &str, expected: Result<&str, Misplaced>| {
+            let check = |written: &str, expected: Result<&str, PathRejection>| {
                 let found = project.place(written, Path::new("src"));
                 let expected = expected.map(Path::new);
                 assert_eq!(
@@ -173,16 +173,16 @@ mod tests {
             check(&below("real", "inner/a.rs"), Ok("src/a.rs"));
             check(&below("real", "inner/new"), Ok("src/new"));
             check(&below("real", "..a/...b"), Ok("..a/...b"));
-            check(&below("real", "out/secret"), Err(Misplaced::LeadsOut));
-            check(&below("real", "out/new"), Err(Misplaced::LeadsOut));
-            check(&below(named, "secret"), Err(Misplaced::LeadsOut));
-            check("../../elsewhere/secret", Err(Misplaced::Outside));
-            check("../../real-not/x", Err(Misplaced::Outside));
-            check("/etc/passwd", Err(Misplaced::Outside));
-            check(&below("real", ".git/config"), Err(Misplaced::Git));
-            check(&below("real", ""), Err(Misplaced::Nothing));
-            check("", Err(Misplaced::Nothing));
-            check("a\0b", Err(Misplaced::Nothing));
+            check(&below("real", "out/secret"), Err(PathRejection::LeadsOut));
+            check(&below("real", "out/new"), Err(PathRejection::LeadsOut));
+            check(&below(named, "secret"), Err(PathRejection::LeadsOut));
+            check("../../elsewhere/secret", Err(PathRejection::Outside));
+            check("../../real-not/x", Err(PathRejection::Outside));
+            check("/etc/passwd", Err(PathRejection::Outside));
+            check(&below("real", ".git/config"), Err(PathRejection::Git));
+            check(&below("real", ""), Err(PathRejection::Nothing));
+            check("", Err(PathRejection::Nothing));
+            check("a\0b", Err(PathRejection::Nothing));
         }
     }
 

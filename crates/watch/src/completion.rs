@@ -9,8 +9,8 @@ use crate::report::EntryNumber;
 
 /// What is under way, and the places that wait for it.
 #[derive(Debug, Default)]
-pub(crate) struct Milestones {
-    ahead: VecDeque<Milestone>,
+pub(crate) struct CompletionTracker {
+    ahead: VecDeque<PendingCheckpoint>,
     /// Entries of the report that are not settled.
     open: BTreeSet<EntryNumber>,
     /// How many calls of hooks were given out, and how many came back.
@@ -18,14 +18,14 @@ pub(crate) struct Milestones {
 }
 
 #[derive(Debug)]
-struct Milestone {
+struct PendingCheckpoint {
     place: u64,
     /// The first entry of the report that lies behind it.
     entry: EntryNumber,
     hooks: u64,
 }
 
-impl Milestones {
+impl CompletionTracker {
     pub(crate) fn sent(&mut self, entry: EntryNumber) {
         self.open.insert(entry);
     }
@@ -44,7 +44,7 @@ impl Milestones {
 
     /// The stream has come to a place; `entry` is the next of the report.
     pub(crate) fn reach(&mut self, place: u64, entry: EntryNumber) {
-        self.ahead.push_back(Milestone { place, entry, hooks: self.hooks.0 });
+        self.ahead.push_back(PendingCheckpoint { place, entry, hooks: self.hooks.0 });
     }
 
     /// The last place that is passed by now and was not before, and the first entry behind it.
@@ -64,12 +64,12 @@ impl Milestones {
 
 #[cfg(test)]
 mod tests {
-    use super::Milestones;
+    use super::CompletionTracker;
     use crate::report::EntryNumber;
 
     #[test]
     fn a_place_is_passed_when_all_before_it_is_done_whatever_is_done_behind_it() {
-        let mut milestones = Milestones::default();
+        let mut milestones = CompletionTracker::default();
         let entry = EntryNumber::new;
         milestones.reach(1, entry(0));
         assert_eq!(milestones.pass(), Some((1, entry(0))));

@@ -10,7 +10,7 @@ pub struct CallId(pub(crate) String);
 
 /// The agent's id of a session.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct SessionId(pub(crate) String);
+pub struct AgentSessionId(pub(crate) String);
 
 /// A call that changes a file.
 #[derive(Clone, Debug)]
@@ -22,12 +22,12 @@ pub struct Change {
     /// The path as the model wrote it.
     pub path: String,
     /// The session it belongs to, as far as the stream told.
-    pub session: Option<SessionId>,
+    pub session: Option<AgentSessionId>,
 }
 
 /// One thing the stream says.
 #[derive(Clone, Debug)]
-pub enum News {
+pub enum StreamEvent {
     /// Where the agent works, and what it may do there.
     Place {
         /// Its working directory.
@@ -36,7 +36,7 @@ pub enum News {
         permission_mode: Option<String>,
     },
     /// The session goes by this id from here on.
-    Session(SessionId),
+    Session(AgentSessionId),
     /// A file is going to be changed; it is not changed yet.
     Announced {
         /// The call.
@@ -58,7 +58,7 @@ pub enum News {
     /// A command of the shell is over, and may have changed anything.
     ShellEnded {
         /// The session it belongs to.
-        session: Option<SessionId>,
+        session: Option<AgentSessionId>,
     },
     /// What the person asked for.
     Prompt(String),
@@ -70,8 +70,8 @@ pub enum News {
     Unfinished(Vec<Change>),
     /// All that was told so far was acted on by somebody before; what follows is new.
     Recalled,
-    /// A place that is [passed](crate::Remark::Passed) once all that was told so far is done with.
-    Milestone(u64),
+    /// A place that is [passed](crate::LogLine::Passed) once all that was told so far is done with.
+    PendingCheckpoint(u64),
     /// The stream is over, and these calls never had a result.
     Over {
         /// The calls, in the order they were made.
@@ -79,9 +79,9 @@ pub enum News {
     },
 }
 
-impl News {
+impl StreamEvent {
     /// How much it weighs beyond what must be kept of it.
-    pub(crate) fn ballast(&self) -> usize {
+    pub(crate) fn buffered_bytes(&self) -> usize {
         let weight = |body: &Option<Box<RawValue>>| body.as_ref().map_or(0, |it| it.get().len());
         match self {
             Self::Announced { input, .. } => weight(input),
@@ -91,7 +91,7 @@ impl News {
     }
 
     /// Leaves out what a hook can do without.
-    pub(crate) fn lighten(&mut self) {
+    pub(crate) fn drop_bodies(&mut self) {
         match self {
             Self::Announced { input, .. } => *input = None,
             Self::Settled { input, response, .. } => (*input, *response) = (None, None),
@@ -100,13 +100,13 @@ impl News {
     }
 }
 
-impl fmt::Display for SessionId {
+impl fmt::Display for AgentSessionId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl SessionId {
+impl AgentSessionId {
     /// Whether it has the form of a UUID, which some programs insist on.
     pub(crate) fn is_uuid(&self) -> bool {
         let dashes = [8, 13, 18, 23];

@@ -2,32 +2,32 @@
 
 use proptest::prelude::*;
 
-use super::{Interest, Skimmed, Skimmer, WINDOW};
+use super::{Interest, FilteredLine, Prefilter, WINDOW};
 
 const ALL: Interest = Interest { results: true, words: true, whole: true, all: false };
 const CALLS: Interest = Interest { results: false, words: false, whole: false, all: false };
 
-/// Every line that is handed on, when the stream comes in pieces of `size`.
+/// ActionTrigger line that is handed on, when the stream comes in pieces of `size`.
 fn skim(stream: &[u8], size: usize, interest: Interest) -> Vec<String> {
-    let mut skimmer = Skimmer::default();
+    let mut prefilter = Prefilter::default();
     let mut found = Vec::new();
-    let mut say = |it: Skimmed<'_>| match it {
-        Skimmed::Line(line) => found.push(String::from_utf8_lossy(line).into_owned()),
-        Skimmed::Abridged(line) => found.push(format!("~{}", String::from_utf8_lossy(line))),
-        Skimmed::Unreadable => found.push("unreadable".to_owned()),
+    let mut say = |it: FilteredLine<'_>| match it {
+        FilteredLine::Line(line) => found.push(String::from_utf8_lossy(line).into_owned()),
+        FilteredLine::Abridged(line) => found.push(format!("~{}", String::from_utf8_lossy(line))),
+        FilteredLine::Unreadable => found.push("unreadable".to_owned()),
     };
     let mut left = stream;
     while !left.is_empty() {
-        let room = skimmer.room();
+        let room = prefilter.room();
         let count = room.len().min(size).min(left.len());
         room[..count].copy_from_slice(&left[..count]);
         left = &left[count..];
-        skimmer.put(count, interest, |it| {
+        prefilter.put(count, interest, |it| {
             say(it);
             interest
         });
     }
-    skimmer.finish(&mut say);
+    prefilter.finish(&mut say);
     found
 }
 

@@ -1,30 +1,30 @@
 //! Hearing a record that stays, for somebody who acts on it and may be gone at any moment.
 //!
-//! Every line has a place. What was under way at a place is not written down: it follows from a few
+//! ActionTrigger line has a place. What was under way at a place is not written down: it follows from a few
 //! lines before it, and the listener knows which. Whoever comes next has these lines
-//! [recalled](Listener::recall), and then [hears](Listener::hear) what follows the place.
+//! [recalled](RecordWatcher::recall), and then [hears](RecordWatcher::hear) what follows the place.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use wire::Reading;
 
-use crate::feed::Feed;
-use crate::news::News;
-use crate::observer::{Observer, Wants};
+use crate::event_queue::EventQueue;
+use crate::stream_event::StreamEvent;
+use crate::observer::{Observer, ObserverOptions};
 
 /// Hears lines, and tells a feed what they say.
 #[derive(Debug)]
-pub struct Listener {
+pub struct RecordWatcher {
     observer: Observer,
-    feed: Arc<Feed>,
+    feed: Arc<EventQueue>,
     /// Where the agent said last where it works, what it was asked, what it said.
-    last: Last,
-    /// Calls without a result, and where they were made.
+    last: LastPosition,
+    /// ToolCalls without a result, and where they were made.
     open: BTreeMap<String, u64>,
     /// Results of calls that were made in one line with another that is still without.
     beside: BTreeMap<u64, BTreeSet<u64>>,
-    /// Calls of the turn and their results, where something is left for its end.
+    /// ToolCalls of the turn and their results, where something is left for its end.
     of_turn: BTreeSet<u64>,
     waits_for_turn: bool,
     /// Where the agent itself said that the turn is over.
@@ -32,19 +32,19 @@ pub struct Listener {
 }
 
 #[derive(Debug, Default)]
-struct Last {
+struct LastPosition {
     place: Option<u64>,
     prompt: Option<u64>,
     words: Option<u64>,
 }
 
-impl Listener {
+impl RecordWatcher {
     /// One that has heard nothing. Whether something `waits_for_turn` is up to the settings.
-    pub fn new(wants: Wants, waits_for_turn: bool, feed: Arc<Feed>) -> Self {
+    pub fn new(wants: ObserverOptions, waits_for_turn: bool, feed: Arc<EventQueue>) -> Self {
         Self {
             observer: Observer::new(wants),
             feed,
-            last: Last::default(),
+            last: LastPosition::default(),
             open: BTreeMap::new(),
             beside: BTreeMap::new(),
             of_turn: BTreeSet::new(),
@@ -62,7 +62,7 @@ impl Listener {
 
     /// What is heard from here on is new.
     pub fn recalled(&mut self) {
-        self.feed.tell(News::Recalled);
+        self.feed.tell(StreamEvent::Replayed);
     }
 
     /// Hears a line. Where something is to be done about it, a milestone is set behind it, which is
@@ -70,20 +70,20 @@ impl Listener {
     pub fn hear(&mut self, place: u64, line: &[u8]) -> bool {
         let told = self.take(place, line);
         if told {
-            self.feed.tell(News::Milestone(place));
+            self.feed.tell(StreamEvent::Checkpoint(place));
         }
         told
     }
 
-    /// A turn is over, also one whose agent could not say so. Milestones are as in
+    /// A turn is over, also one whose agent could not say so. CompletionTracker are as in
     /// [`hear`](Self::hear).
     pub fn turn_over(&mut self, place: u64) -> bool {
         if self.ended.take().is_some() {
             return false;
         }
         self.of_turn.clear();
-        self.feed.tell(News::TurnEnded);
-        self.feed.tell(News::Milestone(place));
+        self.feed.tell(StreamEvent::TurnEnded);
+        self.feed.tell(StreamEvent::Checkpoint(place));
         true
     }
 
@@ -93,7 +93,7 @@ impl Listener {
         self.beside.clear();
         let unfinished = self.observer.give_up();
         if !unfinished.is_empty() {
-            self.feed.tell(News::Unfinished(unfinished));
+            self.feed.tell(StreamEvent::Unfinished(unfinished));
         }
     }
 
@@ -113,10 +113,10 @@ impl Listener {
             let Reading::Event(event) = &line.reading else { continue };
             observer.observe(event, |news| {
                 match &news {
-                    News::Place { .. } | News::Session(_) => last.place = Some(place),
-                    News::Prompt(_) => last.prompt = Some(place),
-                    News::Words(_) => last.words = Some(place),
-                    News::TurnEnded => {
+                    StreamEvent::Directory { .. } | StreamEvent::Session(_) => last.place = Some(place),
+                    StreamEvent::Prompt(_) => last.prompt = Some(place),
+                    StreamEvent::Text(_) => last.words = Some(place),
+                    StreamEvent::TurnEnded => {
                         *ended = Some(place);
                         of_turn.clear();
                         told = true;
@@ -160,8 +160,8 @@ mod tests {
     use std::sync::Arc;
 
     use super::Listener;
-    use crate::feed::Feed;
-    use crate::news::News;
+    use crate::event_queue::EventQueue;
+    use crate::stream_event::StreamEvent;
     use crate::observer::Wants;
 
     const INIT: &str = r#"{"type":"system","subtype":"init","cwd":"/p","session_id":"s"}"#;
@@ -180,23 +180,23 @@ mod tests {
         )
     }
 
-    fn listener(waits_for_turn: bool) -> (Listener, Arc<Feed>) {
-        let feed = Arc::new(Feed::default());
-        let wants = Wants { bodies: false, words: true, shell: false };
-        (Listener::new(wants, waits_for_turn, Arc::clone(&feed)), feed)
+    fn listener(waits_for_turn: bool) -> (RecordWatcher, Arc<EventQueue>) {
+        let feed = Arc::new(EventQueue::default());
+        let wants = ObserverOptions { bodies: false, words: true, shell: false };
+        (RecordWatcher::new(wants, waits_for_turn, Arc::clone(&feed)), feed)
     }
 
-    fn news(feed: &Feed) -> Vec<String> {
+    fn news(feed: &EventQueue) -> Vec<String> {
         std::iter::from_fn(|| feed.take())
             .map(|news| match news {
-                News::Announced { change, .. } => format!("{} announced", change.call.0),
-                News::Settled { change, .. } => format!("{} settled", change.call.0),
-                News::Milestone(place) => format!("#{place}"),
-                News::Place { cwd, .. } => cwd,
-                News::Session(id) => id.to_string(),
-                News::TurnEnded => "turn".to_owned(),
-                News::Recalled => "recalled".to_owned(),
-                News::Unfinished(changes) => format!("{} unfinished", changes.len()),
+                StreamEvent::Announced { change, .. } => format!("{} announced", change.call.0),
+                StreamEvent::Finished { change, .. } => format!("{} settled", change.call.0),
+                StreamEvent::Checkpoint(place) => format!("#{place}"),
+                StreamEvent::Directory { cwd, .. } => cwd,
+                StreamEvent::Session(id) => id.to_string(),
+                StreamEvent::TurnEnded => "turn".to_owned(),
+                StreamEvent::Replayed => "recalled".to_owned(),
+                StreamEvent::Unfinished(changes) => format!("{} unfinished", changes.len()),
                 other => format!("{other:?}"),
             })
             .collect()

@@ -7,18 +7,18 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use wire::{Reading, Rejoiner, read};
 
 use crate::Stream;
-use crate::feed::Feed;
-use crate::news::News;
-use crate::observer::{Observer, Wants};
-use crate::pipe::{Ended, Pipe};
-use crate::skim::{Interest, Skimmed, Skimmer};
+use crate::event_queue::EventQueue;
+use crate::stream_event::StreamEvent;
+use crate::observer::{Observer, ObserverOptions};
+use crate::pipe::{PipeEnd, BytePipe};
+use crate::prefilter::{Interest, FilteredLine, Prefilter};
 
 /// How much of an event that is spread over lines is held.
 const REJOINED: usize = 1 << 20;
 
 /// How much went through, as it goes.
 #[derive(Debug, Default)]
-pub(crate) struct Counts {
+pub(crate) struct PipeCounts {
     pub(crate) bytes: AtomicU64,
     pub(crate) unread: AtomicU64,
     /// The stream is over, and the thread about to end.
@@ -26,49 +26,49 @@ pub(crate) struct Counts {
 }
 
 /// The stream on its way from one end to the other.
-pub(crate) struct Passage {
-    skimmer: Skimmer,
+pub(crate) struct PipeThread {
+    prefilter: Prefilter,
     /// Nobody's, after a mistake of ours: the bytes go on without.
-    eyes: Option<Eyes>,
-    feed: Arc<Feed>,
-    counts: Arc<Counts>,
+    reader: Option<StreamReader>,
+    feed: Arc<EventQueue>,
+    counts: Arc<PipeCounts>,
 }
 
-impl Passage {
-    pub(crate) fn new(wants: Wants, rejoin: bool, feed: Arc<Feed>, counts: Arc<Counts>) -> Self {
+impl PipeThread {
+    pub(crate) fn new(wants: ObserverOptions, rejoin: bool, feed: Arc<EventQueue>, counts: Arc<PipeCounts>) -> Self {
         let rejoiner = rejoin.then(|| Rejoiner::with_cap(REJOINED));
-        let eyes = Some(Eyes { observer: Observer::new(wants), rejoiner });
-        Self { skimmer: Skimmer::default(), eyes, feed, counts }
+        let reader = Some(StreamReader { observer: Observer::new(wants), rejoiner });
+        Self { prefilter: Prefilter::default(), reader, feed, counts }
     }
 
     /// Passes everything on; whether all of it could be watched, and why it ended.
-    pub(crate) fn run(mut self, stream: Stream) -> (Ended, Watched) {
-        let ended = self.pass(Pipe::between(stream.input, stream.output, stream.way));
-        self.guarded(|eyes, skimmer, feed, counts| {
-            skimmer.finish(|found| eyes.see(found, feed, counts));
-            eyes.finish(feed);
+    pub(crate) fn run(mut self, stream: StreamEnds) -> (PipeEnd, Coverage) {
+        let ended = self.pass(BytePipe::between(stream.input, stream.output, stream.way));
+        self.guarded(|reader, prefilter, feed, counts| {
+            prefilter.finish(|found| reader.see(found, feed, counts));
+            reader.finish(feed);
         });
         self.counts.over.store(true, Ordering::Release);
-        let watched = if let Some(eyes) = &mut self.eyes {
-            eyes.observer.finish(|news| self.feed.tell(news));
-            Watched::All
+        let watched = if let Some(reader) = &mut self.reader {
+            reader.observer.finish(|news| self.feed.tell(news));
+            Coverage::All
         } else {
-            self.feed.tell(News::Over { unfinished: Vec::new() });
-            Watched::Partly
+            self.feed.tell(StreamEvent::EndOfStream { unfinished: Vec::new() });
+            Coverage::Partly
         };
         (ended, watched)
     }
 
-    fn pass(&mut self, mut pipe: Pipe) -> Ended {
+    fn pass(&mut self, mut pipe: BytePipe) -> PipeEnd {
         loop {
-            match pipe.pass(self.skimmer.room()) {
+            match pipe.pass(self.prefilter.room()) {
                 Ok(count) => {
                     self.counts.bytes.fetch_add(count as u64, Ordering::Relaxed);
-                    self.guarded(|eyes, skimmer, feed, counts| {
-                        let interest = eyes.interest();
-                        skimmer.put(count, interest, |found| {
-                            eyes.see(found, feed, counts);
-                            eyes.interest()
+                    self.guarded(|reader, prefilter, feed, counts| {
+                        let interest = reader.interest();
+                        prefilter.put(count, interest, |found| {
+                            reader.see(found, feed, counts);
+                            reader.interest()
                         });
                         feed.wake();
                     });
@@ -79,53 +79,53 @@ impl Passage {
     }
 
     /// Looks at the stream. A panic in here is a mistake of ours, and no reason to break the pipe.
-    fn guarded(&mut self, look: impl FnOnce(&mut Eyes, &mut Skimmer, &Feed, &Counts)) {
-        let Some(eyes) = &mut self.eyes else { return };
-        let (skimmer, feed, counts) = (&mut self.skimmer, &self.feed, &self.counts);
-        let look = AssertUnwindSafe(|| look(eyes, skimmer, feed, counts));
+    fn guarded(&mut self, look: impl FnOnce(&mut StreamReader, &mut Prefilter, &EventQueue, &PipeCounts)) {
+        let Some(reader) = &mut self.reader else { return };
+        let (prefilter, feed, counts) = (&mut self.prefilter, &self.feed, &self.counts);
+        let look = AssertUnwindSafe(|| look(reader, prefilter, feed, counts));
         if catch_unwind(look).is_err() {
-            self.eyes = None;
-            self.skimmer = Skimmer::default();
+            self.reader = None;
+            self.prefilter = Prefilter::default();
         }
     }
 }
 
 /// What looks at lines.
-struct Eyes {
+struct StreamReader {
     observer: Observer,
     /// For events that may be spread over several lines.
     rejoiner: Option<Rejoiner>,
 }
 
-impl Eyes {
+impl StreamReader {
     fn interest(&self) -> Interest {
         let all = self.rejoiner.is_some();
         let interest = self.observer.interest();
         Interest { all, whole: all || interest.whole, ..interest }
     }
 
-    fn see(&mut self, found: Skimmed<'_>, feed: &Feed, counts: &Counts) {
+    fn see(&mut self, found: FilteredLine<'_>, feed: &EventQueue, counts: &PipeCounts) {
         match (found, &mut self.rejoiner) {
-            (Skimmed::Unreadable, _) => {
+            (FilteredLine::Unreadable, _) => {
                 counts.unread.fetch_add(1, Ordering::Relaxed);
             }
-            (Skimmed::Line(line), Some(rejoiner)) => {
+            (FilteredLine::Line(line), Some(rejoiner)) => {
                 for line in rejoiner.push(line) {
                     self.read(&line.text, feed);
                 }
             }
-            (Skimmed::Line(line) | Skimmed::Abridged(line), _) => self.read(line, feed),
+            (FilteredLine::Line(line) | FilteredLine::Abridged(line), _) => self.read(line, feed),
         }
     }
 
-    fn finish(&mut self, feed: &Feed) {
+    fn finish(&mut self, feed: &EventQueue) {
         let held = self.rejoiner.as_mut().map(Rejoiner::finish);
         for line in held.unwrap_or_default() {
             self.read(&line.text, feed);
         }
     }
 
-    fn read(&mut self, line: &[u8], feed: &Feed) {
+    fn read(&mut self, line: &[u8], feed: &EventQueue) {
         for line in read(line) {
             if let Reading::Event(event) = line.reading {
                 self.observer.observe(&event, |news| feed.put(news));
@@ -136,7 +136,7 @@ impl Eyes {
 
 /// Whether the stream was watched to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Watched {
+pub enum Coverage {
     /// It was.
     All,
     /// A mistake of ours ended the watching before.

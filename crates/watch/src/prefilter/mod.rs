@@ -7,12 +7,12 @@
 //! on [abridged](abridge).
 
 mod abridge;
-mod mark;
+mod keywords;
 
 use memchr::memchr;
 
 use abridge::Abridger;
-use mark::Marks;
+use keywords::Keywords;
 
 /// How much of the stream is held: lines up to about this length are read whole.
 const WINDOW: usize = 512 << 10;
@@ -34,13 +34,13 @@ pub(crate) struct Interest {
     pub(crate) words: bool,
     /// Lines with all that is in them.
     pub(crate) whole: bool,
-    /// Every line, because one alone may be part of something.
+    /// ActionTrigger line, because one alone may be part of something.
     pub(crate) all: bool,
 }
 
 /// A line that may matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Skimmed<'a> {
+pub(crate) enum FilteredLine<'a> {
     /// A line, without its newline.
     Line(&'a [u8]),
     /// A line whose longest strings were made empty, or an object of one.
@@ -58,33 +58,33 @@ enum LongLine {
 }
 
 /// The stream as it passes.
-pub(crate) struct Skimmer {
+pub(crate) struct Prefilter {
     window: Vec<u8>,
     /// Where the line begins that has not ended yet.
     start: usize,
     /// Up to where there is no newline behind `start`.
     looked: usize,
     end: usize,
-    marks: Marks,
+    keywords: Keywords,
     abridger: Abridger,
     long_line: Option<LongLine>,
 }
 
-impl Default for Skimmer {
+impl Default for Prefilter {
     fn default() -> Self {
         Self {
             window: vec![0; WINDOW],
             start: 0,
             looked: 0,
             end: 0,
-            marks: Marks::default(),
+            keywords: Keywords::default(),
             abridger: Abridger::default(),
             long_line: None,
         }
     }
 }
 
-impl Skimmer {
+impl Prefilter {
     /// Where the next piece of the stream is to be put.
     pub(crate) fn room(&mut self) -> &mut [u8] {
         if self.window.len() - self.end < ROOM {
@@ -99,10 +99,10 @@ impl Skimmer {
         &mut self,
         count: usize,
         mut interest: Interest,
-        mut hand_on: impl FnMut(Skimmed<'_>) -> Interest,
+        mut hand_on: impl FnMut(FilteredLine<'_>) -> Interest,
     ) {
         self.end += count;
-        self.marks.forget_absence(self.looked);
+        self.keywords.forget_absence(self.looked);
         while let Some(length) = memchr(b'\n', &self.window[self.looked..self.end]) {
             let newline = self.looked + length;
             if let Some(what) = self.long_line.take() {
@@ -112,10 +112,10 @@ impl Skimmer {
                     });
                     self.abridger.finish(&mut |it| interest = hand_on(it));
                 }
-            } else if self.marks.matter(&self.window[..self.end], self.start, newline, interest) {
+            } else if self.keywords.matter(&self.window[..self.end], self.start, newline, interest) {
                 let line = &self.window[self.start..newline];
                 if interest.whole || line.len() < LONG_LINE {
-                    interest = hand_on(Skimmed::Line(line));
+                    interest = hand_on(FilteredLine::Line(line));
                 } else {
                     self.abridger.take(line, &mut |it| interest = hand_on(it));
                     self.abridger.finish(&mut |it| interest = hand_on(it));
@@ -126,7 +126,7 @@ impl Skimmer {
         }
         self.looked = self.end;
         if self.long_line.is_none() && self.end - self.start > WINDOW - ROOM {
-            let matters = self.marks.may_come(&self.window[..self.end], self.start, interest);
+            let matters = self.keywords.may_come(&self.window[..self.end], self.start, interest);
             self.long_line = Some(if matters { LongLine::Abridged } else { LongLine::PassedOver });
         }
         if self.long_line == Some(LongLine::Abridged) {
@@ -140,11 +140,11 @@ impl Skimmer {
     }
 
     /// Ends the stream: what came since the last newline.
-    pub(crate) fn finish(&mut self, mut hand_on: impl FnMut(Skimmed<'_>)) {
+    pub(crate) fn finish(&mut self, mut hand_on: impl FnMut(FilteredLine<'_>)) {
         match self.long_line.take() {
             Some(LongLine::Abridged) => self.abridger.finish(&mut hand_on),
             None if self.start < self.end => {
-                hand_on(Skimmed::Line(&self.window[self.start..self.end]));
+                hand_on(FilteredLine::Line(&self.window[self.start..self.end]));
             }
             Some(LongLine::PassedOver) | None => {}
         }
@@ -153,7 +153,7 @@ impl Skimmer {
 
     fn clear(&mut self) {
         (self.start, self.looked, self.end) = (0, 0, 0);
-        self.marks.restart();
+        self.keywords.restart();
     }
 
     /// Moves the line that has not ended to the front.
@@ -162,7 +162,7 @@ impl Skimmer {
         self.end -= self.start;
         self.looked -= self.start;
         self.start = 0;
-        self.marks.restart();
+        self.keywords.restart();
     }
 }
 

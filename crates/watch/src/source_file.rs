@@ -2,7 +2,7 @@
 //!
 //! It is opened without following a link in its last place and without waiting, so that a link or a
 //! FIFO that was put there in the meantime is noticed instead of followed or waited for. Whoever has
-//! read it asks afterwards whether it is [still the same](Version::is_still_at): an agent may write it
+//! read it asks afterwards whether it is [still the same](FileVersion::is_still_at): an agent may write it
 //! again while it is read.
 
 use std::io;
@@ -15,14 +15,14 @@ use rustix::io::Errno;
 use tokio::fs::File;
 use tokio::io::AsyncReadExt as _;
 
-use crate::progress::Progress;
+use crate::delivery::Progress;
 
 /// How much is read at a time.
 const PIECE: usize = 64 << 10;
 
 /// What is at a path.
-pub(crate) enum Found {
-    File(Box<Source>),
+pub(crate) enum FileLookup {
+    File(Box<SourceFile>),
     /// Nothing: it was deleted again.
     Gone,
     /// Something that has no content to push, in a word.
@@ -30,22 +30,22 @@ pub(crate) enum Found {
 }
 
 /// A file that is being read.
-pub(crate) struct Source {
+pub(crate) struct SourceFile {
     file: File,
-    version: Version,
-    progress: Option<Progress>,
+    version: FileVersion,
+    progress: Option<UploadProgress>,
 }
 
 /// What changes when a file is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Version {
+pub(crate) struct FileVersion {
     pub(crate) length: u64,
     pub(crate) mode: u32,
     modified: (i64, i64),
     inode: u64,
 }
 
-impl Version {
+impl FileVersion {
     pub(crate) fn of(metadata: &std::fs::Metadata) -> Self {
         Self {
             length: metadata.len(),
@@ -60,9 +60,9 @@ impl Version {
     }
 }
 
-impl Found {
+impl FileLookup {
     /// Opens what is there; `progress` hears how far its reading is.
-    pub(crate) async fn at(path: &Path, progress: Option<Progress>) -> io::Result<Self> {
+    pub(crate) async fn at(path: &Path, progress: Option<UploadProgress>) -> io::Result<Self> {
         let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
         let mut options = std::fs::OpenOptions::new();
         options.read(true).custom_flags(flags.bits().cast_signed());
@@ -83,8 +83,8 @@ impl Found {
         if !metadata.is_file() {
             return Ok(Self::Odd("is no regular file"));
         }
-        let version = Version::of(&metadata);
-        Ok(Self::File(Box::new(Source {
+        let version = FileVersion::of(&metadata);
+        Ok(Self::File(Box::new(SourceFile {
             file,
             version,
             progress: progress.map(|it| it.over(version.length)),
@@ -92,8 +92,8 @@ impl Found {
     }
 }
 
-impl Source {
-    pub(crate) fn version(&self) -> Version {
+impl SourceFile {
+    pub(crate) fn version(&self) -> FileVersion {
         self.version
     }
 
@@ -110,7 +110,7 @@ impl Source {
     }
 }
 
-impl Version {
+impl FileVersion {
     /// Whether the file at `path` is still what it was when it was opened.
     pub(crate) async fn is_still_at(self, path: &Path) -> bool {
         let now = tokio::fs::symlink_metadata(path).await;

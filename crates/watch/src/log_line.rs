@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 /// How much somebody wants to hear.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Loudness {
+pub enum Verbosity {
     /// Only what went wrong.
     Quiet,
     /// What was done, too.
@@ -17,7 +17,7 @@ pub enum Loudness {
 
 /// Something worth a line.
 #[derive(Clone, Debug)]
-pub enum Remark {
+pub enum LogLine {
     /// The directory that is watched.
     Watching(PathBuf),
     /// A file is going to be changed.
@@ -37,7 +37,7 @@ pub enum Remark {
         note: Option<String>,
     },
     /// A large file is on its way.
-    Progress {
+    UploadProgress {
         /// The file.
         path: PathBuf,
         /// Where it goes.
@@ -93,29 +93,29 @@ pub enum Remark {
     /// Everything up to a milestone is done with.
     Passed(u64),
     /// Something else went wrong.
-    Trouble(String),
+    PushError(String),
 }
 
-impl Remark {
+impl LogLine {
     /// Who hears it.
-    pub fn loudness(&self) -> Loudness {
+    pub fn verbosity(&self) -> Verbosity {
         match self {
-            Self::Failed { .. } | Self::Trouble(_) => Loudness::Quiet,
+            Self::Failed { .. } | Self::Problem(_) => Verbosity::Quiet,
             Self::Pushed { .. }
             | Self::Progress { .. }
             | Self::Skipped { .. }
             | Self::Unfinished { .. }
             | Self::Committed { .. }
-            | Self::Stopping => Loudness::Normal,
+            | Self::Stopping => Verbosity::Normal,
             Self::Watching(_)
             | Self::Announced { .. }
             | Self::Retrying { .. }
-            | Self::Passed(_) => Loudness::Verbose,
+            | Self::Passed(_) => Verbosity::Verbose,
         }
     }
 }
 
-impl fmt::Display for Remark {
+impl fmt::Display for LogLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Watching(root) => write!(f, "watching {}", root.display()),
@@ -144,7 +144,7 @@ impl fmt::Display for Remark {
             }
             Self::Stopping => f.write_str("stopping once what is under way is done"),
             Self::Passed(place) => write!(f, "done up to {place}"),
-            Self::Trouble(what) => f.write_str(what),
+            Self::Problem(what) => f.write_str(what),
         }
     }
 }

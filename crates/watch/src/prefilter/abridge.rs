@@ -11,7 +11,7 @@
 
 use memchr::{memchr, memchr2};
 
-use super::Skimmed;
+use super::FilteredLine;
 
 /// The longest string that is kept: a path of 4096 bytes fits, also where every character that is
 /// not ASCII is written as an escape.
@@ -30,7 +30,7 @@ const DEEPEST_OBJECT: u32 = 5;
 #[derive(Default)]
 pub(super) struct Abridger {
     left: Vec<u8>,
-    place: Place,
+    place: AbridgerState,
     depth: u32,
     /// The depth of the container whose content is being left out.
     leaving_out: Option<u32>,
@@ -40,7 +40,7 @@ pub(super) struct Abridger {
 }
 
 #[derive(Clone, Copy, Default)]
-enum Place {
+enum AbridgerState {
     #[default]
     Between,
     /// In a string, of which `left` holds what is behind its opening quote at `from`.
@@ -51,44 +51,44 @@ enum Place {
 
 impl Abridger {
     /// Takes more of the line.
-    pub(super) fn take(&mut self, mut bytes: &[u8], hand_on: &mut impl FnMut(Skimmed<'_>)) {
+    pub(super) fn take(&mut self, mut bytes: &[u8], hand_on: &mut impl FnMut(FilteredLine<'_>)) {
         while let Some((&first, rest)) = bytes.split_first() {
             if self.given_up {
                 return;
             }
             match self.place {
-                Place::Between => {
+                AbridgerState::Between => {
                     self.between(first, hand_on);
                     bytes = rest;
                 }
-                Place::String { from, escaped: true } => {
+                AbridgerState::String { from, escaped: true } => {
                     self.left.push(first);
-                    self.place = Place::String { from, escaped: false };
+                    self.place = AbridgerState::String { from, escaped: false };
                     bytes = rest;
                 }
-                Place::String { from, escaped: false } => bytes = self.in_string(bytes, from),
-                Place::LongString { escaped } => bytes = self.in_long_string(bytes, escaped),
+                AbridgerState::String { from, escaped: false } => bytes = self.in_string(bytes, from),
+                AbridgerState::LongString { escaped } => bytes = self.in_long_string(bytes, escaped),
             }
         }
     }
 
     /// Ends the line.
-    pub(super) fn finish(&mut self, hand_on: &mut impl FnMut(Skimmed<'_>)) {
+    pub(super) fn finish(&mut self, hand_on: &mut impl FnMut(FilteredLine<'_>)) {
         if self.given_up {
-            hand_on(Skimmed::Unreadable);
+            hand_on(FilteredLine::Unreadable);
         } else if self.left.iter().any(|byte| !matches!(byte, b' ' | b'\r' | b']' | b',')) {
-            hand_on(Skimmed::Abridged(&self.left));
+            hand_on(FilteredLine::Abridged(&self.left));
         }
         *self = Self::default();
     }
 
-    fn between(&mut self, byte: u8, hand_on: &mut impl FnMut(Skimmed<'_>)) {
+    fn between(&mut self, byte: u8, hand_on: &mut impl FnMut(FilteredLine<'_>)) {
         match byte {
             b'"' => {
                 self.keep(byte);
                 self.place = match self.leaving_out {
-                    Some(_) => Place::LongString { escaped: false },
-                    None => Place::String { from: self.left.len(), escaped: false },
+                    Some(_) => AbridgerState::LongString { escaped: false },
+                    None => AbridgerState::String { from: self.left.len(), escaped: false },
                 };
                 return;
             }
@@ -110,7 +110,7 @@ impl Abridger {
                 self.keep(byte);
                 self.depth = self.depth.saturating_sub(1);
                 if byte == b'}' && self.depth == u32::from(self.in_array) {
-                    hand_on(Skimmed::Abridged(&self.left));
+                    hand_on(FilteredLine::Abridged(&self.left));
                     self.left.clear();
                 }
             }
@@ -143,11 +143,11 @@ impl Abridger {
         self.place = match (closed, long) {
             (true, true) => {
                 self.left.push(b'"');
-                Place::Between
+                AbridgerState::Between
             }
-            (true, false) => Place::Between,
-            (false, true) => Place::LongString { escaped },
-            (false, false) => Place::String { from, escaped },
+            (true, false) => AbridgerState::Between,
+            (false, true) => AbridgerState::LongString { escaped },
+            (false, false) => AbridgerState::String { from, escaped },
         };
         &bytes[passed..]
     }
@@ -161,11 +161,11 @@ impl Abridger {
             at = quote + 1;
             if !ends_in_escape(&bytes[..quote], escaped) {
                 self.keep(b'"');
-                self.place = Place::Between;
+                self.place = AbridgerState::Between;
                 return &bytes[at..];
             }
         }
-        self.place = Place::LongString { escaped: ends_in_escape(bytes, escaped) };
+        self.place = AbridgerState::LongString { escaped: ends_in_escape(bytes, escaped) };
         &[]
     }
 }
