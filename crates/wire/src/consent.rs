@@ -15,7 +15,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::json::Raw;
-use crate::say::PermissionMode;
+use crate::outgoing::PermissionMode;
 
 /// The tools that change files. A rule for edits covers all of them.
 const EDIT_TOOLS: &[&str] = &["Edit", "MultiEdit", "NotebookEdit", "Write"];
@@ -237,7 +237,6 @@ pub fn covers(rule_tool: &str, pattern: Option<&str>, tool: &str, input: &str) -
         return false;
     }
     match (Scope::of(tool, input), pattern) {
-        (Scope::Unsafe, _) => false,
         (Scope::Command(command), Some(pattern)) => pattern == command,
         (Scope::Edit(path), Some(pattern)) => covers_path(pattern, &path),
         (Scope::Fetch(url), Some(pattern)) => match pattern.strip_prefix("domain:") {
@@ -250,7 +249,7 @@ pub fn covers(rule_tool: &str, pattern: Option<&str>, tool: &str, input: &str) -
         (Scope::Other, None) => true,
         // A grant without a pattern predates this policy: no rule for a command, an edit or an
         // address is that wide.
-        (Scope::Command(_) | Scope::Edit(_) | Scope::Fetch(_), None) => false,
+        (Scope::Unsafe, _) | (Scope::Command(_) | Scope::Edit(_) | Scope::Fetch(_), None) => false,
     }
 }
 
@@ -331,11 +330,11 @@ fn is_project_directory(directory: &str) -> bool {
     if parts.iter().any(|part| part.is_empty() || *part == "." || *part == "..") {
         return false;
     }
-    match parts.as_slice() {
-        [] | ["root" | "home" | "Users" | "etc" | "usr" | "var" | "opt" | "bin" | "tmp"] => false,
-        ["home" | "Users", _] => false,
-        _ => true,
-    }
+    !matches!(
+        parts.as_slice(),
+        [] | ["root" | "home" | "Users" | "etc" | "usr" | "var" | "opt" | "bin" | "tmp"]
+            | ["home" | "Users", _]
+    )
 }
 
 /// `/p/src/main.rs` covers that file, `/p/src/**` what lies below, except protected names.

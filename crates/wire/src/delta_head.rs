@@ -11,14 +11,14 @@ const DELTA: &[u8] = br#","delta":{"type":""#;
 /// What such a line begins with.
 pub(crate) struct DeltaHead {
     pub(crate) index: u64,
-    pub(crate) sort: PieceSort,
+    pub(crate) sort: DeltaKind,
     /// Where the piece begins, behind its opening quote.
     pub(crate) piece: usize,
 }
 
 /// Which sort of delta it is.
 #[derive(Clone, Copy)]
-pub(crate) enum PieceSort {
+pub(crate) enum DeltaKind {
     Text,
     InputJson,
     Thinking,
@@ -45,11 +45,11 @@ pub(crate) fn delta_head(line: &[u8]) -> Option<DeltaHead> {
     };
     let rest = rest.strip_prefix(DELTA)?;
     let (sort, rest) = if let Some(rest) = rest.strip_prefix(br#"text_delta","text":""#) {
-        (PieceSort::Text, rest)
+        (DeltaKind::Text, rest)
     } else if let Some(rest) = rest.strip_prefix(br#"input_json_delta","partial_json":""#) {
-        (PieceSort::InputJson, rest)
+        (DeltaKind::InputJson, rest)
     } else {
-        (PieceSort::Thinking, rest.strip_prefix(br#"thinking_delta","thinking":""#)?)
+        (DeltaKind::Thinking, rest.strip_prefix(br#"thinking_delta","thinking":""#)?)
     };
     Some(DeltaHead { index, sort, piece: line.len() - rest.len() })
 }

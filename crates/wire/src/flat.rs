@@ -6,23 +6,23 @@
 //! `text` a delta of the message being written.
 
 use crate::event::{
-    Assistant, Block, Body, Content, Delta, Init, Message, PermissionPrompt, Signal, Stream, Taken,
-    ToolResult, ToolUse, Top, User,
+    Assistant, Block, Body, Content, Delta, EnvelopeFields, FieldOutcome, Init, Message,
+    PermissionPrompt, Signal, Stream, ToolResult, ToolUse, User,
 };
-use crate::json::{Cursor, Misfit, Text, Trouble};
+use crate::json::{Cursor, ParseError, ShapeError, Text};
 use crate::line::Dialect;
 
 /// Reads an event of the flat dialect; nothing where `name` is none of its types.
 pub(crate) fn read<'a>(
     cursor: &mut Cursor<'a>,
-    top: &mut Top<'a>,
+    top: &mut EnvelopeFields<'a>,
     name: &str,
-) -> Result<Option<(Body<'a>, Dialect)>, Trouble> {
+) -> Result<Option<(Body<'a>, Dialect)>, ParseError> {
     let body = match name {
         "session_start" => Body::Init(Box::new(Init::read(cursor, top)?)),
         "text" => {
             let text = Signal::read_text(cursor, top, "text")?;
-            let delta = Delta::Text(text.ok_or_else(|| Misfit::missing("text"))?);
+            let delta = Delta::Text(text.ok_or_else(|| ShapeError::missing("text"))?);
             Body::Stream(Stream::BlockDelta { index: 0, delta })
         }
         "tool_use" => tool_use(cursor, top)?,
@@ -36,18 +36,21 @@ pub(crate) fn read<'a>(
     Ok(Some((body, Dialect::Flat)))
 }
 
-fn tool_use<'a>(cursor: &mut Cursor<'a>, top: &mut Top<'a>) -> Result<Body<'a>, Trouble> {
+fn tool_use<'a>(
+    cursor: &mut Cursor<'a>,
+    top: &mut EnvelopeFields<'a>,
+) -> Result<Body<'a>, ParseError> {
     let (mut id, mut name, mut input) = (None, None, None);
     top.walk(cursor, |cursor, key| {
         match key {
             "id" | "toolUseId" | "tool_use_id" => id = cursor.value()?.optional_text()?,
             "toolName" | "tool_name" | "name" | "tool" => name = cursor.value()?.optional_text()?,
             "toolInput" | "input" | "tool_input" => input = cursor.value()?.optional_raw(),
-            _ => return Ok(Taken::No),
+            _ => return Ok(FieldOutcome::No),
         }
-        Ok(Taken::Yes)
+        Ok(FieldOutcome::Yes)
     })?;
-    let name = name.ok_or_else(|| Misfit::missing("toolName"))?;
+    let name = name.ok_or_else(|| ShapeError::missing("toolName"))?;
     Ok(Body::Assistant(Box::new(Assistant {
         message: message(Text::word("\"assistant"), Block::ToolUse(ToolUse { id, name, input })),
         error: None,
@@ -59,8 +62,8 @@ fn tool_use<'a>(cursor: &mut Cursor<'a>, top: &mut Top<'a>) -> Result<Body<'a>, 
 
 fn tool_result<'a>(
     cursor: &mut Cursor<'a>,
-    top: &mut Top<'a>,
-) -> Result<(Body<'a>, Dialect), Trouble> {
+    top: &mut EnvelopeFields<'a>,
+) -> Result<(Body<'a>, Dialect), ParseError> {
     let (mut id, mut content, mut is_error) = (None, None, None);
     let mut dialect = Dialect::LooseToolResult;
     top.walk(cursor, |cursor, key| {
@@ -72,9 +75,9 @@ fn tool_result<'a>(
             "tool_use_id" => id = cursor.value()?.optional_text()?,
             "content" => content = cursor.value()?.optional_raw(),
             "isError" | "is_error" => is_error = cursor.value()?.optional_bool()?,
-            _ => return Ok(Taken::No),
+            _ => return Ok(FieldOutcome::No),
         }
-        Ok(Taken::Yes)
+        Ok(FieldOutcome::Yes)
     })?;
     let result = ToolResult { tool_use_id: id, content, is_error };
     let user = User {

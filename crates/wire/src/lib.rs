@@ -34,16 +34,17 @@
 //! assert!(failed, "an API failure is a `success` with `is_error`");
 //! ```
 //!
-//! Writing, in [`say`], builds every line from values: there is no way to put a line on the agent's
+//! Writing, in [`outgoing`], builds every line from values: there is no way to put a line on the agent's
 //! stdin that it would take for fatal, or to relay somebody else's JSON as a message of its own.
 //!
-//! What followers conclude from events is in [`meaning`], so that they cannot disagree: which call
+//! What followers conclude from events is in [`analysis`], so that they cannot disagree: which call
 //! a result belongs to, which file it changed, whether a turn failed, what it cost.
 //!
 //! What Towpath itself adds to a session's record, between the lines of the agent, are [`note`]s.
 //!
 //! Deliberately absent: I/O, a runtime, clocks, and any state but the line being read.
 
+pub mod analysis;
 pub mod consent;
 mod delta_head;
 pub mod event;
@@ -52,19 +53,18 @@ pub mod json;
 mod kind;
 mod line;
 mod lines;
-pub mod meaning;
 mod names;
 pub mod note;
-mod read;
+pub mod outgoing;
+mod reader;
 mod record;
-mod rejoin;
-pub mod say;
-mod split;
+mod rejoiner;
+mod splitter;
 
 pub use event::Event;
 pub use kind::Kind;
 pub use line::{Dialect, Line, Mismatch, Noise, Reading, Unknown};
 pub use lines::{Lines, read};
 pub use record::{Origin, RecordedLine};
-pub use rejoin::{Rejoined, Rejoiner};
-pub use split::{DEFAULT_CAP, End, Piece, Pieces, Splitter};
+pub use rejoiner::{Rejoined, Rejoiner};
+pub use splitter::{DEFAULT_CAP, Piece, PieceEnd, Pieces, Splitter};

@@ -8,7 +8,7 @@ use memchr::memchr_iter;
 
 use crate::json::Cursor;
 use crate::line::{Dialect, Line, Noise, Reading};
-use crate::read::{Object, delta, is_json, object_at};
+use crate::reader::{Object, delta, is_json, object_at};
 
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
@@ -34,7 +34,7 @@ const PREFIX_ATTEMPTS: usize = 8;
 /// assert!(matches!(new.reading, Reading::Unknown(_)));
 /// ```
 pub fn read(line: &[u8]) -> Lines<'_> {
-    Lines { bytes: line, text: "", at: 0, place: Place::Start }
+    Lines { bytes: line, text: "", at: 0, place: LinePosition::Start }
 }
 
 /// The readings of one line.
@@ -45,11 +45,11 @@ pub struct Lines<'a> {
     text: &'a str,
     /// Where the next reading begins.
     at: usize,
-    place: Place,
+    place: LinePosition,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum LinePosition {
     Start,
     /// Behind an object that something follows.
     Between,
@@ -64,9 +64,9 @@ impl<'a> Iterator for Lines<'a> {
     #[inline]
     fn next(&mut self) -> Option<Line<'a>> {
         match self.place {
-            Place::Start => Some(self.first()),
-            Place::Between | Place::InArray => Some(self.following()),
-            Place::Done => None,
+            LinePosition::Start => Some(self.first()),
+            LinePosition::Between | LinePosition::InArray => Some(self.following()),
+            LinePosition::Done => None,
         }
     }
 }
@@ -79,7 +79,7 @@ impl<'a> Lines<'a> {
         };
         self.text = text;
         if let Some(event) = delta(text) {
-            self.place = Place::Done;
+            self.place = LinePosition::Done;
             let reading = Reading::Event(event);
             return Line { bytes: self.bytes, dialect: Dialect::StreamJson, reading };
         }
@@ -87,7 +87,7 @@ impl<'a> Lines<'a> {
         match text.as_bytes().get(start) {
             None => self.rest_is(Noise::Blank),
             Some(b'{') => match object_at(text, start) {
-                Some(object) => self.found(object, Place::Between),
+                Some(object) => self.found(object, LinePosition::Between),
                 None => self.rest_is(Noise::NotJson),
             },
             Some(b'[') => self.first_in_array(start),
@@ -99,7 +99,7 @@ impl<'a> Lines<'a> {
         let mut cursor = Cursor::starting_at(self.text, start + 1);
         cursor.skip_space();
         match object_at(self.text, cursor.position()) {
-            Some(object) => self.found(object, Place::InArray),
+            Some(object) => self.found(object, LinePosition::InArray),
             // A log's `[timestamp]`, or an array of something else.
             None => self.behind_prefix(start),
         }
@@ -121,7 +121,7 @@ impl<'a> Lines<'a> {
                 && !matches!(object.reading, Reading::Noise(_))
                 && only_objects_follow(self.text, object.end)
             {
-                return self.found(object, Place::Between);
+                return self.found(object, LinePosition::Between);
             }
         }
         let json = is_json(&self.text[start..]);
@@ -142,14 +142,14 @@ impl<'a> Lines<'a> {
     }
 
     /// Hands on an object, with the bytes since the last one, and those to the end if no more comes.
-    fn found(&mut self, object: Object<'a>, place: Place) -> Line<'a> {
+    fn found(&mut self, object: Object<'a>, place: LinePosition) -> Line<'a> {
         let mut cursor = Cursor::starting_at(self.text, object.end);
         cursor.skip_space();
-        if place == Place::InArray && cursor.eat(b']') {
+        if place == LinePosition::InArray && cursor.eat(b']') {
             cursor.skip_space();
         }
         let end = if cursor.at_end() {
-            self.place = Place::Done;
+            self.place = LinePosition::Done;
             self.bytes.len()
         } else {
             self.place = place;
@@ -158,14 +158,14 @@ impl<'a> Lines<'a> {
         let bytes = &self.bytes[self.at..end];
         self.at = end;
         let dialect = match object.dialect {
-            Dialect::StreamJson if place == Place::InArray => Dialect::JsonArray,
+            Dialect::StreamJson if place == LinePosition::InArray => Dialect::JsonArray,
             dialect => dialect,
         };
         Line { bytes, dialect, reading: object.reading }
     }
 
     fn rest_is(&mut self, noise: Noise) -> Line<'a> {
-        self.place = Place::Done;
+        self.place = LinePosition::Done;
         let bytes = &self.bytes[self.at..];
         Line { bytes, dialect: Dialect::StreamJson, reading: Reading::Noise(noise) }
     }

@@ -73,7 +73,7 @@ pub(crate) const SYSTEM: &[&str] = &[
     "worker_shutting_down",
 ];
 
-/// Top-level types beside the conversation, on stdout and on stdin.
+/// EnvelopeFields-level types beside the conversation, on stdout and on stdin.
 pub(crate) const SIGNALS: &[&str] = &[
     "active_goal",
     "api_metrics",

@@ -1,7 +1,7 @@
 //! The control protocol: questions and answers beside the conversation, in both directions.
 
-use super::{Taken, Top};
-use crate::json::{Cursor, Misfit, Raw, Text, Trouble};
+use super::{EnvelopeFields, FieldOutcome};
+use crate::json::{Cursor, ParseError, Raw, ShapeError, Text};
 use crate::kind::Kind;
 use crate::names;
 
@@ -11,12 +11,12 @@ pub struct ControlRequest<'a> {
     /// What the answer must name.
     pub request_id: Text<'a>,
     /// The question.
-    pub request: Request<'a>,
+    pub request: ControlRequestKind<'a>,
 }
 
 /// A question.
 #[derive(Clone, Debug)]
-pub enum Request<'a> {
+pub enum ControlRequestKind<'a> {
     /// `can_use_tool`: may this call be made? Also how questions and plans are put to a person.
     CanUseTool(CanUseTool<'a>),
     /// `hook_callback`: a hook registered with `initialize` is due.
@@ -67,12 +67,12 @@ pub struct ControlResponse<'a> {
     /// The request it answers; absent where the request had none.
     pub request_id: Option<Text<'a>>,
     /// The answer.
-    pub response: Response<'a>,
+    pub response: ControlResult<'a>,
 }
 
 /// An answer.
 #[derive(Clone, Copy, Debug)]
-pub enum Response<'a> {
+pub enum ControlResult<'a> {
     /// It worked; what came of it.
     Success(Option<Raw<'a>>),
     /// It did not; why.
@@ -90,25 +90,26 @@ impl<'a> ControlRequest<'a> {
     /// Reads the request and completes the kind with its subtype; nothing where that is not known.
     pub(crate) fn read(
         cursor: &mut Cursor<'a>,
-        top: &mut Top<'a>,
-    ) -> Result<Option<Self>, Trouble> {
+        top: &mut EnvelopeFields<'a>,
+    ) -> Result<Option<Self>, ParseError> {
         let mut request_id = None;
         let mut request = None;
         top.walk(cursor, |cursor, key| {
             match key {
                 "request_id" => request_id = cursor.value()?.optional_text()?,
                 "request" => request = Some(RequestParts::read(cursor)?),
-                _ => return Ok(Taken::No),
+                _ => return Ok(FieldOutcome::No),
             }
-            Ok(Taken::Yes)
+            Ok(FieldOutcome::Yes)
         })?;
-        let request = request.ok_or_else(|| Misfit::missing("request"))?;
-        let subtype = request.subtype.ok_or_else(|| Misfit::missing("subtype").under("request"))?;
+        let request = request.ok_or_else(|| ShapeError::missing("request"))?;
+        let subtype =
+            request.subtype.ok_or_else(|| ShapeError::missing("subtype").under("request"))?;
         top.kind = Kind { name: top.kind.name, subtype: Some(subtype) };
         let Some(request) = request.assemble(subtype).map_err(|it| it.under("request"))? else {
             return Ok(None);
         };
-        let request_id = request_id.ok_or_else(|| Misfit::missing("request_id"))?;
+        let request_id = request_id.ok_or_else(|| ShapeError::missing("request_id"))?;
         Ok(Some(Self { request_id, request }))
     }
 }
@@ -131,7 +132,7 @@ struct RequestParts<'a> {
 }
 
 impl<'a> RequestParts<'a> {
-    fn read(cursor: &mut Cursor<'a>) -> Result<Self, Trouble> {
+    fn read(cursor: &mut Cursor<'a>) -> Result<Self, ParseError> {
         let start = cursor.clone();
         let mut this = Self {
             whole: Raw::checked(""),
@@ -184,10 +185,10 @@ impl<'a> RequestParts<'a> {
     }
 
     /// The request of that subtype; nothing where the subtype is not known.
-    fn assemble(self, subtype: Text<'a>) -> Result<Option<Request<'a>>, Trouble> {
+    fn assemble(self, subtype: Text<'a>) -> Result<Option<ControlRequestKind<'a>>, ParseError> {
         Ok(Some(match &*subtype.decode() {
-            "can_use_tool" => Request::CanUseTool(CanUseTool {
-                tool_name: self.tool_name.ok_or_else(|| Misfit::missing("tool_name"))?,
+            "can_use_tool" => ControlRequestKind::CanUseTool(CanUseTool {
+                tool_name: self.tool_name.ok_or_else(|| ShapeError::missing("tool_name"))?,
                 input: self.input,
                 tool_use_id: self.tool_use_id,
                 suggestions: self.suggestions,
@@ -196,15 +197,18 @@ impl<'a> RequestParts<'a> {
                 description: self.description,
                 agent_id: self.agent_id,
             }),
-            "hook_callback" => Request::HookCallback {
+            "hook_callback" => ControlRequestKind::HookCallback {
                 callback_id: self.callback_id,
                 input: self.input,
                 tool_use_id: self.tool_use_id,
             },
-            "mcp_message" => {
-                Request::McpMessage { server_name: self.server_name, message: self.message }
+            "mcp_message" => ControlRequestKind::McpMessage {
+                server_name: self.server_name,
+                message: self.message,
+            },
+            name if names::CONTROL_REQUESTS.contains(&name) => {
+                ControlRequestKind::Other(self.whole)
             }
-            name if names::CONTROL_REQUESTS.contains(&name) => Request::Other(self.whole),
             _ => return Ok(None),
         }))
     }
@@ -214,8 +218,8 @@ impl<'a> ControlResponse<'a> {
     /// Reads the response and completes the kind with its subtype; nothing where that is not known.
     pub(crate) fn read(
         cursor: &mut Cursor<'a>,
-        top: &mut Top<'a>,
-    ) -> Result<Option<Self>, Trouble> {
+        top: &mut EnvelopeFields<'a>,
+    ) -> Result<Option<Self>, ParseError> {
         let mut whole = None;
         let mut request_id = None;
         let mut subtype = None;
@@ -223,7 +227,7 @@ impl<'a> ControlResponse<'a> {
         let mut error = None;
         top.walk(cursor, |cursor, key| {
             if key != "response" {
-                return Ok(Taken::No);
+                return Ok(FieldOutcome::No);
             }
             whole = Some(());
             cursor.fields(|cursor, key| {
@@ -236,14 +240,14 @@ impl<'a> ControlResponse<'a> {
                 }
                 Ok(())
             })?;
-            Ok(Taken::Yes)
+            Ok(FieldOutcome::Yes)
         })?;
-        whole.ok_or_else(|| Misfit::missing("response"))?;
-        let subtype = subtype.ok_or_else(|| Misfit::missing("subtype").under("response"))?;
+        whole.ok_or_else(|| ShapeError::missing("response"))?;
+        let subtype = subtype.ok_or_else(|| ShapeError::missing("subtype").under("response"))?;
         top.kind = Kind { name: top.kind.name, subtype: Some(subtype) };
         let response = match &*subtype.decode() {
-            "success" => Response::Success(payload),
-            "error" => Response::Error(error),
+            "success" => ControlResult::Success(payload),
+            "error" => ControlResult::Error(error),
             _ => return Ok(None),
         };
         Ok(Some(Self { request_id, response }))
@@ -251,15 +255,18 @@ impl<'a> ControlResponse<'a> {
 }
 
 impl<'a> ControlCancel<'a> {
-    pub(crate) fn read(cursor: &mut Cursor<'a>, top: &mut Top<'a>) -> Result<Self, Trouble> {
+    pub(crate) fn read(
+        cursor: &mut Cursor<'a>,
+        top: &mut EnvelopeFields<'a>,
+    ) -> Result<Self, ParseError> {
         let mut request_id = None;
         top.walk(cursor, |cursor, key| {
             if key != "request_id" {
-                return Ok(Taken::No);
+                return Ok(FieldOutcome::No);
             }
             request_id = cursor.value()?.optional_text()?;
-            Ok(Taken::Yes)
+            Ok(FieldOutcome::Yes)
         })?;
-        Ok(Self { request_id: request_id.ok_or_else(|| Misfit::missing("request_id"))? })
+        Ok(Self { request_id: request_id.ok_or_else(|| ShapeError::missing("request_id"))? })
     }
 }

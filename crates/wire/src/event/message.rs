@@ -1,8 +1,8 @@
-//! Whole messages: what the model said, what was said to it.
+//! Messages of the conversation and their content blocks.
 
-use super::fault::Fault;
-use super::{Block, Taken, Top, Usage};
-use crate::json::{Cursor, Items, Misfit, Raw, Shape, Text, Trouble};
+use super::{EnvelopeFields, Fault, FieldOutcome, Usage};
+use crate::json::{Cursor, Items, JsonValue, ParseError, Raw, Shape, ShapeError, Text};
+use crate::names;
 
 /// Something the model said or did. Claude Code writes one such line per content block, all with
 /// the same `message.id`.
@@ -62,7 +62,10 @@ pub struct Content<'a> {
 }
 
 impl<'a> Assistant<'a> {
-    pub(crate) fn read(cursor: &mut Cursor<'a>, top: &mut Top<'a>) -> Result<Self, Trouble> {
+    pub(crate) fn read(
+        cursor: &mut Cursor<'a>,
+        top: &mut EnvelopeFields<'a>,
+    ) -> Result<Self, ParseError> {
         let mut message = None;
         let mut usage = None;
         let mut this = Self {
@@ -84,23 +87,26 @@ impl<'a> Assistant<'a> {
                 }
                 "aborted" => this.aborted = cursor.value()?.optional_bool()?.unwrap_or(false),
                 "request_id" | "requestId" => this.request_id = cursor.value()?.optional_text()?,
-                _ => return Ok(Taken::No),
+                _ => return Ok(FieldOutcome::No),
             }
-            Ok(Taken::Yes)
+            Ok(FieldOutcome::Yes)
         })?;
         // A reply that failed may have no message at all.
         let failed = this.error.is_some() || this.api_error;
         this.message = match message {
             Some(message) => message,
             None if failed || usage.is_some() => Message { usage, ..Message::default() },
-            None => return Err(Misfit::missing("message")),
+            None => return Err(ShapeError::missing("message")),
         };
         Ok(this)
     }
 }
 
 impl<'a> User<'a> {
-    pub(crate) fn read(cursor: &mut Cursor<'a>, top: &mut Top<'a>) -> Result<Self, Trouble> {
+    pub(crate) fn read(
+        cursor: &mut Cursor<'a>,
+        top: &mut EnvelopeFields<'a>,
+    ) -> Result<Self, ParseError> {
         let mut message = None;
         let mut this = Self {
             message: Message::default(),
@@ -121,15 +127,15 @@ impl<'a> User<'a> {
                 // The last two are what session files call it.
                 "isSynthetic" | "isMeta" | "isCompactSummary" => this.synthetic |= flag()?,
                 "priority" => this.priority = cursor.value()?.optional_text()?,
-                _ => return Ok(Taken::No),
+                _ => return Ok(FieldOutcome::No),
             }
-            Ok(Taken::Yes)
+            Ok(FieldOutcome::Yes)
         })?;
         this.message = match message {
             Some(message) => message,
             // Some versions leave it at the structured result.
             None if this.tool_use_result.is_some() => Message::default(),
-            None => return Err(Misfit::missing("message")),
+            None => return Err(ShapeError::missing("message")),
         };
         Ok(this)
     }
@@ -146,7 +152,7 @@ impl<'a> Message<'a> {
     }
 
     /// Reads a message; a bare string is its text.
-    pub(crate) fn read(cursor: &mut Cursor<'a>) -> Result<Self, Trouble> {
+    pub(crate) fn read(cursor: &mut Cursor<'a>) -> Result<Self, ParseError> {
         if cursor.shape()? == Shape::String {
             return Ok(Self::of(Content::read(cursor)?));
         }
@@ -173,7 +179,7 @@ impl<'a> Content<'a> {
         Self { first: Some(block), array: None }
     }
 
-    pub(crate) fn read(cursor: &mut Cursor<'a>) -> Result<Self, Trouble> {
+    pub(crate) fn read(cursor: &mut Cursor<'a>) -> Result<Self, ParseError> {
         match cursor.shape()? {
             Shape::String | Shape::Object => Ok(Self::one(Block::read(cursor)?)),
             Shape::Null => cursor.skip().map(|()| Self::default()),
@@ -182,7 +188,7 @@ impl<'a> Content<'a> {
         }
     }
 
-    fn read_array(cursor: &mut Cursor<'a>) -> Result<Self, Trouble> {
+    fn read_array(cursor: &mut Cursor<'a>) -> Result<Self, ParseError> {
         let mut content = Self::default();
         let mut count = 0;
         let start = cursor.clone();
@@ -227,4 +233,158 @@ impl<'a> Iterator for Blocks<'a> {
             Block::read(&mut Cursor::new(raw.as_str())).ok()
         })
     }
+}
+
+/// A piece of a message.
+#[derive(Clone, Copy, Debug)]
+pub enum Block<'a> {
+    /// Words.
+    Text(Text<'a>),
+    /// The model's thoughts; empty where they are withheld.
+    Thinking(Text<'a>),
+    /// A tool is called.
+    ToolUse(ToolUse<'a>),
+    /// What came of a call.
+    ToolResult(ToolResult<'a>),
+    /// A picture or a document; `source` says where its bytes are.
+    Media {
+        /// `image` or `document`.
+        name: Text<'a>,
+        /// The `source` object.
+        source: Option<Raw<'a>>,
+    },
+    /// A known sort of block that nothing here decides on.
+    Other(Text<'a>),
+    /// A sort of block this crate has not met.
+    Unknown(Text<'a>),
+}
+
+/// A call of a tool.
+#[derive(Clone, Copy, Debug)]
+pub struct ToolUse<'a> {
+    /// What its result will name.
+    pub id: Option<Text<'a>>,
+    /// The tool.
+    pub name: Text<'a>,
+    /// What the tool is given; usually an object.
+    pub input: Option<Raw<'a>>,
+}
+
+/// What came of a call.
+#[derive(Clone, Copy, Debug)]
+pub struct ToolResult<'a> {
+    /// The call it answers.
+    pub tool_use_id: Option<Text<'a>>,
+    /// A string, an array of blocks, or an object.
+    pub content: Option<Raw<'a>>,
+    /// Absent on most successes.
+    pub is_error: Option<bool>,
+}
+
+impl ToolResult<'_> {
+    /// Whether the tool says it failed.
+    pub fn failed(&self) -> bool {
+        self.is_error == Some(true)
+    }
+}
+
+/// All fields a block may have; which of them count, its `type` says, and that may come last.
+#[derive(Default)]
+struct BlockParts<'a> {
+    kind: Option<JsonValue<'a>>,
+    text: Option<JsonValue<'a>>,
+    thinking: Option<JsonValue<'a>>,
+    id: Option<JsonValue<'a>>,
+    name: Option<JsonValue<'a>>,
+    input: Option<JsonValue<'a>>,
+    tool_use_id: Option<JsonValue<'a>>,
+    content: Option<JsonValue<'a>>,
+    is_error: Option<JsonValue<'a>>,
+    source: Option<JsonValue<'a>>,
+}
+
+impl<'a> Block<'a> {
+    /// Reads a block; a bare string is a text block.
+    pub(crate) fn read(cursor: &mut Cursor<'a>) -> Result<Self, ParseError> {
+        if cursor.shape()? == Shape::String {
+            return Ok(Self::Text(cursor.value()?.text()?));
+        }
+        let mut parts = BlockParts::default();
+        cursor.fields(|cursor, key| {
+            let part = match key {
+                "type" => &mut parts.kind,
+                "text" => &mut parts.text,
+                "thinking" => &mut parts.thinking,
+                "id" => &mut parts.id,
+                "name" => &mut parts.name,
+                "input" => &mut parts.input,
+                "tool_use_id" => &mut parts.tool_use_id,
+                "content" => &mut parts.content,
+                "is_error" => &mut parts.is_error,
+                "source" => &mut parts.source,
+                _ => return cursor.skip(),
+            };
+            *part = Some(cursor.value()?);
+            Ok(())
+        })?;
+        parts.assemble()
+    }
+
+    /// The name of a block that this crate has not met.
+    pub fn unmodelled(self) -> Option<Text<'a>> {
+        match self {
+            Self::Unknown(name) => Some(name),
+            _ => None,
+        }
+    }
+}
+
+impl<'a> BlockParts<'a> {
+    fn assemble(self) -> Result<Block<'a>, ParseError> {
+        let kind = text("type", self.kind)?;
+        let name: &str = &kind.decode();
+        Ok(match name {
+            "text" => Block::Text(text_or_empty("text", self.text)?),
+            "thinking" => Block::Thinking(text_or_empty("thinking", self.thinking)?),
+            "tool_use" | "server_tool_use" | "mcp_tool_use" => Block::ToolUse(ToolUse {
+                id: optional_text("id", self.id)?,
+                name: text("name", self.name)?,
+                input: self.input.and_then(JsonValue::optional_raw),
+            }),
+            _ if is_tool_result(name) => Block::ToolResult(ToolResult {
+                tool_use_id: optional_text("tool_use_id", self.tool_use_id)?,
+                content: self.content.and_then(JsonValue::optional_raw),
+                is_error: match self.is_error {
+                    Some(value) => value.optional_bool().map_err(|it| it.under("is_error"))?,
+                    None => None,
+                },
+            }),
+            "image" | "document" => {
+                Block::Media { name: kind, source: self.source.and_then(JsonValue::optional_raw) }
+            }
+            _ if names::BLOCKS.contains(&name) => Block::Other(kind),
+            _ => Block::Unknown(kind),
+        })
+    }
+}
+
+/// A tool's result, also of the tools that the API runs itself.
+fn is_tool_result(name: &str) -> bool {
+    name == "tool_result" || (name.ends_with("_tool_result") && names::BLOCKS.contains(&name))
+}
+
+fn text<'a>(key: &str, value: Option<JsonValue<'a>>) -> Result<Text<'a>, ParseError> {
+    value.ok_or_else(|| ShapeError::missing(key))?.text().map_err(|trouble| trouble.under(key))
+}
+
+fn optional_text<'a>(
+    key: &str,
+    value: Option<JsonValue<'a>>,
+) -> Result<Option<Text<'a>>, ParseError> {
+    let Some(value) = value else { return Ok(None) };
+    value.optional_text().map_err(|trouble| trouble.under(key))
+}
+
+fn text_or_empty<'a>(key: &str, value: Option<JsonValue<'a>>) -> Result<Text<'a>, ParseError> {
+    Ok(optional_text(key, value)?.unwrap_or(Text::EMPTY))
 }

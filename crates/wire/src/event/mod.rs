@@ -4,35 +4,29 @@
 //! [`Raw`](crate::json::Raw) where a field is passed on as it is. Types are as loose as the CLI was
 //! seen to be: a field that is `null` is a field that is absent.
 
-mod block;
 mod control;
-mod fault;
-mod init;
 mod message;
 mod record;
 mod signal;
 mod stream;
 mod system;
 mod turn_ended;
-mod usage;
 
-use crate::json::{Cursor, Text, Trouble};
+use crate::json::{Cursor, ParseError, Text};
 use crate::kind::Kind;
 
-pub use block::{Block, ToolResult, ToolUse};
-pub use control::{CanUseTool, ControlCancel, ControlRequest, ControlResponse, Request, Response};
-pub use fault::Fault;
-pub use init::Init;
-pub use message::{Assistant, Blocks, Content, Message, User};
-pub use record::{Progress, QueueOperation, Record};
+pub use control::{
+    CanUseTool, ControlCancel, ControlRequest, ControlRequestKind, ControlResponse, ControlResult,
+};
+pub use message::{Assistant, Block, Blocks, Content, Message, ToolResult, ToolUse, User};
+pub use record::{ProgressRecord, QueueOperation, Record};
 pub use signal::{CommandLifecycle, PermissionPrompt, RateLimit, Signal, ToolProgress};
 pub use stream::{Delta, Stream};
 pub use system::{
-    ApiRetry, CompactBoundary, Hook, HookPhase, Notice, PermissionDenied, SessionState, Status,
-    System, Task, TaskPhase, ThinkingTokens,
+    ApiRetry, CompactBoundary, Hook, HookPhase, Init, PermissionDenied, SessionState, StatusUpdate,
+    System, SystemNotice, Task, TaskPhase, ThinkingTokens,
 };
-pub use turn_ended::{Denial, Ending, ModelUsage, TurnEnded};
-pub use usage::Usage;
+pub use turn_ended::{Denial, Fault, ModelUsage, ResultSubtype, TurnEnded, Usage};
 
 /// A line of a known kind in a known shape.
 #[derive(Clone, Debug)]
@@ -144,7 +138,7 @@ impl<'a> Event<'a> {
                 vec![named("delta", *name)]
             }
             Body::TurnEnded(turn) => match turn.ending {
-                Some(Ending::Other(name)) => vec![named("result", name)],
+                Some(ResultSubtype::Other(name)) => vec![named("result", name)],
                 _ => Vec::new(),
             },
             _ => Vec::new(),
@@ -153,7 +147,7 @@ impl<'a> Event<'a> {
 }
 
 /// The top of an object while it is read: what it is, and the fields every kind may carry.
-pub(crate) struct Top<'a> {
+pub(crate) struct EnvelopeFields<'a> {
     pub(crate) kind: Kind<'a>,
     /// Whether keys that are still to come may make it another kind.
     guessed: bool,
@@ -163,7 +157,7 @@ pub(crate) struct Top<'a> {
     session_id_is_camel: bool,
 }
 
-impl<'a> Top<'a> {
+impl<'a> EnvelopeFields<'a> {
     /// Begins with the kind that the first keys tell; a later duplicate may overrule it.
     pub(crate) fn guessed(kind: Kind<'a>) -> Self {
         Self { guessed: true, ..Self::settled(kind) }
@@ -186,17 +180,17 @@ impl<'a> Top<'a> {
     }
 
     /// Takes a field that is not particular to the kind.
-    pub(crate) fn take(&mut self, cursor: &mut Cursor<'a>, key: &str) -> Result<(), Trouble> {
+    pub(crate) fn take(&mut self, cursor: &mut Cursor<'a>, key: &str) -> Result<(), ParseError> {
         let envelope = &mut self.envelope;
         match key {
             "type" => {
                 if cursor.value()?.text_if_string() != Some(self.kind.name) && self.guessed {
-                    return Err(Trouble::Retyped);
+                    return Err(ParseError::Retyped);
                 }
             }
             "subtype" if self.kind.name == *"system" || self.kind.name == *"result" => {
                 if cursor.value()?.text_if_string() != self.kind.subtype && self.guessed {
-                    return Err(Trouble::Retyped);
+                    return Err(ParseError::Retyped);
                 }
             }
             // Session files of 2.1.263 have both, and mean `sessionId`.
@@ -230,13 +224,13 @@ impl<'a> Top<'a> {
 
     /// Steps over an object of which nothing is known, so that no shape is wrong: only its kind
     /// must stand.
-    pub(crate) fn pass(&mut self, cursor: &mut Cursor<'a>) -> Result<(), Trouble> {
+    pub(crate) fn pass(&mut self, cursor: &mut Cursor<'a>) -> Result<(), ParseError> {
         self.walk(cursor, |cursor, key| {
             if matches!(key, "type" | "subtype") {
-                return Ok(Taken::No);
+                return Ok(FieldOutcome::No);
             }
             cursor.skip()?;
-            Ok(Taken::Yes)
+            Ok(FieldOutcome::Yes)
         })
     }
 
@@ -245,17 +239,17 @@ impl<'a> Top<'a> {
     pub(crate) fn walk(
         &mut self,
         cursor: &mut Cursor<'a>,
-        mut visit: impl FnMut(&mut Cursor<'a>, &str) -> Result<Taken, Trouble>,
-    ) -> Result<(), Trouble> {
+        mut visit: impl FnMut(&mut Cursor<'a>, &str) -> Result<FieldOutcome, ParseError>,
+    ) -> Result<(), ParseError> {
         cursor.fields(|cursor, key| match visit(cursor, key)? {
-            Taken::Yes => Ok(()),
-            Taken::No => self.take(cursor, key),
+            FieldOutcome::Yes => Ok(()),
+            FieldOutcome::No => self.take(cursor, key),
         })
     }
 }
 
 /// Whether a visitor took the value under the cursor.
-pub(crate) enum Taken {
+pub(crate) enum FieldOutcome {
     Yes,
     No,
 }

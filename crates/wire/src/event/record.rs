@@ -1,7 +1,7 @@
 //! Entries that only session files have.
 
-use super::{Taken, Top};
-use crate::json::{Cursor, Raw, Text, Trouble};
+use super::{EnvelopeFields, FieldOutcome};
+use crate::json::{Cursor, ParseError, Raw, Text};
 
 /// An entry of a session file that never appears on stdout.
 #[derive(Clone, Debug)]
@@ -11,7 +11,7 @@ pub enum Record<'a> {
     /// `queue-operation`: a prompt was queued, taken or removed.
     QueueOperation(QueueOperation<'a>),
     /// `progress`: a call is still running.
-    Progress(Progress<'a>),
+    Progress(ProgressRecord<'a>),
     /// `cost-state`: what the session has cost so far, in dollars.
     CostState(Option<f64>),
     /// A known type that nothing here decides on.
@@ -29,7 +29,7 @@ pub struct QueueOperation<'a> {
 
 /// A call is still running.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Progress<'a> {
+pub struct ProgressRecord<'a> {
     /// What there is to say: `bash_progress`, `agent_progress`, ….
     pub name: Option<Text<'a>>,
     /// The call.
@@ -40,65 +40,71 @@ impl<'a> Record<'a> {
     /// Reads an entry of the given type, one of those this crate knows.
     pub(crate) fn read(
         cursor: &mut Cursor<'a>,
-        top: &mut Top<'a>,
+        top: &mut EnvelopeFields<'a>,
         name: &str,
-    ) -> Result<Self, Trouble> {
+    ) -> Result<Self, ParseError> {
         match name {
             "summary" | "ai-title" | "custom-title" => Self::read_title(cursor, top),
             "queue-operation" => QueueOperation::read(cursor, top).map(Self::QueueOperation),
-            "progress" => Progress::read(cursor, top).map(Self::Progress),
+            "progress" => ProgressRecord::read(cursor, top).map(Self::Progress),
             "cost-state" => Self::read_cost(cursor, top),
             _ => {
-                top.walk(cursor, |_, _| Ok(Taken::No))?;
+                top.walk(cursor, |_, _| Ok(FieldOutcome::No))?;
                 Ok(Self::Other)
             }
         }
     }
 
-    fn read_title(cursor: &mut Cursor<'a>, top: &mut Top<'a>) -> Result<Self, Trouble> {
+    fn read_title(
+        cursor: &mut Cursor<'a>,
+        top: &mut EnvelopeFields<'a>,
+    ) -> Result<Self, ParseError> {
         let mut title = None;
         top.walk(cursor, |cursor, key| {
             match key {
                 "summary" | "aiTitle" | "customTitle" | "title" => {
                     title = cursor.value()?.optional_text()?;
                 }
-                _ => return Ok(Taken::No),
+                _ => return Ok(FieldOutcome::No),
             }
-            Ok(Taken::Yes)
+            Ok(FieldOutcome::Yes)
         })?;
         Ok(Self::Title(title))
     }
 
-    fn read_cost(cursor: &mut Cursor<'a>, top: &mut Top<'a>) -> Result<Self, Trouble> {
+    fn read_cost(
+        cursor: &mut Cursor<'a>,
+        top: &mut EnvelopeFields<'a>,
+    ) -> Result<Self, ParseError> {
         let mut cost = None;
         top.walk(cursor, |cursor, key| {
             if key != "totalCostUSD" {
-                return Ok(Taken::No);
+                return Ok(FieldOutcome::No);
             }
             cost = cursor.value()?.optional_number()?;
-            Ok(Taken::Yes)
+            Ok(FieldOutcome::Yes)
         })?;
         Ok(Self::CostState(cost))
     }
 }
 
 impl<'a> QueueOperation<'a> {
-    fn read(cursor: &mut Cursor<'a>, top: &mut Top<'a>) -> Result<Self, Trouble> {
+    fn read(cursor: &mut Cursor<'a>, top: &mut EnvelopeFields<'a>) -> Result<Self, ParseError> {
         let mut this = Self::default();
         top.walk(cursor, |cursor, key| {
             match key {
                 "operation" => this.operation = cursor.value()?.optional_text()?,
                 "content" => this.content = cursor.value()?.optional_raw(),
-                _ => return Ok(Taken::No),
+                _ => return Ok(FieldOutcome::No),
             }
-            Ok(Taken::Yes)
+            Ok(FieldOutcome::Yes)
         })?;
         Ok(this)
     }
 }
 
-impl<'a> Progress<'a> {
-    fn read(cursor: &mut Cursor<'a>, top: &mut Top<'a>) -> Result<Self, Trouble> {
+impl<'a> ProgressRecord<'a> {
+    fn read(cursor: &mut Cursor<'a>, top: &mut EnvelopeFields<'a>) -> Result<Self, ParseError> {
         let mut this = Self::default();
         top.walk(cursor, |cursor, key| {
             match key {
@@ -106,9 +112,9 @@ impl<'a> Progress<'a> {
                     this.name = cursor.value()?.raw().get("type").and_then(Raw::text);
                 }
                 "toolUseID" => this.tool_use_id = cursor.value()?.text_if_string(),
-                _ => return Ok(Taken::No),
+                _ => return Ok(FieldOutcome::No),
             }
-            Ok(Taken::Yes)
+            Ok(FieldOutcome::Yes)
         })?;
         Ok(this)
     }

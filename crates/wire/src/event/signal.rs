@@ -1,7 +1,7 @@
 //! Remarks beside the conversation.
 
-use super::{Fault, Taken, Top};
-use crate::json::{Cursor, Raw, Text, Trouble};
+use super::{EnvelopeFields, Fault, FieldOutcome};
+use crate::json::{Cursor, ParseError, Raw, Text};
 
 /// A remark beside the conversation.
 #[derive(Clone, Debug)]
@@ -71,48 +71,57 @@ pub struct PermissionPrompt<'a> {
 
 impl<'a> Signal<'a> {
     /// A known type of which only the envelope matters.
-    pub(crate) fn read_other(cursor: &mut Cursor<'a>, top: &mut Top<'a>) -> Result<Self, Trouble> {
-        top.walk(cursor, |_, _| Ok(Taken::No))?;
+    pub(crate) fn read_other(
+        cursor: &mut Cursor<'a>,
+        top: &mut EnvelopeFields<'a>,
+    ) -> Result<Self, ParseError> {
+        top.walk(cursor, |_, _| Ok(FieldOutcome::No))?;
         Ok(Self::Other)
     }
 
     /// The one text a simple signal carries, under `wanted`.
     pub(crate) fn read_text(
         cursor: &mut Cursor<'a>,
-        top: &mut Top<'a>,
+        top: &mut EnvelopeFields<'a>,
         wanted: &str,
-    ) -> Result<Option<Text<'a>>, Trouble> {
+    ) -> Result<Option<Text<'a>>, ParseError> {
         let mut text = None;
         top.walk(cursor, |cursor, key| {
             if key != wanted {
-                return Ok(Taken::No);
+                return Ok(FieldOutcome::No);
             }
             text = cursor.value()?.optional_text()?;
-            Ok(Taken::Yes)
+            Ok(FieldOutcome::Yes)
         })?;
         Ok(text)
     }
 
-    pub(crate) fn read_error(cursor: &mut Cursor<'a>, top: &mut Top<'a>) -> Result<Self, Trouble> {
+    pub(crate) fn read_error(
+        cursor: &mut Cursor<'a>,
+        top: &mut EnvelopeFields<'a>,
+    ) -> Result<Self, ParseError> {
         let mut fault = Fault::default();
         top.walk(cursor, |cursor, key| {
             match key {
                 "error" => fault = Fault::read(cursor)?.unwrap_or_default(),
                 "message" => fault.message = cursor.value()?.text_if_string(),
-                _ => return Ok(Taken::No),
+                _ => return Ok(FieldOutcome::No),
             }
-            Ok(Taken::Yes)
+            Ok(FieldOutcome::Yes)
         })?;
         Ok(Self::Error(fault))
     }
 }
 
 impl<'a> RateLimit<'a> {
-    pub(crate) fn read(cursor: &mut Cursor<'a>, top: &mut Top<'a>) -> Result<Self, Trouble> {
+    pub(crate) fn read(
+        cursor: &mut Cursor<'a>,
+        top: &mut EnvelopeFields<'a>,
+    ) -> Result<Self, ParseError> {
         let mut this = Self::default();
         top.walk(cursor, |cursor, key| {
             if key != "rate_limit_info" {
-                return Ok(Taken::No);
+                return Ok(FieldOutcome::No);
             }
             cursor.fields(|cursor, key| {
                 match key {
@@ -124,14 +133,17 @@ impl<'a> RateLimit<'a> {
                 }
                 Ok(())
             })?;
-            Ok(Taken::Yes)
+            Ok(FieldOutcome::Yes)
         })?;
         Ok(this)
     }
 }
 
 impl<'a> ToolProgress<'a> {
-    pub(crate) fn read(cursor: &mut Cursor<'a>, top: &mut Top<'a>) -> Result<Self, Trouble> {
+    pub(crate) fn read(
+        cursor: &mut Cursor<'a>,
+        top: &mut EnvelopeFields<'a>,
+    ) -> Result<Self, ParseError> {
         let mut this = Self::default();
         top.walk(cursor, |cursor, key| {
             match key {
@@ -140,39 +152,45 @@ impl<'a> ToolProgress<'a> {
                 "elapsed_time_seconds" => {
                     this.elapsed_seconds = cursor.value()?.optional_number()?;
                 }
-                _ => return Ok(Taken::No),
+                _ => return Ok(FieldOutcome::No),
             }
-            Ok(Taken::Yes)
+            Ok(FieldOutcome::Yes)
         })?;
         Ok(this)
     }
 }
 
 impl<'a> CommandLifecycle<'a> {
-    pub(crate) fn read(cursor: &mut Cursor<'a>, top: &mut Top<'a>) -> Result<Self, Trouble> {
+    pub(crate) fn read(
+        cursor: &mut Cursor<'a>,
+        top: &mut EnvelopeFields<'a>,
+    ) -> Result<Self, ParseError> {
         let mut this = Self::default();
         top.walk(cursor, |cursor, key| {
             match key {
                 "command_uuid" => this.command_uuid = cursor.value()?.optional_text()?,
                 "state" => this.state = cursor.value()?.optional_text()?,
-                _ => return Ok(Taken::No),
+                _ => return Ok(FieldOutcome::No),
             }
-            Ok(Taken::Yes)
+            Ok(FieldOutcome::Yes)
         })?;
         Ok(this)
     }
 }
 
 impl<'a> PermissionPrompt<'a> {
-    pub(crate) fn read(cursor: &mut Cursor<'a>, top: &mut Top<'a>) -> Result<Self, Trouble> {
+    pub(crate) fn read(
+        cursor: &mut Cursor<'a>,
+        top: &mut EnvelopeFields<'a>,
+    ) -> Result<Self, ParseError> {
         let mut this = Self::default();
         top.walk(cursor, |cursor, key| {
             match key {
                 "prompt" => this.prompt = cursor.value()?.optional_text()?,
                 "metadata" => this.metadata = cursor.value()?.optional_raw(),
-                _ => return Ok(Taken::No),
+                _ => return Ok(FieldOutcome::No),
             }
-            Ok(Taken::Yes)
+            Ok(FieldOutcome::Yes)
         })?;
         Ok(this)
     }

@@ -1,7 +1,7 @@
 //! Pieces of a message while it is written: the API's own stream, passed on.
 
-use super::{Block, Fault, Message, Taken, Top, Usage};
-use crate::json::{Cursor, Misfit, Text, Trouble};
+use super::{Block, EnvelopeFields, Fault, FieldOutcome, Message, Usage};
+use crate::json::{Cursor, ParseError, ShapeError, Text};
 use crate::names;
 
 /// A `stream_event`.
@@ -62,7 +62,7 @@ pub enum Delta<'a> {
 
 /// The event before its `type` says which of these count.
 #[derive(Default)]
-struct Parts<'a> {
+struct StreamParts<'a> {
     name: Option<Text<'a>>,
     index: Option<u64>,
     delta: Option<DeltaParts<'a>>,
@@ -86,22 +86,22 @@ impl<'a> Stream<'a> {
     /// kind.
     pub(crate) fn read(
         cursor: &mut Cursor<'a>,
-        top: &mut Top<'a>,
-    ) -> Result<Option<Self>, Trouble> {
+        top: &mut EnvelopeFields<'a>,
+    ) -> Result<Option<Self>, ParseError> {
         let mut parts = None;
         top.walk(cursor, |cursor, key| {
             if key != "event" {
-                return Ok(Taken::No);
+                return Ok(FieldOutcome::No);
             }
-            let mut event = Parts::default();
+            let mut event = StreamParts::default();
             cursor.fields(|cursor, key| match event.take(cursor, key)? {
-                Taken::Yes => Ok(()),
-                Taken::No => cursor.skip(),
+                FieldOutcome::Yes => Ok(()),
+                FieldOutcome::No => cursor.skip(),
             })?;
             parts = Some(event);
-            Ok(Taken::Yes)
+            Ok(FieldOutcome::Yes)
         })?;
-        let parts = parts.ok_or_else(|| Misfit::missing("event"))?;
+        let parts = parts.ok_or_else(|| ShapeError::missing("event"))?;
         let name = parts.name;
         let event = parts.assemble().map_err(|trouble| trouble.under("event"))?;
         if event.is_none() {
@@ -113,19 +113,19 @@ impl<'a> Stream<'a> {
     /// Reads an event of the API that stands by itself, as in a recording of the API's own stream.
     pub(crate) fn read_bare(
         cursor: &mut Cursor<'a>,
-        top: &mut Top<'a>,
-    ) -> Result<Option<Self>, Trouble> {
-        let mut event = Parts { name: Some(top.kind.name), ..Parts::default() };
+        top: &mut EnvelopeFields<'a>,
+    ) -> Result<Option<Self>, ParseError> {
+        let mut event = StreamParts { name: Some(top.kind.name), ..StreamParts::default() };
         top.walk(cursor, |cursor, key| match key {
-            "type" => Ok(Taken::No),
+            "type" => Ok(FieldOutcome::No),
             _ => event.take(cursor, key),
         })?;
         event.assemble()
     }
 }
 
-impl<'a> Parts<'a> {
-    fn take(&mut self, cursor: &mut Cursor<'a>, key: &str) -> Result<Taken, Trouble> {
+impl<'a> StreamParts<'a> {
+    fn take(&mut self, cursor: &mut Cursor<'a>, key: &str) -> Result<FieldOutcome, ParseError> {
         match key {
             "type" => self.name = Some(cursor.value()?.text()?),
             "index" => self.index = cursor.value()?.optional_count()?,
@@ -134,26 +134,26 @@ impl<'a> Parts<'a> {
             "message" => self.message = Some(Message::read(cursor)?),
             "usage" => self.usage = Usage::read(cursor)?,
             "error" => self.fault = Fault::read(cursor)?,
-            _ => return Ok(Taken::No),
+            _ => return Ok(FieldOutcome::No),
         }
-        Ok(Taken::Yes)
+        Ok(FieldOutcome::Yes)
     }
 
-    fn assemble(self) -> Result<Option<Stream<'a>>, Trouble> {
-        let name = self.name.ok_or_else(|| Misfit::missing("type"))?;
+    fn assemble(self) -> Result<Option<Stream<'a>>, ParseError> {
+        let name = self.name.ok_or_else(|| ShapeError::missing("type"))?;
         let index = self.index.unwrap_or(0);
         Ok(Some(match &*name.decode() {
             "content_block_delta" => Stream::BlockDelta {
                 index,
                 delta: self
                     .delta
-                    .ok_or_else(|| Misfit::missing("delta"))?
+                    .ok_or_else(|| ShapeError::missing("delta"))?
                     .assemble()
                     .map_err(|trouble| trouble.under("delta"))?,
             },
             "content_block_start" => Stream::BlockStart {
                 index,
-                block: self.block.ok_or_else(|| Misfit::missing("content_block"))?,
+                block: self.block.ok_or_else(|| ShapeError::missing("content_block"))?,
             },
             "content_block_stop" => Stream::BlockStop { index },
             "message_start" => Stream::MessageStart(Box::new(self.message.unwrap_or_default())),
@@ -170,7 +170,7 @@ impl<'a> Parts<'a> {
 }
 
 impl<'a> DeltaParts<'a> {
-    fn read(cursor: &mut Cursor<'a>) -> Result<Self, Trouble> {
+    fn read(cursor: &mut Cursor<'a>) -> Result<Self, ParseError> {
         let mut this = Self::default();
         cursor.fields(|cursor, key| {
             match key {
@@ -192,9 +192,9 @@ impl<'a> DeltaParts<'a> {
         Ok(this)
     }
 
-    fn assemble(self) -> Result<Delta<'a>, Trouble> {
+    fn assemble(self) -> Result<Delta<'a>, ParseError> {
         let name = self.name.or(self.sort_of_piece);
-        let name = name.ok_or_else(|| Misfit::missing("type"))?;
+        let name = name.ok_or_else(|| ShapeError::missing("type"))?;
         let piece = self.piece.unwrap_or(Text::EMPTY);
         let decoded: &str = &name.decode();
         Ok(match decoded {

@@ -1,14 +1,14 @@
 //! `system` lines other than `init`: what the CLI says about itself.
 
-use super::{Fault, Taken, Top};
-use crate::json::{Cursor, Misfit, Raw, Text, Trouble};
+use super::{EnvelopeFields, Fault, FieldOutcome};
+use crate::json::{Cursor, ParseError, Raw, ShapeError, Text};
 use crate::names;
 
 /// A `system` line.
 #[derive(Clone, Debug)]
 pub enum System<'a> {
     /// `status`: what the CLI is busy with, or its new permission mode.
-    Status(Status<'a>),
+    Status(StatusUpdate<'a>),
     /// `compact_boundary`: the history before it was summarised.
     CompactBoundary(CompactBoundary<'a>),
     /// `api_retry`, and `api_error` in session files: the API failed and is asked again.
@@ -24,14 +24,14 @@ pub enum System<'a> {
     /// `hook_started`, `hook_progress`, `hook_response`.
     Hook(Hook<'a>),
     /// Something to show a person: `informational`, `notification`, `local_command_output`, ….
-    Notice(Notice<'a>),
+    Notice(SystemNotice<'a>),
     /// A known subtype that nothing here decides on, or none at all.
     Other,
 }
 
 /// What the CLI is busy with.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Status<'a> {
+pub struct StatusUpdate<'a> {
     /// `requesting`, `compacting`, or nothing.
     pub status: Option<Text<'a>>,
     /// The permission mode from here on.
@@ -153,7 +153,7 @@ pub enum HookPhase {
 
 /// Something to show a person.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Notice<'a> {
+pub struct SystemNotice<'a> {
     /// What it says.
     pub text: Option<Text<'a>>,
     /// How much it matters: `info`, `warning`, `high`, ….
@@ -164,14 +164,14 @@ impl<'a> System<'a> {
     /// Reads a `system` line; nothing where its subtype is not known.
     pub(crate) fn read(
         cursor: &mut Cursor<'a>,
-        top: &mut Top<'a>,
-    ) -> Result<Option<Self>, Trouble> {
+        top: &mut EnvelopeFields<'a>,
+    ) -> Result<Option<Self>, ParseError> {
         let Some(subtype) = top.kind.subtype else {
-            top.walk(cursor, |_, _| Ok(Taken::No))?;
+            top.walk(cursor, |_, _| Ok(FieldOutcome::No))?;
             return Ok(Some(Self::Other));
         };
         let this = match &*subtype.decode() {
-            "status" => Self::Status(Status::read(cursor, top)?),
+            "status" => Self::Status(StatusUpdate::read(cursor, top)?),
             "compact_boundary" => Self::CompactBoundary(CompactBoundary::read(cursor, top)?),
             "api_retry" | "api_error" => Self::ApiRetry(ApiRetry::read(cursor, top)?),
             "session_state_changed" => Self::SessionState(SessionState::read(cursor, top)?),
@@ -191,9 +191,9 @@ impl<'a> System<'a> {
             | "model_fallback"
             | "model_consent_fallback"
             | "model_refusal_fallback"
-            | "model_refusal_no_fallback" => Self::Notice(Notice::read(cursor, top)?),
+            | "model_refusal_no_fallback" => Self::Notice(SystemNotice::read(cursor, top)?),
             name if names::SYSTEM.contains(&name) => {
-                top.walk(cursor, |_, _| Ok(Taken::No))?;
+                top.walk(cursor, |_, _| Ok(FieldOutcome::No))?;
                 Self::Other
             }
             _ => {
@@ -205,25 +205,25 @@ impl<'a> System<'a> {
     }
 }
 
-impl<'a> Status<'a> {
-    fn read(cursor: &mut Cursor<'a>, top: &mut Top<'a>) -> Result<Self, Trouble> {
+impl<'a> StatusUpdate<'a> {
+    fn read(cursor: &mut Cursor<'a>, top: &mut EnvelopeFields<'a>) -> Result<Self, ParseError> {
         let mut this = Self::default();
         top.walk(cursor, |cursor, key| {
             let field = match key {
                 "status" => &mut this.status,
                 "permissionMode" => &mut this.permission_mode,
                 "compact_result" => &mut this.compact_result,
-                _ => return Ok(Taken::No),
+                _ => return Ok(FieldOutcome::No),
             };
             *field = cursor.value()?.optional_text()?;
-            Ok(Taken::Yes)
+            Ok(FieldOutcome::Yes)
         })?;
         Ok(this)
     }
 }
 
 impl<'a> CompactBoundary<'a> {
-    fn read(cursor: &mut Cursor<'a>, top: &mut Top<'a>) -> Result<Self, Trouble> {
+    fn read(cursor: &mut Cursor<'a>, top: &mut EnvelopeFields<'a>) -> Result<Self, ParseError> {
         let mut this = Self::default();
         top.walk(cursor, |cursor, key| {
             match key {
@@ -240,16 +240,16 @@ impl<'a> CompactBoundary<'a> {
                     }
                     Ok(())
                 })?,
-                _ => return Ok(Taken::No),
+                _ => return Ok(FieldOutcome::No),
             }
-            Ok(Taken::Yes)
+            Ok(FieldOutcome::Yes)
         })?;
         Ok(this)
     }
 }
 
 impl<'a> ApiRetry<'a> {
-    fn read(cursor: &mut Cursor<'a>, top: &mut Top<'a>) -> Result<Self, Trouble> {
+    fn read(cursor: &mut Cursor<'a>, top: &mut EnvelopeFields<'a>) -> Result<Self, ParseError> {
         let mut this = Self::default();
         top.walk(cursor, |cursor, key| {
             match key {
@@ -264,30 +264,34 @@ impl<'a> ApiRetry<'a> {
                 }
                 "error_status" => this.error_status = cursor.value()?.optional_count()?,
                 "error" => this.error = Fault::read(cursor)?,
-                _ => return Ok(Taken::No),
+                _ => return Ok(FieldOutcome::No),
             }
-            Ok(Taken::Yes)
+            Ok(FieldOutcome::Yes)
         })?;
         Ok(this)
     }
 }
 
 impl<'a> SessionState<'a> {
-    fn read(cursor: &mut Cursor<'a>, top: &mut Top<'a>) -> Result<Self, Trouble> {
+    fn read(cursor: &mut Cursor<'a>, top: &mut EnvelopeFields<'a>) -> Result<Self, ParseError> {
         let mut state = None;
         top.walk(cursor, |cursor, key| {
             if !matches!(key, "state" | "session_state") {
-                return Ok(Taken::No);
+                return Ok(FieldOutcome::No);
             }
             state = Some(cursor.value()?.text()?);
-            Ok(Taken::Yes)
+            Ok(FieldOutcome::Yes)
         })?;
-        Ok(Self { state: state.ok_or_else(|| Misfit::missing("state"))? })
+        Ok(Self { state: state.ok_or_else(|| ShapeError::missing("state"))? })
     }
 }
 
 impl<'a> Task<'a> {
-    fn read(cursor: &mut Cursor<'a>, top: &mut Top<'a>, phase: TaskPhase) -> Result<Self, Trouble> {
+    fn read(
+        cursor: &mut Cursor<'a>,
+        top: &mut EnvelopeFields<'a>,
+        phase: TaskPhase,
+    ) -> Result<Self, ParseError> {
         let mut this = Self {
             phase,
             task_id: None,
@@ -306,50 +310,54 @@ impl<'a> Task<'a> {
                 "patch" => {
                     let patch = cursor.value()?.optional_object()?;
                     this.status = patch.and_then(|it| it.get("status")).and_then(Raw::text);
-                    return Ok(Taken::Yes);
+                    return Ok(FieldOutcome::Yes);
                 }
-                _ => return Ok(Taken::No),
+                _ => return Ok(FieldOutcome::No),
             };
             *field = cursor.value()?.optional_text()?;
-            Ok(Taken::Yes)
+            Ok(FieldOutcome::Yes)
         })?;
         Ok(this)
     }
 }
 
 impl ThinkingTokens {
-    fn read<'a>(cursor: &mut Cursor<'a>, top: &mut Top<'a>) -> Result<Self, Trouble> {
+    fn read<'a>(cursor: &mut Cursor<'a>, top: &mut EnvelopeFields<'a>) -> Result<Self, ParseError> {
         let mut this = Self::default();
         top.walk(cursor, |cursor, key| {
             if key != "estimated_tokens" {
-                return Ok(Taken::No);
+                return Ok(FieldOutcome::No);
             }
             this.estimated_tokens = cursor.value()?.optional_count()?;
-            Ok(Taken::Yes)
+            Ok(FieldOutcome::Yes)
         })?;
         Ok(this)
     }
 }
 
 impl<'a> PermissionDenied<'a> {
-    fn read(cursor: &mut Cursor<'a>, top: &mut Top<'a>) -> Result<Self, Trouble> {
+    fn read(cursor: &mut Cursor<'a>, top: &mut EnvelopeFields<'a>) -> Result<Self, ParseError> {
         let mut this = Self::default();
         top.walk(cursor, |cursor, key| {
             let field = match key {
                 "tool_name" => &mut this.tool_name,
                 "tool_use_id" => &mut this.tool_use_id,
                 "message" => &mut this.message,
-                _ => return Ok(Taken::No),
+                _ => return Ok(FieldOutcome::No),
             };
             *field = cursor.value()?.optional_text()?;
-            Ok(Taken::Yes)
+            Ok(FieldOutcome::Yes)
         })?;
         Ok(this)
     }
 }
 
 impl<'a> Hook<'a> {
-    fn read(cursor: &mut Cursor<'a>, top: &mut Top<'a>, phase: HookPhase) -> Result<Self, Trouble> {
+    fn read(
+        cursor: &mut Cursor<'a>,
+        top: &mut EnvelopeFields<'a>,
+        phase: HookPhase,
+    ) -> Result<Self, ParseError> {
         let mut this = Self {
             phase,
             hook_id: None,
@@ -368,28 +376,76 @@ impl<'a> Hook<'a> {
                 "outcome" => &mut this.outcome,
                 "exit_code" => {
                     this.exit_code = cursor.value()?.optional_number()?;
-                    return Ok(Taken::Yes);
+                    return Ok(FieldOutcome::Yes);
                 }
-                _ => return Ok(Taken::No),
+                _ => return Ok(FieldOutcome::No),
             };
             *field = cursor.value()?.optional_text()?;
-            Ok(Taken::Yes)
+            Ok(FieldOutcome::Yes)
         })?;
         Ok(this)
     }
 }
 
-impl<'a> Notice<'a> {
-    fn read(cursor: &mut Cursor<'a>, top: &mut Top<'a>) -> Result<Self, Trouble> {
+impl<'a> SystemNotice<'a> {
+    fn read(cursor: &mut Cursor<'a>, top: &mut EnvelopeFields<'a>) -> Result<Self, ParseError> {
         let mut this = Self::default();
         top.walk(cursor, |cursor, key| {
             let field = match key {
                 "content" | "text" => &mut this.text,
                 "level" | "priority" => &mut this.level,
-                _ => return Ok(Taken::No),
+                _ => return Ok(FieldOutcome::No),
             };
             *field = cursor.value()?.optional_text()?;
-            Ok(Taken::Yes)
+            Ok(FieldOutcome::Yes)
+        })?;
+        Ok(this)
+    }
+}
+
+/// What the agent says of itself as a turn begins. Claude Code repeats it for every turn.
+#[derive(Clone, Debug, Default)]
+pub struct Init<'a> {
+    /// The working directory.
+    pub cwd: Option<Text<'a>>,
+    /// The model.
+    pub model: Option<Text<'a>>,
+    /// `default`, `acceptEdits`, `plan`, `bypassPermissions`, …
+    pub permission_mode: Option<Text<'a>>,
+    /// The version of the CLI, from 2.x on.
+    pub version: Option<Text<'a>>,
+    /// Names of the tools on offer.
+    pub tools: Option<Raw<'a>>,
+    /// Names of the slash commands.
+    pub slash_commands: Option<Raw<'a>>,
+    /// Names of the sub-agents.
+    pub agents: Option<Raw<'a>>,
+    /// `{name, status}` of each MCP server.
+    pub mcp_servers: Option<Raw<'a>>,
+    /// What this version can do beyond its predecessors, from 2.1.325 on.
+    pub capabilities: Option<Raw<'a>>,
+}
+
+impl<'a> Init<'a> {
+    pub(crate) fn read(
+        cursor: &mut Cursor<'a>,
+        top: &mut EnvelopeFields<'a>,
+    ) -> Result<Self, ParseError> {
+        let mut this = Self::default();
+        top.walk(cursor, |cursor, key| {
+            match key {
+                "cwd" => this.cwd = cursor.value()?.optional_text()?,
+                "model" => this.model = cursor.value()?.optional_text()?,
+                "permissionMode" => this.permission_mode = cursor.value()?.optional_text()?,
+                "claude_code_version" => this.version = cursor.value()?.optional_text()?,
+                "tools" => this.tools = cursor.value()?.optional_array()?,
+                "slash_commands" => this.slash_commands = cursor.value()?.optional_array()?,
+                "agents" => this.agents = cursor.value()?.optional_array()?,
+                "mcp_servers" => this.mcp_servers = cursor.value()?.optional_array()?,
+                "capabilities" => this.capabilities = cursor.value()?.optional_raw(),
+                _ => return Ok(FieldOutcome::No),
+            }
+            Ok(FieldOutcome::Yes)
         })?;
         Ok(this)
     }

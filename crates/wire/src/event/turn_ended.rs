@@ -1,14 +1,14 @@
-//! The line that closes a turn: `result`.
+//! The end of a turn, with its errors and token usage.
 
-use super::{Fault, Taken, Top, Usage};
-use crate::json::{Cursor, Misfit, Raw, Shape, Text, Trouble};
+use super::{EnvelopeFields, FieldOutcome};
+use crate::json::{Cursor, ParseError, Raw, Shape, ShapeError, Text};
 use crate::names;
 
 /// How a turn came to its end.
 #[derive(Clone, Debug, Default)]
 pub struct TurnEnded<'a> {
     /// The `subtype`; the flat dialect has none.
-    pub ending: Option<Ending<'a>>,
+    pub ending: Option<ResultSubtype<'a>>,
     /// Whether the CLI calls it an error. An API failure is `success` with this set.
     pub is_error: Option<bool>,
     /// The last words, or the text of the error.
@@ -39,7 +39,7 @@ pub struct TurnEnded<'a> {
 
 /// The subtype of a `result`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending<'a> {
+pub enum ResultSubtype<'a> {
     /// The turn ran to its end; that it went well, [`TurnEnded::failed`] says.
     Success,
     /// One of the known errors.
@@ -71,8 +71,11 @@ pub struct Denial<'a> {
 }
 
 impl<'a> TurnEnded<'a> {
-    pub(crate) fn read(cursor: &mut Cursor<'a>, top: &mut Top<'a>) -> Result<Self, Trouble> {
-        let mut this = Self { ending: top.kind.subtype.map(Ending::of), ..Self::default() };
+    pub(crate) fn read(
+        cursor: &mut Cursor<'a>,
+        top: &mut EnvelopeFields<'a>,
+    ) -> Result<Self, ParseError> {
+        let mut this = Self { ending: top.kind.subtype.map(ResultSubtype::of), ..Self::default() };
         // Any of its fields makes it an end of a turn; a bare `type` does not.
         let mut says_something = this.ending.is_some();
         top.walk(cursor, |cursor, key| {
@@ -107,16 +110,16 @@ impl<'a> TurnEnded<'a> {
                     let origin = cursor.value()?.raw().get("kind");
                     this.origin = origin.and_then(Raw::text);
                 }
-                _ => return Ok(Taken::No),
+                _ => return Ok(FieldOutcome::No),
             }
             says_something = true;
-            Ok(Taken::Yes)
+            Ok(FieldOutcome::Yes)
         })?;
-        if says_something { Ok(this) } else { Err(Misfit::missing("subtype")) }
+        if says_something { Ok(this) } else { Err(ShapeError::missing("subtype")) }
     }
 
     /// `result` is text; the flat dialect puts an object there.
-    fn take_result(&mut self, cursor: &mut Cursor<'a>) -> Result<(), Trouble> {
+    fn take_result(&mut self, cursor: &mut Cursor<'a>) -> Result<(), ParseError> {
         if cursor.shape()? != Shape::Object {
             self.result = cursor.value()?.text_if_string();
             return Ok(());
@@ -137,7 +140,7 @@ impl<'a> TurnEnded<'a> {
     /// `success` with `is_error`, and an interrupt up to 2.1.37 an error without it.
     pub fn failed(&self) -> bool {
         self.is_error == Some(true)
-            || matches!(self.ending, Some(Ending::Error(_) | Ending::Other(_)))
+            || matches!(self.ending, Some(ResultSubtype::Error(_) | ResultSubtype::Other(_)))
     }
 
     /// Tokens and cost by model, over the life of the process.
@@ -162,12 +165,106 @@ impl<'a> TurnEnded<'a> {
     }
 }
 
-impl<'a> Ending<'a> {
+impl<'a> ResultSubtype<'a> {
     fn of(subtype: Text<'a>) -> Self {
         match &*subtype.decode() {
             "success" => Self::Success,
             name if names::RESULTS.contains(&name) => Self::Error(subtype),
             _ => Self::Other(subtype),
+        }
+    }
+}
+
+/// An error as a word (`"rate_limit"`) or as an object with a type and a message.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Fault<'a> {
+    /// What sort of error it is.
+    pub name: Option<Text<'a>>,
+    /// What it says to a person.
+    pub message: Option<Text<'a>>,
+}
+
+impl<'a> Fault<'a> {
+    /// Reads a word or an object; `null` is no fault.
+    pub(crate) fn read(cursor: &mut Cursor<'a>) -> Result<Option<Self>, ParseError> {
+        match cursor.shape()? {
+            Shape::Object => {
+                let mut fault = Self::default();
+                cursor.fields(|cursor, key| {
+                    match key {
+                        "type" | "code" => fault.name = cursor.value()?.text_if_string(),
+                        "message" => fault.message = cursor.value()?.text_if_string(),
+                        // The API's own envelope: `{"type":"error","error":{…}}`.
+                        "error" if cursor.shape()? == Shape::Object => {
+                            if let Some(inner) = Self::read(cursor)? {
+                                fault = inner;
+                            }
+                        }
+                        _ => cursor.skip()?,
+                    }
+                    Ok(())
+                })?;
+                Ok(Some(fault))
+            }
+            _ => Ok(cursor
+                .value()?
+                .optional_text()?
+                .map(|name| Self { name: Some(name), message: None })),
+        }
+    }
+}
+
+/// How many tokens a message took, as the API counts them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Read at full price.
+    pub input_tokens: Option<u64>,
+    /// Written.
+    pub output_tokens: Option<u64>,
+    /// Put into the prompt cache.
+    pub cache_creation_input_tokens: Option<u64>,
+    /// FieldOutcome from the prompt cache.
+    pub cache_read_input_tokens: Option<u64>,
+}
+
+impl Usage {
+    /// Reads a usage object; `null` is no usage. The flat dialect's camelCase is understood.
+    pub(crate) fn read(cursor: &mut Cursor<'_>) -> Result<Option<Self>, ParseError> {
+        if cursor.shape()? == Shape::Null {
+            cursor.skip()?;
+            return Ok(None);
+        }
+        let mut usage = Self::default();
+        cursor.fields(|cursor, key| {
+            let field = match key {
+                "input_tokens" | "inputTokens" => &mut usage.input_tokens,
+                "output_tokens" | "outputTokens" => &mut usage.output_tokens,
+                "cache_creation_input_tokens" | "cacheCreationInputTokens" => {
+                    &mut usage.cache_creation_input_tokens
+                }
+                "cache_read_input_tokens" | "cacheReadInputTokens" => {
+                    &mut usage.cache_read_input_tokens
+                }
+                _ => return cursor.skip(),
+            };
+            *field = cursor.value()?.optional_count()?;
+            Ok(())
+        })?;
+        Ok(Some(usage))
+    }
+
+    /// This usage with what `later` says of the same message laid over it.
+    ///
+    /// A `message_delta` repeats only the counts that changed, so what it leaves out stands.
+    #[must_use]
+    pub fn overlaid(self, later: Self) -> Self {
+        Self {
+            input_tokens: later.input_tokens.or(self.input_tokens),
+            output_tokens: later.output_tokens.or(self.output_tokens),
+            cache_creation_input_tokens: later
+                .cache_creation_input_tokens
+                .or(self.cache_creation_input_tokens),
+            cache_read_input_tokens: later.cache_read_input_tokens.or(self.cache_read_input_tokens),
         }
     }
 }

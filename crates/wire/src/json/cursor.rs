@@ -12,32 +12,32 @@ use super::scan;
 use super::text::Text;
 
 /// Why a value could not be taken.
-pub(crate) enum Trouble {
+pub(crate) enum ParseError {
     /// The bytes are not JSON; where they stop being it does not matter.
     NotJson,
     /// JSON, but not of the shape expected.
-    Misfit(Box<Misfit>),
+    ShapeError(Box<ShapeError>),
     /// The line's `type` or `subtype` is not the one this reading began with.
     Retyped,
 }
 
 /// A value of an unexpected shape, and where it stands.
 #[derive(Debug)]
-pub(crate) struct Misfit {
+pub(crate) struct ShapeError {
     /// Keys from the value outwards.
     path: Vec<String>,
     expected: &'static str,
     found: Option<Shape>,
 }
 
-impl Misfit {
+impl ShapeError {
     /// `key` should be there and is not.
-    pub(crate) fn missing(key: &str) -> Trouble {
-        Trouble::misfit("a value", None).under(key)
+    pub(crate) fn missing(key: &str) -> ParseError {
+        ParseError::misfit("a value", None).under(key)
     }
 }
 
-impl fmt::Display for Misfit {
+impl fmt::Display for ShapeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (depth, key) in self.path.iter().rev().enumerate() {
             let dot = if depth == 0 || key.starts_with('[') { "" } else { "." };
@@ -50,16 +50,16 @@ impl fmt::Display for Misfit {
     }
 }
 
-impl Trouble {
+impl ParseError {
     #[cold]
     fn misfit(expected: &'static str, found: Option<Shape>) -> Self {
-        Self::Misfit(Box::new(Misfit { path: Vec::new(), expected, found }))
+        Self::ShapeError(Box::new(ShapeError { path: Vec::new(), expected, found }))
     }
 
     /// Notes that the trouble lies inside `key`.
     #[cold]
     pub(crate) fn under(mut self, key: &str) -> Self {
-        if let Self::Misfit(misfit) = &mut self {
+        if let Self::ShapeError(misfit) = &mut self {
             misfit.path.push(key.to_owned());
         }
         self
@@ -68,29 +68,29 @@ impl Trouble {
 
 /// A value that was stepped over, its shape known and its syntax checked.
 #[derive(Clone, Copy)]
-pub(crate) struct Value<'a> {
+pub(crate) struct JsonValue<'a> {
     raw: &'a str,
     shape: Shape,
     escaped: bool,
 }
 
-impl<'a> Value<'a> {
+impl<'a> JsonValue<'a> {
     pub(crate) fn raw(self) -> Raw<'a> {
         Raw::checked(self.raw)
     }
 
-    pub(crate) fn misfit(self, expected: &'static str) -> Trouble {
-        Trouble::misfit(expected, Some(self.shape))
+    pub(crate) fn misfit(self, expected: &'static str) -> ParseError {
+        ParseError::misfit(expected, Some(self.shape))
     }
 
     #[inline]
-    pub(crate) fn text(self) -> Result<Text<'a>, Trouble> {
+    pub(crate) fn text(self) -> Result<Text<'a>, ParseError> {
         self.optional_text()?.ok_or_else(|| self.misfit("a string"))
     }
 
     /// A string, or nothing for `null`.
     #[inline]
-    pub(crate) fn optional_text(self) -> Result<Option<Text<'a>>, Trouble> {
+    pub(crate) fn optional_text(self) -> Result<Option<Text<'a>>, ParseError> {
         match self.shape {
             Shape::String => Ok(Some(self.as_text())),
             Shape::Null => Ok(None),
@@ -108,7 +108,7 @@ impl<'a> Value<'a> {
         Text::checked(&self.raw[..self.raw.len() - 1], self.escaped)
     }
 
-    pub(crate) fn optional_bool(self) -> Result<Option<bool>, Trouble> {
+    pub(crate) fn optional_bool(self) -> Result<Option<bool>, ParseError> {
         match self.shape {
             Shape::Bool => Ok(Some(self.raw == "true")),
             Shape::Null => Ok(None),
@@ -117,7 +117,7 @@ impl<'a> Value<'a> {
     }
 
     /// A number as the nearest `f64`, or nothing for `null`.
-    pub(crate) fn optional_number(self) -> Result<Option<f64>, Trouble> {
+    pub(crate) fn optional_number(self) -> Result<Option<f64>, ParseError> {
         match self.shape {
             Shape::Number => Ok(self.raw.parse().ok()),
             Shape::Null => Ok(None),
@@ -126,7 +126,7 @@ impl<'a> Value<'a> {
     }
 
     /// A number of things: fractions are cut, what is below zero is zero.
-    pub(crate) fn optional_count(self) -> Result<Option<u64>, Trouble> {
+    pub(crate) fn optional_count(self) -> Result<Option<u64>, ParseError> {
         match self.shape {
             Shape::Number => Ok(Some(count(self.raw))),
             Shape::Null => Ok(None),
@@ -140,7 +140,7 @@ impl<'a> Value<'a> {
     }
 
     /// The value as it stands if it is an object, nothing for `null`.
-    pub(crate) fn optional_object(self) -> Result<Option<Raw<'a>>, Trouble> {
+    pub(crate) fn optional_object(self) -> Result<Option<Raw<'a>>, ParseError> {
         match self.shape {
             Shape::Object => Ok(Some(self.raw())),
             Shape::Null => Ok(None),
@@ -149,7 +149,7 @@ impl<'a> Value<'a> {
     }
 
     /// The value as it stands if it is an array, nothing for `null`.
-    pub(crate) fn optional_array(self) -> Result<Option<Raw<'a>>, Trouble> {
+    pub(crate) fn optional_array(self) -> Result<Option<Raw<'a>>, ParseError> {
         match self.shape {
             Shape::Array => Ok(Some(self.raw())),
             Shape::Null => Ok(None),
@@ -223,16 +223,16 @@ impl<'a> Cursor<'a> {
     }
 
     #[inline]
-    fn must(&mut self, expected: u8) -> Result<(), Trouble> {
-        if self.eat(expected) { Ok(()) } else { Err(Trouble::NotJson) }
+    fn must(&mut self, expected: u8) -> Result<(), ParseError> {
+        if self.eat(expected) { Ok(()) } else { Err(ParseError::NotJson) }
     }
 
     /// Walks the object under the cursor; `visit` takes the value of each key in turn.
     #[inline]
     pub(crate) fn fields(
         &mut self,
-        mut visit: impl FnMut(&mut Self, &str) -> Result<(), Trouble>,
-    ) -> Result<(), Trouble> {
+        mut visit: impl FnMut(&mut Self, &str) -> Result<(), ParseError>,
+    ) -> Result<(), ParseError> {
         self.must_stand_on(b'{', "an object")?;
         self.skip_space();
         if self.eat(b'}') {
@@ -246,8 +246,8 @@ impl<'a> Cursor<'a> {
     #[inline]
     pub(crate) fn more_fields(
         &mut self,
-        mut visit: impl FnMut(&mut Self, &str) -> Result<(), Trouble>,
-    ) -> Result<(), Trouble> {
+        mut visit: impl FnMut(&mut Self, &str) -> Result<(), ParseError>,
+    ) -> Result<(), ParseError> {
         loop {
             self.skip_space();
             if !self.eat(b',') {
@@ -261,8 +261,8 @@ impl<'a> Cursor<'a> {
     #[inline]
     fn field(
         &mut self,
-        visit: &mut impl FnMut(&mut Self, &str) -> Result<(), Trouble>,
-    ) -> Result<(), Trouble> {
+        visit: &mut impl FnMut(&mut Self, &str) -> Result<(), ParseError>,
+    ) -> Result<(), ParseError> {
         let key = self.key()?.decode();
         visit(self, &key).map_err(|trouble| trouble.under(&key))
     }
@@ -271,8 +271,8 @@ impl<'a> Cursor<'a> {
     #[inline]
     pub(crate) fn items(
         &mut self,
-        mut visit: impl FnMut(&mut Self, usize) -> Result<(), Trouble>,
-    ) -> Result<(), Trouble> {
+        mut visit: impl FnMut(&mut Self, usize) -> Result<(), ParseError>,
+    ) -> Result<(), ParseError> {
         self.must_stand_on(b'[', "an array")?;
         self.skip_space();
         if self.eat(b']') {
@@ -291,7 +291,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    fn must_stand_on(&mut self, open: u8, expected: &'static str) -> Result<(), Trouble> {
+    fn must_stand_on(&mut self, open: u8, expected: &'static str) -> Result<(), ParseError> {
         if self.eat(open) {
             return Ok(());
         }
@@ -300,7 +300,7 @@ impl<'a> Cursor<'a> {
 
     /// A key, its colon and the space around it.
     #[inline]
-    pub(crate) fn key(&mut self) -> Result<Text<'a>, Trouble> {
+    pub(crate) fn key(&mut self) -> Result<Text<'a>, ParseError> {
         self.must(b'"')?;
         let key = self.string()?;
         self.skip_space();
@@ -311,29 +311,29 @@ impl<'a> Cursor<'a> {
 
     /// The shape of the value under the cursor, judged by its first byte.
     #[inline]
-    pub(crate) fn shape(&self) -> Result<Shape, Trouble> {
-        Shape::of_first(self.byte()).ok_or(Trouble::NotJson)
+    pub(crate) fn shape(&self) -> Result<Shape, ParseError> {
+        Shape::of_first(self.byte()).ok_or(ParseError::NotJson)
     }
 
     /// Takes the value under the cursor, whatever it is.
     #[inline]
-    pub(crate) fn value(&mut self) -> Result<Value<'a>, Trouble> {
+    pub(crate) fn value(&mut self) -> Result<JsonValue<'a>, ParseError> {
         let start = self.at;
         let shape = self.shape()?;
         let escaped = self.skip_shape(shape)?;
-        Ok(Value { raw: &self.line[start..self.at], shape, escaped })
+        Ok(JsonValue { raw: &self.line[start..self.at], shape, escaped })
     }
 
     /// Steps over the value under the cursor.
     #[inline]
-    pub(crate) fn skip(&mut self) -> Result<(), Trouble> {
+    pub(crate) fn skip(&mut self) -> Result<(), ParseError> {
         let shape = self.shape()?;
         self.skip_shape(shape).map(drop)
     }
 
     #[inline]
     /// Steps over a value of this shape; says whether it is a string with escapes.
-    fn skip_shape(&mut self, shape: Shape) -> Result<bool, Trouble> {
+    fn skip_shape(&mut self, shape: Shape) -> Result<bool, ParseError> {
         match shape {
             Shape::String => {
                 self.at += 1;
@@ -350,7 +350,7 @@ impl<'a> Cursor<'a> {
 
     /// The string whose opening quote was just taken.
     #[inline]
-    pub(crate) fn string(&mut self) -> Result<Text<'a>, Trouble> {
+    pub(crate) fn string(&mut self) -> Result<Text<'a>, ParseError> {
         let quote = self.at - 1;
         let escaped = self.skip_string()?;
         Ok(Text::checked(&self.line[quote..self.at - 1], escaped))
@@ -358,8 +358,8 @@ impl<'a> Cursor<'a> {
 
     /// Steps behind the closing quote; says whether there were escapes.
     #[inline]
-    fn skip_string(&mut self) -> Result<bool, Trouble> {
-        let end = scan::string_end(self.line.as_bytes(), self.at).ok_or(Trouble::NotJson)?;
+    fn skip_string(&mut self) -> Result<bool, ParseError> {
+        let end = scan::string_end(self.line.as_bytes(), self.at).ok_or(ParseError::NotJson)?;
         self.at = end.quote + 1;
         Ok(end.escaped)
     }
@@ -372,11 +372,11 @@ impl<'a> Cursor<'a> {
         found
     }
 
-    fn skip_word(&mut self, word: &str) -> Result<(), Trouble> {
-        if self.eat_all(word.as_bytes()) { Ok(()) } else { Err(Trouble::NotJson) }
+    fn skip_word(&mut self, word: &str) -> Result<(), ParseError> {
+        if self.eat_all(word.as_bytes()) { Ok(()) } else { Err(ParseError::NotJson) }
     }
 
-    fn skip_number(&mut self) -> Result<(), Trouble> {
+    fn skip_number(&mut self) -> Result<(), ParseError> {
         self.eat(b'-');
         // A leading zero stands alone.
         if !self.eat(b'0') {
@@ -395,16 +395,16 @@ impl<'a> Cursor<'a> {
     }
 
     /// At least one digit.
-    fn skip_digits(&mut self) -> Result<(), Trouble> {
+    fn skip_digits(&mut self) -> Result<(), ParseError> {
         let start = self.at;
         while self.byte().is_ascii_digit() {
             self.at += 1;
         }
-        if self.at > start { Ok(()) } else { Err(Trouble::NotJson) }
+        if self.at > start { Ok(()) } else { Err(ParseError::NotJson) }
     }
 
     /// Steps over an object or array without recursion.
-    fn skip_container(&mut self) -> Result<(), Trouble> {
+    fn skip_container(&mut self) -> Result<(), ParseError> {
         let mut nesting = Nesting::default();
         loop {
             // At the start of a value.
@@ -434,7 +434,7 @@ impl<'a> Cursor<'a> {
                 b't' => self.skip_word("true")?,
                 b'f' => self.skip_word("false")?,
                 b'n' => self.skip_word("null")?,
-                _ => return Err(Trouble::NotJson),
+                _ => return Err(ParseError::NotJson),
             }
             // Behind a value, or before the bracket that closes an empty container.
             loop {
@@ -451,13 +451,13 @@ impl<'a> Cursor<'a> {
                     bracket @ (b'}' | b']') => {
                         self.at += 1;
                         if !nesting.close(bracket == b'}') {
-                            return Err(Trouble::NotJson);
+                            return Err(ParseError::NotJson);
                         }
                         if nesting.is_empty() {
                             return Ok(());
                         }
                     }
-                    _ => return Err(Trouble::NotJson),
+                    _ => return Err(ParseError::NotJson),
                 }
             }
         }

@@ -7,13 +7,12 @@
 
 mod cursor;
 mod nesting;
-mod outline;
 mod raw;
 mod scan;
 mod text;
 
-pub(crate) use cursor::{Cursor, Misfit, Trouble, Value};
-pub(crate) use outline::{Outline, Progress};
+pub(crate) use cursor::{Cursor, JsonValue, ParseError, ShapeError};
+pub(crate) use nesting::{Outline, OutlineProgress};
 pub use raw::{Fields, Items, Raw, Shape};
 pub(crate) use scan::{skip_loosely, string_end_loosely};
 pub use text::Text;

@@ -114,12 +114,12 @@ impl<'a> Raw<'a> {
 
     /// Keys and values in their order; none where this is no object.
     pub fn fields(self) -> Fields<'a> {
-        Fields(Walk::into(self.0, Shape::Object))
+        Fields(RawWalk::into(self.0, Shape::Object))
     }
 
     /// Items in their order; none where this is no array.
     pub fn items(self) -> Items<'a> {
-        Items(Walk::into(self.0, Shape::Array))
+        Items(RawWalk::into(self.0, Shape::Array))
     }
 }
 
@@ -145,12 +145,12 @@ impl serde::Serialize for Raw<'_> {
 
 /// A walk through a container whose text was checked before: it ends, it does not fail.
 #[derive(Clone)]
-struct Walk<'a> {
+struct RawWalk<'a> {
     cursor: Cursor<'a>,
     done: bool,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> RawWalk<'a> {
     fn into(text: &'a str, shape: Shape) -> Self {
         let fits = Shape::of_first(text.as_bytes()[0]) == Some(shape);
         Self { cursor: Cursor::starting_at(text, 1), done: !fits }
@@ -168,7 +168,7 @@ impl<'a> Walk<'a> {
 
 /// The keys and values of an object.
 #[derive(Clone)]
-pub struct Fields<'a>(Walk<'a>);
+pub struct Fields<'a>(RawWalk<'a>);
 
 impl<'a> Iterator for Fields<'a> {
     type Item = (Text<'a>, Raw<'a>);
@@ -182,7 +182,7 @@ impl<'a> Iterator for Fields<'a> {
 
 /// The items of an array.
 #[derive(Clone)]
-pub struct Items<'a>(Walk<'a>);
+pub struct Items<'a>(RawWalk<'a>);
 
 impl<'a> Iterator for Items<'a> {
     type Item = Raw<'a>;

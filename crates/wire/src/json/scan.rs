@@ -17,7 +17,7 @@ fn marks(block: &[u8; 16]) -> u32 {
 }
 
 /// What stands at a mark.
-enum Mark {
+enum ScanMark {
     Quote,
     /// A backslash, and how long the escape is that it begins.
     Escape(usize),
@@ -25,7 +25,7 @@ enum Mark {
     Stray,
 }
 
-impl Mark {
+impl ScanMark {
     #[inline]
     fn at<const STRICT: bool>(bytes: &[u8], mark: usize) -> Self {
         if STRICT { Self::strictly(bytes, mark) } else { Self::loosely(bytes, mark) }
@@ -83,13 +83,13 @@ fn closing_quote<const STRICT: bool>(bytes: &[u8], mut at: usize) -> Option<Stri
             continue;
         }
         let mark = at + found.trailing_zeros() as usize;
-        match Mark::at::<STRICT>(bytes, mark) {
-            Mark::Quote => return Some(StringEnd { quote: mark, escaped }),
-            Mark::Escape(length) => {
+        match ScanMark::at::<STRICT>(bytes, mark) {
+            ScanMark::Quote => return Some(StringEnd { quote: mark, escaped }),
+            ScanMark::Escape(length) => {
                 escaped = true;
                 at = mark + length;
             }
-            Mark::Stray => return None,
+            ScanMark::Stray => return None,
         }
     }
     closing_quote_of_long::<STRICT>(bytes, at, escaped)
@@ -117,9 +117,9 @@ fn closing_quote_of_long<const STRICT: bool>(
         let mut next = at + length;
         while found != 0 {
             let mark = at + found.trailing_zeros() as usize;
-            match Mark::at::<STRICT>(bytes, mark) {
-                Mark::Quote => return Some(StringEnd { quote: mark, escaped }),
-                Mark::Escape(escape) => {
+            match ScanMark::at::<STRICT>(bytes, mark) {
+                ScanMark::Quote => return Some(StringEnd { quote: mark, escaped }),
+                ScanMark::Escape(escape) => {
                     escaped = true;
                     if mark + escape >= at + length {
                         next = mark + escape;
@@ -127,7 +127,7 @@ fn closing_quote_of_long<const STRICT: bool>(
                     }
                     found &= u64::MAX << (mark + escape - at);
                 }
-                Mark::Stray => return None,
+                ScanMark::Stray => return None,
             }
         }
         at = next;

@@ -75,41 +75,41 @@ impl<'a> Text<'a> {
     pub fn decode_into(self, out: &mut String) {
         for part in self.parts() {
             match part {
-                Part::Run(run) => out.push_str(run),
-                Part::Char(char) => out.push(char),
+                TextPart::Run(run) => out.push_str(run),
+                TextPart::Char(char) => out.push(char),
             }
         }
     }
 
-    fn parts(self) -> Parts<'a> {
-        Parts { rest: self.raw() }
+    fn parts(self) -> TextParts<'a> {
+        TextParts { rest: self.raw() }
     }
 
     fn chars(self) -> impl Iterator<Item = char> + 'a {
         self.parts().flat_map(|part| {
             let (run, char) = match part {
-                Part::Run(run) => (run, None),
-                Part::Char(char) => ("", Some(char)),
+                TextPart::Run(run) => (run, None),
+                TextPart::Char(char) => ("", Some(char)),
             };
             run.chars().chain(char)
         })
     }
 }
 
-enum Part<'a> {
+enum TextPart<'a> {
     Run(&'a str),
     Char(char),
 }
 
 /// Runs without escapes, and the characters the escapes stand for.
-struct Parts<'a> {
+struct TextParts<'a> {
     rest: &'a str,
 }
 
-impl<'a> Iterator for Parts<'a> {
-    type Item = Part<'a>;
+impl<'a> Iterator for TextParts<'a> {
+    type Item = TextPart<'a>;
 
-    fn next(&mut self) -> Option<Part<'a>> {
+    fn next(&mut self) -> Option<TextPart<'a>> {
         if self.rest.is_empty() {
             return None;
         }
@@ -117,12 +117,12 @@ impl<'a> Iterator for Parts<'a> {
             Some(0) => {
                 let (char, length) = escape(self.rest.as_bytes());
                 self.rest = self.rest.get(length..).unwrap_or_default();
-                Some(Part::Char(char))
+                Some(TextPart::Char(char))
             }
             found => {
                 let (run, rest) = self.rest.split_at(found.unwrap_or(self.rest.len()));
                 self.rest = rest;
-                Some(Part::Run(run))
+                Some(TextPart::Run(run))
             }
         }
     }
@@ -194,8 +194,8 @@ impl fmt::Display for Text<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         use fmt::Write as _;
         self.parts().try_for_each(|part| match part {
-            Part::Run(run) => f.write_str(run),
-            Part::Char(char) => f.write_char(char),
+            TextPart::Run(run) => f.write_str(run),
+            TextPart::Char(char) => f.write_char(char),
         })
     }
 }

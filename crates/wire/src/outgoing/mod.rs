@@ -1,10 +1,78 @@
-//! JSON objects that came from elsewhere and go into a line.
+//! Lines for the agent's stdin.
+//!
+//! Every line is built here from values. The CLI exits on a malformed line, an empty one or a wrong
+//! role, runs shell commands from a `bash_command` line without asking, and hangs on some requests
+//! that lack a field. So no function takes a ready-made line, and no value can be written as one of
+//! these.
+
+mod prompt;
+mod reply;
+mod request;
 
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 use thiserror::Error;
 
 use crate::json::{Raw, Shape};
+
+pub use prompt::{EmptyPrompt, Image, ImageError, MediaType, OutgoingPrompt, Priority};
+pub use reply::{
+    Behavior, ControlReply, DenyReply, Destination, PermissionMode, PermissionRule,
+    PermissionUpdate, QuestionAnswers,
+};
+pub use request::{Initialize, OutgoingRequest, SettingsSource};
+
+/// A line for the agent's stdin: one JSON object, no newline inside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutgoingLine(String);
+
+impl OutgoingLine {
+    fn of(value: &impl Serialize) -> Self {
+        let text = serde_json::to_string(value);
+        Self(text.expect("strings, numbers and checked JSON serialise"))
+    }
+
+    /// A request of the host; the answer will name `request_id`.
+    pub fn request(request_id: &str, request: &OutgoingRequest) -> Self {
+        Self::of(&OutgoingEnvelope::ControlRequest { request_id, request })
+    }
+
+    /// An answer to the agent's request `request_id`.
+    pub fn reply(request_id: &str, reply: &ControlReply) -> Self {
+        Self::of(&OutgoingEnvelope::ControlResponse { response: reply.envelope(request_id) })
+    }
+
+    /// Takes back a request of the host.
+    pub fn cancel(request_id: &str) -> Self {
+        Self::of(&OutgoingEnvelope::ControlCancelRequest { request_id })
+    }
+
+    /// A sign of life, which the CLI ignores.
+    pub fn keep_alive() -> Self {
+        Self::of(&OutgoingEnvelope::KeepAlive)
+    }
+
+    /// The line without a newline.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The line with the newline that ends it, ready to be written in one piece.
+    pub fn into_bytes(self) -> Vec<u8> {
+        let mut bytes = self.0.into_bytes();
+        bytes.push(b'\n');
+        bytes
+    }
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum OutgoingEnvelope<'a> {
+    ControlRequest { request_id: &'a str, request: &'a OutgoingRequest },
+    ControlResponse { response: reply::ReplyEnvelope<'a> },
+    ControlCancelRequest { request_id: &'a str },
+    KeepAlive,
+}
 
 /// A JSON object on one line: a tool's input, a hook's answer, settings.
 ///

@@ -4,13 +4,14 @@
 //! begins with the kind in hand and finds out on the way if a later duplicate overrules it. Where
 //! the `type` stands elsewhere, the top of the object is walked once more to find it.
 
-use crate::delta_head::{self, PieceSort, delta_head};
+use crate::delta_head::{self, DeltaKind, delta_head};
 use crate::event::{
     Assistant, Body, CommandLifecycle, ControlCancel, ControlRequest, ControlResponse, Delta,
-    Event, Init, RateLimit, Record, Signal, Stream, System, ToolProgress, Top, TurnEnded, User,
+    EnvelopeFields, Event, Init, RateLimit, Record, Signal, Stream, System, ToolProgress,
+    TurnEnded, User,
 };
 use crate::flat;
-use crate::json::{Cursor, Raw, Text, Trouble};
+use crate::json::{Cursor, ParseError, Raw, Text};
 use crate::kind::Kind;
 use crate::line::{Dialect, Mismatch, Noise, Reading, Unknown};
 use crate::names;
@@ -28,7 +29,7 @@ pub(crate) struct Object<'a> {
 pub(crate) fn object_at(line: &str, at: usize) -> Option<Object<'_>> {
     let start = Cursor::starting_at(line, at);
     match kind_if_first(&start) {
-        Some(kind) => attempt(&start, Top::guessed(kind)),
+        Some(kind) => attempt(&start, EnvelopeFields::guessed(kind)),
         None => attempt_with_search(&start),
     }
 }
@@ -42,7 +43,7 @@ pub(crate) fn delta(line: &str) -> Option<Event<'_>> {
     if !cursor.eat_all(delta_head::TAIL) {
         return None;
     }
-    let mut top = Top::guessed(Kind::new(STREAM_EVENT));
+    let mut top = EnvelopeFields::guessed(Kind::new(STREAM_EVENT));
     if cursor.eat_all(delta_head::SESSION_ID) {
         top.envelope.session_id = Some(cursor.string().ok()?);
     }
@@ -52,16 +53,16 @@ pub(crate) fn delta(line: &str) -> Option<Event<'_>> {
     }
     let rest = cursor.more_fields(|cursor, key| match key {
         // A second event would overrule the first.
-        "event" => Err(Trouble::Retyped),
+        "event" => Err(ParseError::Retyped),
         _ => top.take(cursor, key),
     });
     if rest.is_err() || top.transcript_key || !cursor.at_end() {
         return None;
     }
     let delta = match head.sort {
-        PieceSort::Text => Delta::Text(piece),
-        PieceSort::InputJson => Delta::InputJson(piece),
-        PieceSort::Thinking => Delta::Thinking(piece),
+        DeltaKind::Text => Delta::Text(piece),
+        DeltaKind::InputJson => Delta::InputJson(piece),
+        DeltaKind::Thinking => Delta::Thinking(piece),
     };
     let body = Body::Stream(Stream::BlockDelta { index: head.index, delta });
     Some(Event { kind: top.kind, envelope: top.envelope, body })
@@ -84,7 +85,7 @@ fn kind_if_first<'a>(start: &Cursor<'a>) -> Option<Kind<'a>> {
 }
 
 /// The kind, wherever its keys stand; nothing where the object has none.
-fn kind_anywhere<'a>(start: &Cursor<'a>) -> Result<Option<Kind<'a>>, Trouble> {
+fn kind_anywhere<'a>(start: &Cursor<'a>) -> Result<Option<Kind<'a>>, ParseError> {
     let mut name = None;
     let mut subtype = None;
     start.clone().fields(|cursor, key| {
@@ -105,7 +106,7 @@ fn has_subtype(name: Text<'_>) -> bool {
 
 fn attempt_with_search<'a>(start: &Cursor<'a>) -> Option<Object<'a>> {
     match kind_anywhere(start) {
-        Ok(Some(kind)) => attempt(start, Top::settled(kind)),
+        Ok(Some(kind)) => attempt(start, EnvelopeFields::settled(kind)),
         Ok(None) => {
             let mut cursor = start.clone();
             cursor.skip().ok()?;
@@ -119,7 +120,7 @@ fn attempt_with_search<'a>(start: &Cursor<'a>) -> Option<Object<'a>> {
     }
 }
 
-fn attempt<'a>(start: &Cursor<'a>, mut top: Top<'a>) -> Option<Object<'a>> {
+fn attempt<'a>(start: &Cursor<'a>, mut top: EnvelopeFields<'a>) -> Option<Object<'a>> {
     let mut cursor = start.clone();
     match body(&mut cursor, &mut top) {
         Ok(Some((body, dialect))) => Some(Object {
@@ -135,10 +136,10 @@ fn attempt<'a>(start: &Cursor<'a>, mut top: Top<'a>) -> Option<Object<'a>> {
             dialect: Dialect::StreamJson,
             end: cursor.position(),
         }),
-        Err(Trouble::Retyped) => attempt_with_search(start),
+        Err(ParseError::Retyped) => attempt_with_search(start),
         // What does not fit the kind guessed may fit the one that a duplicate further on tells.
-        Err(Trouble::Misfit(_)) if top.is_guess() => attempt_with_search(start),
-        Err(Trouble::Misfit(misfit)) => {
+        Err(ParseError::ShapeError(_)) if top.is_guess() => attempt_with_search(start),
+        Err(ParseError::ShapeError(misfit)) => {
             let mut cursor = start.clone();
             cursor.skip().ok()?;
             let object = start.raw_up_to(&cursor);
@@ -149,20 +150,20 @@ fn attempt<'a>(start: &Cursor<'a>, mut top: Top<'a>) -> Option<Object<'a>> {
                 end: cursor.position(),
             })
         }
-        Err(Trouble::NotJson) => None,
+        Err(ParseError::NotJson) => None,
     }
 }
 
 /// Session files and the flat dialect share `sessionId`; only the latter has a `result`.
-fn transcript_or_flat(top: &Top<'_>) -> Dialect {
+fn transcript_or_flat(top: &EnvelopeFields<'_>) -> Dialect {
     if top.kind.name == *"result" { Dialect::Flat } else { Dialect::Transcript }
 }
 
 /// Reads what a line of the kind in `top` says; nothing where the kind is not known.
 fn body<'a>(
     cursor: &mut Cursor<'a>,
-    top: &mut Top<'a>,
-) -> Result<Option<(Body<'a>, Dialect)>, Trouble> {
+    top: &mut EnvelopeFields<'a>,
+) -> Result<Option<(Body<'a>, Dialect)>, ParseError> {
     let name = top.kind.name;
     let body = match &*name.decode() {
         "stream_event" => Stream::read(cursor, top)?.map(Body::Stream),
@@ -186,9 +187,9 @@ fn body<'a>(
 /// Reads the types that are no part of the conversation proper, or not in Claude Code's form.
 fn beside_conversation<'a>(
     cursor: &mut Cursor<'a>,
-    top: &mut Top<'a>,
+    top: &mut EnvelopeFields<'a>,
     name: &str,
-) -> Result<Option<(Body<'a>, Dialect)>, Trouble> {
+) -> Result<Option<(Body<'a>, Dialect)>, ParseError> {
     if let Some(signal) = signal(cursor, top, name)? {
         return Ok(Some((Body::Signal(signal), Dialect::StreamJson)));
     }
@@ -209,9 +210,9 @@ fn beside_conversation<'a>(
 
 fn signal<'a>(
     cursor: &mut Cursor<'a>,
-    top: &mut Top<'a>,
+    top: &mut EnvelopeFields<'a>,
     name: &str,
-) -> Result<Option<Signal<'a>>, Trouble> {
+) -> Result<Option<Signal<'a>>, ParseError> {
     Ok(Some(match name {
         "rate_limit_event" => Signal::RateLimit(RateLimit::read(cursor, top)?),
         "tool_progress" => Signal::ToolProgress(ToolProgress::read(cursor, top)?),
@@ -249,7 +250,7 @@ fn is_api_event(name: &str) -> bool {
 }
 
 /// Steps over a line of an unknown type, noting the subtype it may have.
-fn unknown<'a>(cursor: &mut Cursor<'a>, top: &mut Top<'a>) -> Result<(), Trouble> {
+fn unknown<'a>(cursor: &mut Cursor<'a>, top: &mut EnvelopeFields<'a>) -> Result<(), ParseError> {
     let start = cursor.clone();
     top.pass(cursor)?;
     top.kind.subtype = start.raw_up_to(cursor).get("subtype").and_then(Raw::text);

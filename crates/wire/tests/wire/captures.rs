@@ -1,13 +1,11 @@
 //! Everything the real CLI was seen to print is read and given back.
 
-mod recordings;
-
-use towpath_wire::{Dialect, End, Kind, Reading, Splitter, read};
+use towpath_wire::{Dialect, Kind, PieceEnd, Reading, Splitter, read};
 
 #[test]
 fn nothing_in_a_capture_is_unknown_or_mismatched() {
     let mut odd = Vec::new();
-    for (path, bytes) in recordings::all() {
+    for (path, bytes) in crate::recordings::all() {
         for (number, line) in bytes.split(|&byte| byte == b'\n').enumerate() {
             for line in read(line) {
                 let what = match &line.reading {
@@ -27,7 +25,7 @@ fn nothing_in_a_capture_is_unknown_or_mismatched() {
 
 #[test]
 fn a_capture_comes_back_byte_for_byte_whatever_the_chunks() {
-    for (path, bytes) in recordings::all() {
+    for (path, bytes) in crate::recordings::all() {
         for chunk_size in [7, 1000, 1 << 20] {
             let mut splitter = Splitter::with_cap(30_000);
             let mut back = Vec::new();
@@ -37,7 +35,7 @@ fn a_capture_comes_back_byte_for_byte_whatever_the_chunks() {
                 } else {
                     back.extend_from_slice(piece.bytes);
                 }
-                if piece.end == End::Newline {
+                if piece.end == PieceEnd::Newline {
                     back.push(b'\n');
                 }
             };
@@ -55,7 +53,7 @@ fn a_capture_comes_back_byte_for_byte_whatever_the_chunks() {
 
 #[test]
 fn the_kind_found_is_the_kind_read() {
-    for (path, bytes) in recordings::all() {
+    for (path, bytes) in crate::recordings::all() {
         for line in bytes.split(|&byte| byte == b'\n') {
             let Some(first) = read(line).next() else { continue };
             // Arrays and prefixes are for `read` alone.
@@ -71,7 +69,7 @@ fn the_kind_found_is_the_kind_read() {
 
 #[test]
 fn session_files_and_streams_are_told_apart() {
-    for (path, bytes) in recordings::all() {
+    for (path, bytes) in crate::recordings::all() {
         let in_transcript = path.components().any(|part| part.as_os_str() == "transcript");
         for line in bytes.split(|&byte| byte == b'\n').flat_map(read) {
             let expected = match line.event().map(|event| event.kind.to_string()).as_deref() {

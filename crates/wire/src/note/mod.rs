@@ -1,160 +1,139 @@
 //! Notes: what Towpath itself writes into a session's journal, between the agent's lines.
 //!
-//! The agent's lines alone do not tell what a person sees: which prompts wait, who allowed what,
-//! that a turn was cut by a dead machine. A note says such a thing once, in the order it happened,
-//! so that every follower concludes the same. It lives here, with the protocol, because those who
-//! write notes and those who show them know nothing of each other.
+//! The agent's lines alone do not tell which prompts are queued, who allowed what, or that a turn was
+//! aborted because the machine went down. A note records such an event once, in the order it happened,
+//! so that all followers show the same. Notes are defined here, next to the protocol, because the
+//! crate that writes them and the crates that show them do not know each other.
 //!
-//! A note is a line of JSON like the agent's own, with the type `towpath`, which no agent uses.
-//! Fields are only ever added: a note of a later Towpath is [`Note::read`] as nothing and shown raw.
+//! A note is a line of JSON with the type `towpath`, which no agent uses. Fields are only ever added
+//! and renamed fields keep their old name as an alias. A note of a later version is not
+//! [read](Note::read) and is shown raw.
 
-mod wish;
+mod watch_config;
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::consent::Rule;
 
-pub use wish::{CommitWish, HookWish, Pace, WatchTarget, WatchWish};
+pub use watch_config::{CommitConfig, HookConfig, Trigger, WatchConfig, WatchTarget};
 
-/// Something Towpath has to say about a session.
+/// An event of a session that Towpath records.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "note", rename_all = "snake_case")]
 pub enum Note {
-    /// A prompt was taken up; it waits until it is [written](PromptState::Written).
+    /// A prompt was accepted into the queue.
     PromptQueued {
-        /// Its id, made by the sender; the agent repeats it as the `uuid` of the user's message.
+        /// Assigned by the sender. The agent repeats it as the `uuid` of the user's message.
         prompt: Uuid,
-        /// Its words.
         text: String,
-        /// How many pictures go with it.
+        /// How many images are attached.
         #[serde(default, skip_serializing_if = "is_zero")]
         images: usize,
-        /// When it may go to the agent.
         delivery: Delivery,
-        /// Who sent it.
         by: Actor,
     },
-    /// The words of a waiting prompt were changed.
+    /// The text of a queued prompt was changed.
     PromptEdited {
-        /// Which.
         prompt: Uuid,
-        /// The words from here on.
         text: String,
     },
-    /// A waiting prompt changed its place.
+    /// A queued prompt was moved.
     PromptMoved {
-        /// Which.
         prompt: Uuid,
-        /// The prompt it now stands in front of; the end of the queue where nothing is said.
+        /// The prompt it is now in front of; none for the end of the queue.
         before: Option<Uuid>,
     },
-    /// A prompt went on to its next state.
-    PromptBecame {
-        /// Which.
+    #[serde(alias = "prompt_became")]
+    PromptStateChanged {
         prompt: Uuid,
-        /// What it is from here on.
         state: PromptState,
     },
-    /// A turn began.
-    TurnBegan {
-        /// Its number in the session, from 1 on.
+    #[serde(alias = "turn_began")]
+    TurnStarted {
+        /// Its number in the session, starting at 1.
         turn: u64,
-        /// The prompts that opened it; none where the agent began by itself.
+        /// The prompts that started it; none if the agent started by itself.
         prompts: Vec<Uuid>,
     },
-    /// A turn is over. Every [`TurnBegan`](Self::TurnBegan) is followed by exactly one of these.
-    TurnOver {
-        /// Its number.
+    /// Exactly one follows every [`TurnStarted`](Self::TurnStarted).
+    #[serde(alias = "turn_over")]
+    TurnEnded {
         turn: u64,
-        /// How it ended.
         ending: TurnEnding,
     },
     /// The agent waits for a person. The request itself is the `can_use_tool` line before.
     RequestOpened {
         /// The agent's id of the request.
         request: String,
-        /// What sort of answer it wants.
-        wants: Wants,
-        /// When it will be refused for want of an answer, in milliseconds since 1970.
+        #[serde(alias = "wants")]
+        kind: RequestKind,
+        /// When it is denied if nobody has answered, in milliseconds since 1970.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         expires: Option<u64>,
         /// The rules that *Always* offers for it.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         rules: Vec<Rule>,
     },
-    /// The agent waits no longer. Every request is resolved exactly once.
+    /// Exactly one follows every [`RequestOpened`](Self::RequestOpened).
     RequestResolved {
-        /// Which.
         request: String,
-        /// What came of it.
         outcome: Outcome,
-        /// Who gave the answer; nobody where it was withdrawn or expired.
+        /// Who answered; none if the request was withdrawn or expired.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<Actor>,
-        /// What was said with it.
+        /// The reason given with the answer.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<String>,
-        /// The answers to a question, by the question's text.
+        /// The answers to questions, by the text of the question.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         answers: Vec<(String, String)>,
     },
-    /// Somebody asked the running turn to stop.
-    InterruptAsked {
-        /// Who.
+    #[serde(alias = "interrupt_asked")]
+    InterruptRequested {
         by: Actor,
-        /// What becomes of the prompts that wait.
-        queue: QueueFate,
+        queue: QueuePolicy,
     },
-    /// An agent process was started for the session.
+    /// An agent process was started.
     AgentStarted {
-        /// Whether it takes up the conversation where another process left it.
+        /// Whether it continues the conversation of an earlier process.
         resumed: bool,
     },
     /// The agent answered `initialize`.
     AgentReady {
-        /// Its version, where it says so.
+        /// Its version, if it reports one.
         version: Option<String>,
     },
-    /// The agent process is gone.
-    AgentGone {
-        /// Why.
-        cause: Cause,
+    #[serde(alias = "agent_gone")]
+    AgentExited {
+        cause: ExitCause,
     },
-    /// A setting was changed.
     SettingChanged {
-        /// Which, to what.
         setting: Setting,
-        /// Who.
         by: Actor,
     },
-    /// Files were put back to where they were before a prompt.
+    /// Files or the conversation were rewound to before a prompt.
     Rewound {
-        /// The prompt.
         prompt: Uuid,
-        /// What was put back.
         what: Rewind,
-        /// Who.
         by: Actor,
     },
-    /// The session got a name.
-    Named {
-        /// The name.
+    #[serde(alias = "named")]
+    TitleChanged {
         title: String,
     },
     /// The running turn has been silent for a while.
     Stalled {
-        /// For how long, in seconds.
         seconds: u64,
     },
-    /// Something went wrong that no other note tells.
-    Trouble {
-        /// What.
+    /// A problem that no other note describes.
+    #[serde(alias = "trouble")]
+    Problem {
         text: String,
     },
 }
 
-/// When a prompt may go to the agent.
+/// When a prompt is sent to the agent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Delivery {
@@ -165,30 +144,30 @@ pub enum Delivery {
     Steer,
 }
 
-/// Where a prompt stands.
+/// How far a prompt has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PromptState {
-    /// It waits on our side, and can be edited, moved and removed.
+    /// It waits in Towpath's queue and can be edited, moved and removed.
     Queued,
-    /// It is on its way to the agent.
+    /// It was written to the agent.
     Written,
-    /// The agent has repeated it: it knows it.
+    /// The agent has repeated it.
     Accepted,
-    /// The turn that answers it is over.
+    /// The turn that answers it has ended.
     Done,
-    /// It was taken back before the agent began with it.
+    /// It was removed before the agent started with it.
     Cancelled,
-    /// The agent died with it, so nobody knows; it is never sent again by itself.
+    /// The agent died with it, so it may or may not have run. It is never sent again by itself.
     Indeterminate,
 }
 
 /// Who did something, and from where.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Actor {
-    /// A name a person would know.
+    /// A name for a person to recognise.
     pub name: String,
-    /// The way it came: `terminal`, `browser`, `telegram`, `api`, `rule`.
+    /// The client: `terminal`, `browser`, `telegram`, `api`, `rule`.
     pub via: String,
 }
 
@@ -196,88 +175,84 @@ pub struct Actor {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "how", rename_all = "snake_case")]
 pub enum TurnEnding {
-    /// As it should.
     Completed,
     /// With an error, in the agent's words.
     Failed {
-        /// The words.
         message: String,
     },
-    /// By somebody's word.
+    /// By an interrupt.
     Interrupted,
-    /// By the death of the agent, in the middle.
-    Cut {
-        /// Why it died.
-        cause: Cause,
+    /// Because the agent died.
+    #[serde(alias = "cut")]
+    Aborted {
+        cause: ExitCause,
     },
 }
 
 /// Why an agent process is gone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "cause", rename_all = "snake_case")]
-pub enum Cause {
+pub enum ExitCause {
     /// It could not be started.
     NotStarted {
-        /// What the system said.
+        /// The error of the operating system.
         message: String,
     },
     /// It did not answer `initialize` in time.
     NotReady,
     /// It exited by itself.
     Exited {
-        /// With this code.
         code: i32,
-        /// And these last words on stderr.
+        /// The end of its stderr.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         stderr: String,
     },
-    /// A signal ended it.
     Killed {
-        /// Which.
         signal: i32,
     },
-    /// It was ended because it did not obey an interrupt.
-    Disobeyed,
-    /// It was ended because nothing happened for a while; the next prompt wakes the session.
+    /// Towpath stopped it because it did not react to an interrupt.
+    #[serde(alias = "disobeyed")]
+    Unresponsive,
+    /// Towpath stopped it because it was idle; the next prompt starts another process.
     Parked,
-    /// Somebody ended it.
+    /// A user stopped it.
     Closed,
-    /// What held it is gone, and it with it: the shim was killed or the machine went down.
+    /// It is gone with its supervisor: the shim was killed or the machine went down.
     Lost,
 }
 
-/// What sort of answer a request wants.
+/// The kind of answer a request needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Wants {
-    /// May this tool be used?
+pub enum RequestKind {
+    /// Permission to use a tool.
     Permission,
     /// Answers to the questions of `AskUserQuestion`.
-    Answers,
-    /// A word on the plan of `ExitPlanMode`.
-    PlanApproval,
+    #[serde(alias = "answers")]
+    Question,
+    /// Approval of the plan of `ExitPlanMode`.
+    #[serde(alias = "plan_approval")]
+    Plan,
 }
 
-/// What came of a request.
+/// The outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// Allowed, this once.
     Allowed,
-    /// Allowed, and the like of it from here on.
+    /// Allowed, and a rule was remembered for such calls.
     AllowedAndRemembered,
-    /// Refused.
     Denied,
-    /// Nobody answered in time; the agent was told so.
+    /// Denied because nobody answered in time.
     Expired,
     /// The agent withdrew it, or is gone.
     Withdrawn,
 }
 
-/// What becomes of waiting prompts when a turn is interrupted.
+/// What happens to queued prompts when a turn is interrupted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum QueueFate {
+pub enum QueuePolicy {
     /// They stay and run next.
     #[default]
     Keep,
@@ -285,62 +260,62 @@ pub enum QueueFate {
     Clear,
 }
 
-/// A setting that can be changed while the agent lives.
+/// A setting that can be changed while the agent runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "setting", content = "value", rename_all = "snake_case")]
 pub enum Setting {
-    /// The model; the default one where nothing is said.
+    /// The model; the agent's default if there is none.
     Model(Option<String>),
     /// The permission mode, as the CLI spells it.
     PermissionMode(String),
-    /// How hard the model thinks: `low`, `medium`, `high`, ….
+    /// The reasoning effort: `low`, `medium`, `high`, ….
     Effort(String),
-    /// What is done with the files the agent changes, by Towpath and not by the agent.
-    Watch(Option<Box<WatchWish>>),
+    /// What Towpath does with the files the agent changes.
+    Watch(Option<Box<WatchConfig>>),
 }
 
-/// What a rewind puts back.
+/// What a rewind restores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rewind {
-    /// Files only.
     Files,
-    /// The conversation only.
     Conversation,
-    /// Both.
     Both,
 }
 
 #[derive(Serialize, Deserialize)]
-struct Envelope<N> {
+struct NoteEnvelope<N> {
     #[serde(rename = "type")]
-    kind: Towpath,
+    kind: NoteType,
     #[serde(flatten)]
     note: N,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Towpath {
+enum NoteType {
     Towpath,
 }
 
 impl Note {
     /// The note as a line, without a newline.
     pub fn to_line(&self) -> Vec<u8> {
-        let line = Envelope { kind: Towpath::Towpath, note: self };
+        let line = NoteEnvelope { kind: NoteType::Towpath, note: self };
         // Strings, numbers and lists of them serialise.
         serde_json::to_vec(&line).unwrap_or_default()
     }
 
-    /// The note a line holds; nothing where it is none this version knows.
+    /// The note in a line; none if the line is no note that this version knows.
+    ///
+    /// Readers of a journal use [`RecordedLine::note`](crate::RecordedLine::note), which knows who
+    /// wrote the line.
     pub fn read(line: &[u8]) -> Option<Self> {
-        serde_json::from_slice::<Envelope<Self>>(line).ok().map(|it| it.note)
+        serde_json::from_slice::<NoteEnvelope<Self>>(line).ok().map(|it| it.note)
     }
 }
 
 impl PromptState {
-    /// Whether nothing can come after it.
+    /// Whether no other state can follow.
     pub fn is_final(self) -> bool {
         matches!(self, Self::Done | Self::Cancelled | Self::Indeterminate)
     }
@@ -353,7 +328,7 @@ fn is_zero(number: &usize) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Actor, Cause, Delivery, Note, Setting, TurnEnding};
+    use super::{Actor, Delivery, ExitCause, Note, QueuePolicy, RequestKind, Setting, TurnEnding};
     use uuid::Uuid;
 
     #[test]
@@ -368,8 +343,8 @@ mod tests {
                 delivery: Delivery::Queue,
                 by: by.clone(),
             },
-            Note::TurnOver { turn: 1, ending: TurnEnding::Cut { cause: Cause::Lost } },
-            Note::AgentGone { cause: Cause::Exited { code: 1, stderr: "no".to_owned() } },
+            Note::TurnEnded { turn: 1, ending: TurnEnding::Aborted { cause: ExitCause::Lost } },
+            Note::AgentExited { cause: ExitCause::Exited { code: 1, stderr: "no".to_owned() } },
             Note::SettingChanged { setting: Setting::Model(None), by },
         ];
         for note in notes {
@@ -380,7 +355,31 @@ mod tests {
     }
 
     #[test]
-    fn a_note_of_a_later_version_and_a_line_of_the_agent_are_none() {
+    fn notes_of_earlier_versions_are_read_by_their_old_names() {
+        let read = |line: &str| Note::read(line.as_bytes()).expect(line);
+        let cut = r#"{"type":"towpath","note":"turn_over","turn":2,"ending":{"how":"cut","cause":{"cause":"disobeyed"}}}"#;
+        let ending = TurnEnding::Aborted { cause: ExitCause::Unresponsive };
+        assert_eq!(read(cut), Note::TurnEnded { turn: 2, ending });
+        let opened =
+            r#"{"type":"towpath","note":"request_opened","request":"r","wants":"plan_approval"}"#;
+        let kind = RequestKind::Plan;
+        let expected =
+            Note::RequestOpened { request: "r".to_owned(), kind, expires: None, rules: Vec::new() };
+        assert_eq!(read(opened), expected);
+        let by = Actor { name: "ann".to_owned(), via: "browser".to_owned() };
+        let asked = r#"{"type":"towpath","note":"interrupt_asked","by":{"name":"ann","via":"browser"},"queue":"clear"}"#;
+        assert_eq!(read(asked), Note::InterruptRequested { by, queue: QueuePolicy::Clear });
+        for old in [
+            "turn_began\",\"turn\":1,\"prompts\":[]",
+            "named\",\"title\":\"x\"",
+            "trouble\",\"text\":\"x\"",
+        ] {
+            read(&format!(r#"{{"type":"towpath","note":"{old}}}"#));
+        }
+    }
+
+    #[test]
+    fn a_note_of_a_later_version_and_a_line_of_the_agent_are_not_read() {
         assert_eq!(Note::read(br#"{"type":"towpath","note":"teleported","to":"x"}"#), None);
         assert_eq!(Note::read(br#"{"type":"result","note":"named","title":"x"}"#), None);
         assert_eq!(Note::read(b"{"), None);

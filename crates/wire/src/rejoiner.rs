@@ -3,7 +3,7 @@
 //! On request only: the CLI writes one event a line, even to a terminal, so in its own output a
 //! line that begins an object and does not end it was cut off, and what follows is the next event.
 
-use crate::json::{Outline, Progress};
+use crate::json::{Outline, OutlineProgress};
 
 /// Puts together lines that one event was spread over.
 ///
@@ -52,15 +52,15 @@ impl Rejoiner {
         let mut settled = Vec::new();
         if !self.held.is_empty() {
             match self.try_extend(line) {
-                Progress::Partial => return settled,
-                Progress::Complete => {
+                OutlineProgress::Partial => return settled,
+                OutlineProgress::Complete => {
                     settled.push(self.join());
                     return settled;
                 }
-                Progress::Broken => settled = self.release(),
+                OutlineProgress::Broken => settled = self.release(),
             }
         }
-        if begins_container(line) && self.try_extend(line) == Progress::Partial {
+        if begins_container(line) && self.try_extend(line) == OutlineProgress::Partial {
             return settled;
         }
         self.forget();
@@ -73,14 +73,14 @@ impl Rejoiner {
         self.release()
     }
 
-    fn try_extend(&mut self, line: &[u8]) -> Progress {
+    fn try_extend(&mut self, line: &[u8]) -> OutlineProgress {
         self.held_bytes += line.len();
         if self.held_bytes > self.cap {
-            return Progress::Broken;
+            return OutlineProgress::Broken;
         }
         // The carriage return is the terminal's, as the newline is.
         let progress = self.outline.extend(line.strip_suffix(b"\r").unwrap_or(line));
-        if progress != Progress::Broken {
+        if progress != OutlineProgress::Broken {
             self.held.push(line.to_vec());
         }
         progress

@@ -2,7 +2,7 @@
 //!
 //! Lines end at `\n` and nowhere else: the CLI writes U+2028 as it is up to 2.1.37, and a `\r`
 //! belongs to the line. What goes in comes out: the pieces, each with the newline its
-//! [`End`] names, are the stream again, byte for byte.
+//! [`PieceEnd`] names, are the stream again, byte for byte.
 
 use memchr::memchr;
 
@@ -59,12 +59,12 @@ pub struct Piece<'a> {
     /// Whether it goes on where the piece before left off.
     pub continued: bool,
     /// What stands behind it.
-    pub end: End,
+    pub end: PieceEnd,
 }
 
 /// What stands behind a [`Piece`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum PieceEnd {
     /// A newline.
     Newline,
     /// The end of the stream.
@@ -76,7 +76,7 @@ pub enum End {
 impl Piece<'_> {
     /// Whether it is a line, not a piece of one.
     pub fn is_whole(&self) -> bool {
-        !self.continued && self.end != End::More
+        !self.continued && self.end != PieceEnd::More
     }
 }
 
@@ -116,7 +116,7 @@ impl Splitter {
         (continued || !self.held.is_empty()).then_some(Piece {
             bytes: &self.held,
             continued,
-            end: End::Stream,
+            end: PieceEnd::Stream,
         })
     }
 
@@ -152,7 +152,7 @@ impl Pieces<'_> {
         }
         let newline = memchr(b'\n', self.rest);
         let length = newline.unwrap_or(self.rest.len());
-        let end = if newline.is_some() { End::Newline } else { End::More };
+        let end = if newline.is_some() { PieceEnd::Newline } else { PieceEnd::More };
 
         if splitter.in_long_line {
             splitter.in_long_line = newline.is_none();
@@ -167,7 +167,7 @@ impl Pieces<'_> {
                 splitter.held_is_spent = true;
                 &splitter.held
             };
-            return Some(Piece { bytes, continued: false, end: End::More });
+            return Some(Piece { bytes, continued: false, end: PieceEnd::More });
         }
         if newline.is_some() && splitter.held.is_empty() {
             let bytes = take(&mut self.rest, length, newline);
@@ -191,7 +191,7 @@ fn take<'a>(rest: &mut &'a [u8], length: usize, newline: Option<usize>) -> &'a [
 mod tests {
     use proptest::prelude::*;
 
-    use super::{End, Splitter};
+    use super::{PieceEnd, Splitter};
 
     /// Lines as (bytes, too long to be held, ended by a newline), whatever pieces they came in.
     fn lines(stream: &[u8], cap: usize, cuts: &[usize]) -> Vec<(Vec<u8>, bool, bool)> {
@@ -203,7 +203,7 @@ mod tests {
             }
             let line = lines.last_mut().unwrap();
             line.0.extend_from_slice(piece.bytes);
-            line.2 = piece.end == End::Newline;
+            line.2 = piece.end == PieceEnd::Newline;
         };
         let mut from = 0;
         for &cut in cuts.iter().chain([&stream.len()]) {
@@ -242,17 +242,17 @@ mod tests {
         let mut splitter = Splitter::with_cap(4);
         let mut pieces = splitter.feed(b"1234\n12345\nab");
         let mut next = || pieces.next().map(|it| (it.bytes.to_vec(), it.continued, it.end));
-        assert_eq!(next(), Some((b"1234".to_vec(), false, End::Newline)));
-        assert_eq!(next(), Some((b"1234".to_vec(), false, End::More)));
-        assert_eq!(next(), Some((b"5".to_vec(), true, End::Newline)));
+        assert_eq!(next(), Some((b"1234".to_vec(), false, PieceEnd::Newline)));
+        assert_eq!(next(), Some((b"1234".to_vec(), false, PieceEnd::More)));
+        assert_eq!(next(), Some((b"5".to_vec(), true, PieceEnd::Newline)));
         assert_eq!(next(), None);
         let mut pieces = splitter.feed(b"cde");
         let mut next = || pieces.next().map(|it| (it.bytes.to_vec(), it.continued, it.end));
-        assert_eq!(next(), Some((b"ab".to_vec(), false, End::More)));
-        assert_eq!(next(), Some((b"cde".to_vec(), true, End::More)));
+        assert_eq!(next(), Some((b"ab".to_vec(), false, PieceEnd::More)));
+        assert_eq!(next(), Some((b"cde".to_vec(), true, PieceEnd::More)));
         assert_eq!(next(), None);
         let last = splitter.finish().unwrap();
-        assert_eq!((last.bytes, last.continued, last.end), (&b""[..], true, End::Stream));
+        assert_eq!((last.bytes, last.continued, last.end), (&b""[..], true, PieceEnd::Stream));
         assert_eq!(splitter.finish(), None);
     }
 

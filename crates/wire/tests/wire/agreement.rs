@@ -4,8 +4,6 @@
 //! number's size and lets lone surrogates pass. Meaning is compared where `serde_json` can build a
 //! `Value`, duplicate keys (the last counts) and escaped keys included.
 
-mod recordings;
-
 use std::sync::LazyLock;
 
 use proptest::prelude::*;
@@ -16,7 +14,7 @@ use towpath_wire::json::Text;
 use towpath_wire::{Event, Kind, Noise, Reading, read};
 
 static LINES: LazyLock<Vec<String>> = LazyLock::new(|| {
-    let mut lines: Vec<String> = recordings::all()
+    let mut lines: Vec<String> = crate::recordings::all()
         .iter()
         .flat_map(|(_, bytes)| bytes.split(|&byte| byte == b'\n'))
         .map(|line| String::from_utf8(line.to_vec()).expect("captures are UTF-8"))

@@ -1,6 +1,8 @@
 //! One line, one reading: events in every dialect, unknown kinds, and shapes that do not fit.
 
-use towpath_wire::event::{Block, Body, Delta, Ending, Record, Response, Signal, Stream, System};
+use towpath_wire::event::{
+    Block, Body, ControlResult, Delta, Record, ResultSubtype, Signal, Stream, System,
+};
 use towpath_wire::{Dialect, Line, Reading, read};
 
 fn only(line: &str) -> Line<'_> {
@@ -186,7 +188,9 @@ fn loose_types_are_taken_as_they_were_seen() {
     assert_eq!(turn.duration_ms, Some(12));
     assert_eq!(turn.total_cost_usd, Some(1.0));
     assert_eq!(turn.errors.unwrap().items().count(), 2);
-    assert!(matches!(turn.ending, Some(Ending::Error(name)) if name == "error_during_execution"));
+    assert!(
+        matches!(turn.ending, Some(ResultSubtype::Error(name)) if name == "error_during_execution")
+    );
     let model = turn.models().next().unwrap();
     assert_eq!((model.model.to_string(), model.usage.output_tokens), ("m".into(), Some(9)));
     assert_eq!(turn.denials().next().unwrap().tool_name.unwrap(), "Bash");
@@ -317,7 +321,7 @@ fn an_echoed_answer_without_an_id_is_still_an_answer() {
     let line = r#"{"type":"control_response","response":{"subtype":"success","response":{"mode":"plan"}}}"#;
     let (_, Body::ControlResponse(answer)) = body(line) else { panic!() };
     assert!(answer.request_id.is_none());
-    assert!(matches!(answer.response, Response::Success(Some(_))));
+    assert!(matches!(answer.response, ControlResult::Success(Some(_))));
 }
 
 #[test]

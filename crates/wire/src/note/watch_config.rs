@@ -1,23 +1,23 @@
-//! What is to be done with the files a session's agent changes.
+//! What Towpath does with the files a session's agent changes: copy, commit, run hooks.
 //!
-//! A wish is a setting like others: journalled with who made it, kept with the session, and without
-//! any effect on the agent. It holds no secret: where one is needed it names the variable of the
-//! server's environment that has it.
+//! It is a setting like any other: recorded with who changed it and stored with the session. The
+//! agent does not know about it. It holds no secrets; it names the environment variable of the
+//! server that does.
 
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// What is to be done with changes.
+/// What is done with changed files.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct WatchWish {
-    /// Where changed files go.
+pub struct WatchConfig {
+    /// Where changed files are copied to.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub targets: Vec<WatchTarget>,
-    /// When they go.
-    pub every: Pace,
-    /// Whether to look for what commands of the shell changed, too.
+    /// When they are copied.
+    pub every: Trigger,
+    /// Whether to scan for files that shell commands changed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub scan: bool,
     /// Only these files: names or paths with `*`.
@@ -28,63 +28,63 @@ pub struct WatchWish {
     pub exclude: Vec<String>,
     /// Whether and how changes are committed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub commit: Option<CommitWish>,
-    /// Programs to tell of changes.
-    #[serde(skip_serializing_if = "HookWish::is_none")]
-    pub hooks: HookWish,
+    pub commit: Option<CommitConfig>,
+    /// Commands to run for changes.
+    #[serde(skip_serializing_if = "HookConfig::is_none")]
+    pub hooks: HookConfig,
 }
 
-/// A place that changed files are brought to.
+/// A destination of changed files.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum WatchTarget {
-    /// A directory that is kept like the project.
+    /// A directory that mirrors the project.
     Directory {
-        /// Where it is, with every link followed.
+        /// The path with all symbolic links resolved.
         path: PathBuf,
     },
     /// A web server or an object store.
     Address {
-        /// Where it is, without a secret in it.
+        /// The URL, without credentials.
         url: String,
-        /// The variable with a bearer token for it.
+        /// The environment variable with a bearer token for it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         token_variable: Option<String>,
     },
     /// A command for each file.
     Command {
-        /// The line for the shell; it finds the path as `$1`.
+        /// The command line for the shell. The path is `$1`.
         line: String,
     },
 }
 
-/// How many changes go together.
+/// When changes are acted on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Pace {
-    /// Each by itself.
+pub enum Trigger {
+    /// After each change.
     #[default]
     Change,
-    /// Those of a turn, when it is over.
+    /// At the end of a turn, all together.
     Turn,
 }
 
 /// How changes are committed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct CommitWish {
-    /// How many go into a commit.
-    pub every: Pace,
-    /// The message, a template; the usual one where nothing is said.
+pub struct CommitConfig {
+    /// How many changes go into a commit.
+    pub every: Trigger,
+    /// A template for the message; none for the default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// Lines below it; the usual ones where nothing is said.
+    /// Trailers of the message; none for the default ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trailers: Option<Vec<String>>,
-    /// The author, as `Name <address>`; the user where nothing is said.
+    /// The author as `Name <address>`; none for the user's git identity.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub author: Option<String>,
-    /// A branch of the session's own, a template; what is checked out where nothing is said.
+    /// A template for a branch of the session's own; none for the branch that is checked out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
     /// A directory below which the session gets a working tree of its own.
@@ -92,34 +92,33 @@ pub struct CommitWish {
     pub worktree: Option<PathBuf>,
 }
 
-/// Programs to tell of changes, each a line for the shell.
+/// Hooks for changes, each a command line for the shell.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct HookWish {
+pub struct HookConfig {
     /// Run when a file is about to change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pre: Option<String>,
     /// Run when a file has changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub post: Option<String>,
-    /// Run when a turn is over.
+    /// Run when a turn has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop: Option<String>,
-    /// Whether GitButler's hooks are run.
+    /// Whether to call GitButler's hooks.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub gitbutler: bool,
 }
 
-impl Default for CommitWish {
+impl Default for CommitConfig {
     fn default() -> Self {
-        let every = Pace::Turn;
+        let every = Trigger::Turn;
         let (message, trailers, author, branch, worktree) = (None, None, None, None, None);
         Self { every, message, trailers, author, branch, worktree }
     }
 }
 
-impl HookWish {
-    /// Whether nobody is told.
+impl HookConfig {
     pub fn is_none(&self) -> bool {
         *self == Self::default()
     }
@@ -127,12 +126,12 @@ impl HookWish {
 
 #[cfg(test)]
 mod tests {
-    use super::{CommitWish, HookWish, Pace, WatchTarget, WatchWish};
+    use super::{CommitConfig, HookConfig, Trigger, WatchConfig, WatchTarget};
     use crate::note::{Actor, Note, Setting};
 
-    fn written(wish: Option<WatchWish>) -> String {
+    fn written(config: Option<WatchConfig>) -> String {
         let by = Actor { name: "ann".to_owned(), via: "api".to_owned() };
-        let setting = Setting::Watch(wish.map(Box::new));
+        let setting = Setting::Watch(config.map(Box::new));
         let note = Note::SettingChanged { setting, by };
         let line = note.to_line();
         assert_eq!(Note::read(&line), Some(note));
@@ -140,8 +139,8 @@ mod tests {
     }
 
     #[test]
-    fn a_wish_reads_back_as_it_was_written_and_says_only_what_was_said() {
-        let wish = WatchWish {
+    fn a_config_reads_back_as_written_and_omits_defaults() {
+        let config = WatchConfig {
             targets: vec![
                 WatchTarget::Directory { path: "/copy".into() },
                 WatchTarget::Address {
@@ -150,24 +149,24 @@ mod tests {
                 },
                 WatchTarget::Command { line: "echo \"$1\"".to_owned() },
             ],
-            every: Pace::Turn,
+            every: Trigger::Turn,
             scan: true,
-            commit: Some(CommitWish { branch: Some("b".to_owned()), ..CommitWish::default() }),
-            hooks: HookWish { post: Some("./hook".to_owned()), ..HookWish::default() },
-            ..WatchWish::default()
+            commit: Some(CommitConfig { branch: Some("b".to_owned()), ..CommitConfig::default() }),
+            hooks: HookConfig { post: Some("./hook".to_owned()), ..HookConfig::default() },
+            ..WatchConfig::default()
         };
-        written(Some(wish));
-        let line = written(Some(WatchWish::default()));
+        written(Some(config));
+        let line = written(Some(WatchConfig::default()));
         assert!(line.contains(r#""value":{"every":"change"}"#), "{line}");
         let line = written(None);
         assert!(line.contains(r#""setting":"watch","value":null"#), "{line}");
     }
 
     #[test]
-    fn a_wish_of_a_later_version_is_read_as_far_as_it_is_known() {
-        let wish: WatchWish =
+    fn unknown_fields_of_a_later_version_are_ignored() {
+        let config: WatchConfig =
             serde_json::from_str(r#"{"scan":true,"at":"noon","commit":{"sign":1}}"#).unwrap();
-        let commit = Some(CommitWish::default());
-        assert_eq!(wish, WatchWish { scan: true, commit, ..WatchWish::default() });
+        let commit = Some(CommitConfig::default());
+        assert_eq!(config, WatchConfig { scan: true, commit, ..WatchConfig::default() });
     }
 }

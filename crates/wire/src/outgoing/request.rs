@@ -11,7 +11,7 @@ use super::{JsonObject, PermissionMode};
 /// A request to the agent, by its `subtype`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "subtype", rename_all = "snake_case")]
-pub enum Request {
+pub enum OutgoingRequest {
     /// First of all: registers hooks and servers, tells models and commands, proves readiness.
     Initialize(Box<Initialize>),
     /// Ends the running turn; the process lives on.

@@ -1,20 +1,21 @@
-//! What is written can be read again, and is never a line the CLI would die of.
+//! Outgoing lines read back as written and are never lines that make the CLI exit.
 
 use proptest::prelude::*;
-use towpath_wire::event::{Block, Body, Request as Asked, Response};
+use towpath_wire::event::{Block, Body, ControlRequestKind, ControlResult};
 use towpath_wire::json::{Raw, Shape};
-use towpath_wire::say::{
-    Answer, Behavior, Destination, Image, Initialize, JsonObject, PermissionMode, PermissionUpdate,
-    Priority, Prompt, Refusal, Request, Rule, Saying, SettingsSource,
+use towpath_wire::outgoing::{
+    Behavior, ControlReply, DenyReply, Destination, Image, Initialize, JsonObject, OutgoingLine,
+    OutgoingPrompt, OutgoingRequest, PermissionMode, PermissionRule, PermissionUpdate, Priority,
+    SettingsSource,
 };
 use towpath_wire::{Event, Reading, read};
 use uuid::Uuid;
 
 const GIF: &[u8] = b"GIF89a\x01\x00\x01\x00\x00\x00\x00;";
 
-/// The event a line says, after checking what makes the CLI exit.
-fn heard(saying: &Saying) -> Event<'_> {
-    let line = saying.as_str();
+/// The event in a line, after checking for what makes the CLI exit.
+fn event_of(line: &OutgoingLine) -> Event<'_> {
+    let line = line.as_str();
     assert!(!line.contains(['\n', '\r']), "{line}");
     assert_eq!(Raw::parse(line).map(Raw::shape), Some(Shape::Object));
     let mut readings = read(line.as_bytes());
@@ -39,12 +40,12 @@ proptest! {
     ) {
         let id = Uuid::from_u128(id);
         let images = vec![Image::new(GIF).unwrap(); images];
-        let mut prompt = Prompt::with_images(id, text.clone(), images.clone()).unwrap();
+        let mut prompt = OutgoingPrompt::with_images(id, text.clone(), images.clone()).unwrap();
         if let Some((priority, _)) = priority {
             prompt = prompt.priority(priority);
         }
-        let saying = prompt.to_saying();
-        let event = heard(&saying);
+        let saying = prompt.to_line();
+        let event = event_of(&saying);
         prop_assert_eq!(event.envelope.uuid.map(String::from), Some(id.to_string()));
         let Body::User(user) = event.body else { panic!() };
         prop_assert_eq!(user.message.role.unwrap(), "user");
@@ -67,18 +68,18 @@ proptest! {
     ) {
         let input = serde_json::json!({ "file_path": path, "n": 1 });
         let pretty = serde_json::to_string_pretty(&input).unwrap();
-        let saying = Saying::answer(&id, &Answer::allow(object(&pretty)));
-        let Body::ControlResponse(answer) = heard(&saying).body else { panic!() };
+        let saying = OutgoingLine::reply(&id, &ControlReply::allow(object(&pretty)));
+        let Body::ControlResponse(answer) = event_of(&saying).body else { panic!() };
         prop_assert_eq!(answer.request_id.unwrap(), id.as_str());
-        let Response::Success(Some(payload)) = answer.response else { panic!() };
+        let ControlResult::Success(Some(payload)) = answer.response else { panic!() };
         prop_assert_eq!(payload.get("behavior").unwrap().as_str(), "\"allow\"");
         let updated = payload.get("updatedInput").unwrap().as_str();
         prop_assert_eq!(serde_json::from_str::<serde_json::Value>(updated).unwrap(), input);
 
-        let refusal = if interrupt { Refusal::and_interrupt(&reason) } else { Refusal::because(&reason) };
-        let saying = Saying::answer(&id, &Answer::Deny(refusal));
-        let Body::ControlResponse(answer) = heard(&saying).body else { panic!() };
-        let Response::Success(Some(payload)) = answer.response else { panic!() };
+        let refusal = if interrupt { DenyReply::and_interrupt(&reason) } else { DenyReply::because(&reason) };
+        let saying = OutgoingLine::reply(&id, &ControlReply::Deny(refusal));
+        let Body::ControlResponse(answer) = event_of(&saying).body else { panic!() };
+        let ControlResult::Success(Some(payload)) = answer.response else { panic!() };
         let message = payload.get("message").and_then(Raw::text).unwrap();
         prop_assert!(!message.decode().trim().is_empty(), "a denial needs a message");
         if !reason.trim().is_empty() {
@@ -102,9 +103,9 @@ fn every_request_is_heard_under_its_own_name() {
     let s = String::from;
     let settings = || object(r#"{"effortLevel":"low"}"#);
     let requests = [
-        (Request::Initialize(Box::default()), r#"{"subtype":"initialize"}"#),
+        (OutgoingRequest::Initialize(Box::default()), r#"{"subtype":"initialize"}"#),
         (
-            Request::Initialize(Box::new(Initialize {
+            OutgoingRequest::Initialize(Box::new(Initialize {
                 sdk_mcp_servers: vec![s("calc")],
                 forward_subagent_text: true,
                 json_schema: Some(object("{}")),
@@ -112,133 +113,143 @@ fn every_request_is_heard_under_its_own_name() {
             })),
             r#"{"subtype":"initialize","sdkMcpServers":["calc"],"jsonSchema":{},"forwardSubagentText":true}"#,
         ),
-        (Request::Interrupt { cancel_queued: false }, r#"{"subtype":"interrupt"}"#),
+        (OutgoingRequest::Interrupt { cancel_queued: false }, r#"{"subtype":"interrupt"}"#),
         (
-            Request::Interrupt { cancel_queued: true },
+            OutgoingRequest::Interrupt { cancel_queued: true },
             r#"{"subtype":"interrupt","cancel_queued":true}"#,
         ),
         (
-            Request::SetPermissionMode { mode: PermissionMode::AcceptEdits },
+            OutgoingRequest::SetPermissionMode { mode: PermissionMode::AcceptEdits },
             r#"{"subtype":"set_permission_mode","mode":"acceptEdits"}"#,
         ),
-        (Request::SetModel { model: None }, r#"{"subtype":"set_model","model":null}"#),
+        (OutgoingRequest::SetModel { model: None }, r#"{"subtype":"set_model","model":null}"#),
         (
-            Request::SetMaxThinkingTokens { max_thinking_tokens: Some(0) },
+            OutgoingRequest::SetMaxThinkingTokens { max_thinking_tokens: Some(0) },
             r#"{"subtype":"set_max_thinking_tokens","max_thinking_tokens":0}"#,
         ),
         (
-            Request::ApplyFlagSettings { settings: settings() },
+            OutgoingRequest::ApplyFlagSettings { settings: settings() },
             r#"{"subtype":"apply_flag_settings","settings":{"effortLevel":"low"}}"#,
         ),
         (
-            Request::UpdateSettings { source: SettingsSource::LocalSettings, settings: settings() },
+            OutgoingRequest::UpdateSettings {
+                source: SettingsSource::LocalSettings,
+                settings: settings(),
+            },
             r#"{"subtype":"update_settings","source":"localSettings","settings":{"effortLevel":"low"}}"#,
         ),
         (
-            Request::CancelAsyncMessage { message_uuid: s("u") },
+            OutgoingRequest::CancelAsyncMessage { message_uuid: s("u") },
             r#"{"subtype":"cancel_async_message","message_uuid":"u"}"#,
         ),
         (
-            Request::RewindFiles { user_message_id: s("u"), dry_run: true },
+            OutgoingRequest::RewindFiles { user_message_id: s("u"), dry_run: true },
             r#"{"subtype":"rewind_files","user_message_id":"u","dry_run":true}"#,
         ),
         (
-            Request::RewindConversation { target_message_uuid: s("u") },
+            OutgoingRequest::RewindConversation { target_message_uuid: s("u") },
             r#"{"subtype":"rewind_conversation","target_message_uuid":"u"}"#,
         ),
-        (Request::McpStatus {}, r#"{"subtype":"mcp_status"}"#),
+        (OutgoingRequest::McpStatus {}, r#"{"subtype":"mcp_status"}"#),
         (
-            Request::McpSetServers { servers: object("{}") },
+            OutgoingRequest::McpSetServers { servers: object("{}") },
             r#"{"subtype":"mcp_set_servers","servers":{}}"#,
         ),
         (
-            Request::McpReconnect { server_name: s("x") },
+            OutgoingRequest::McpReconnect { server_name: s("x") },
             r#"{"subtype":"mcp_reconnect","serverName":"x"}"#,
         ),
         (
-            Request::McpToggle { server_name: s("x"), enabled: false },
+            OutgoingRequest::McpToggle { server_name: s("x"), enabled: false },
             r#"{"subtype":"mcp_toggle","serverName":"x","enabled":false}"#,
         ),
         (
-            Request::McpCall { tool: s("t"), arguments: object("{}") },
+            OutgoingRequest::McpCall { tool: s("t"), arguments: object("{}") },
             r#"{"subtype":"mcp_call","tool":"t","arguments":{}}"#,
         ),
         (
-            Request::McpReadResource { server_name: s("x"), uri: s("u") },
+            OutgoingRequest::McpReadResource { server_name: s("x"), uri: s("u") },
             r#"{"subtype":"mcp_read_resource","serverName":"x","uri":"u"}"#,
         ),
         (
-            Request::McpAuthenticate { server_name: s("x") },
+            OutgoingRequest::McpAuthenticate { server_name: s("x") },
             r#"{"subtype":"mcp_authenticate","serverName":"x"}"#,
         ),
         (
-            Request::McpClearAuth { server_name: s("x") },
+            OutgoingRequest::McpClearAuth { server_name: s("x") },
             r#"{"subtype":"mcp_clear_auth","serverName":"x"}"#,
         ),
-        (Request::GetContextUsage {}, r#"{"subtype":"get_context_usage"}"#),
-        (Request::GetSessionCost {}, r#"{"subtype":"get_session_cost"}"#),
-        (Request::GetUsage {}, r#"{"subtype":"get_usage"}"#),
-        (Request::GetBinaryVersion {}, r#"{"subtype":"get_binary_version"}"#),
-        (Request::GetSettings {}, r#"{"subtype":"get_settings"}"#),
-        (Request::GetStatus {}, r#"{"subtype":"get_status"}"#),
-        (Request::GetPlan {}, r#"{"subtype":"get_plan"}"#),
-        (Request::GetWorkspaceDiff {}, r#"{"subtype":"get_workspace_diff"}"#),
+        (OutgoingRequest::GetContextUsage {}, r#"{"subtype":"get_context_usage"}"#),
+        (OutgoingRequest::GetSessionCost {}, r#"{"subtype":"get_session_cost"}"#),
+        (OutgoingRequest::GetUsage {}, r#"{"subtype":"get_usage"}"#),
+        (OutgoingRequest::GetBinaryVersion {}, r#"{"subtype":"get_binary_version"}"#),
+        (OutgoingRequest::GetSettings {}, r#"{"subtype":"get_settings"}"#),
+        (OutgoingRequest::GetStatus {}, r#"{"subtype":"get_status"}"#),
+        (OutgoingRequest::GetPlan {}, r#"{"subtype":"get_plan"}"#),
+        (OutgoingRequest::GetWorkspaceDiff {}, r#"{"subtype":"get_workspace_diff"}"#),
         (
-            Request::GetTaskOutput { task_id: s("t") },
+            OutgoingRequest::GetTaskOutput { task_id: s("t") },
             r#"{"subtype":"get_task_output","task_id":"t"}"#,
         ),
-        (Request::GetHooksListing {}, r#"{"subtype":"get_hooks_listing"}"#),
-        (Request::ListModels {}, r#"{"subtype":"list_models"}"#),
-        (Request::ListPermissionRules {}, r#"{"subtype":"list_permission_rules"}"#),
-        (Request::ExportConversation {}, r#"{"subtype":"export_conversation"}"#),
+        (OutgoingRequest::GetHooksListing {}, r#"{"subtype":"get_hooks_listing"}"#),
+        (OutgoingRequest::ListModels {}, r#"{"subtype":"list_models"}"#),
+        (OutgoingRequest::ListPermissionRules {}, r#"{"subtype":"list_permission_rules"}"#),
+        (OutgoingRequest::ExportConversation {}, r#"{"subtype":"export_conversation"}"#),
         (
-            Request::FileSuggestions { query: s("q") },
+            OutgoingRequest::FileSuggestions { query: s("q") },
             r#"{"subtype":"file_suggestions","query":"q"}"#,
         ),
-        (Request::ReadFile { path: s("p") }, r#"{"subtype":"read_file","path":"p"}"#),
+        (OutgoingRequest::ReadFile { path: s("p") }, r#"{"subtype":"read_file","path":"p"}"#),
         (
-            Request::SeedReadState { path: s("p"), mtime: 1 },
+            OutgoingRequest::SeedReadState { path: s("p"), mtime: 1 },
             r#"{"subtype":"seed_read_state","path":"p","mtime":1}"#,
         ),
         (
-            Request::RegisterRepoRoot { directory: s("d") },
+            OutgoingRequest::RegisterRepoRoot { directory: s("d") },
             r#"{"subtype":"register_repo_root","directory":"d"}"#,
         ),
-        (Request::ReloadPlugins {}, r#"{"subtype":"reload_plugins"}"#),
-        (Request::ReloadSkills {}, r#"{"subtype":"reload_skills"}"#),
-        (Request::ReloadOutputStyles {}, r#"{"subtype":"reload_output_styles"}"#),
-        (Request::RenameSession { title: s("t") }, r#"{"subtype":"rename_session","title":"t"}"#),
+        (OutgoingRequest::ReloadPlugins {}, r#"{"subtype":"reload_plugins"}"#),
+        (OutgoingRequest::ReloadSkills {}, r#"{"subtype":"reload_skills"}"#),
+        (OutgoingRequest::ReloadOutputStyles {}, r#"{"subtype":"reload_output_styles"}"#),
         (
-            Request::GenerateSessionTitle { description: s("d") },
+            OutgoingRequest::RenameSession { title: s("t") },
+            r#"{"subtype":"rename_session","title":"t"}"#,
+        ),
+        (
+            OutgoingRequest::GenerateSessionTitle { description: s("d") },
             r#"{"subtype":"generate_session_title","description":"d"}"#,
         ),
-        (Request::StopTask { task_id: s("t") }, r#"{"subtype":"stop_task","task_id":"t"}"#),
-        (Request::BackgroundTasks { tool_use_id: None }, r#"{"subtype":"background_tasks"}"#),
+        (OutgoingRequest::StopTask { task_id: s("t") }, r#"{"subtype":"stop_task","task_id":"t"}"#),
         (
-            Request::SideQuestion { question: s("q") },
+            OutgoingRequest::BackgroundTasks { tool_use_id: None },
+            r#"{"subtype":"background_tasks"}"#,
+        ),
+        (
+            OutgoingRequest::SideQuestion { question: s("q") },
             r#"{"subtype":"side_question","question":"q"}"#,
         ),
         (
-            Request::SetHasSubscribers { has_subscribers: true },
+            OutgoingRequest::SetHasSubscribers { has_subscribers: true },
             r#"{"subtype":"set_has_subscribers","has_subscribers":true}"#,
         ),
-        (Request::EndSession {}, r#"{"subtype":"end_session"}"#),
+        (OutgoingRequest::EndSession {}, r#"{"subtype":"end_session"}"#),
     ];
     for (request, expected) in requests {
-        let saying = Saying::request("r1", &request);
-        let event = heard(&saying);
+        let saying = OutgoingLine::request("r1", &request);
+        let event = event_of(&saying);
         let subtype = Raw::parse(expected).unwrap().get("subtype").and_then(Raw::text);
         assert_eq!(event.kind.subtype, subtype);
         let Body::ControlRequest(asked) = event.body else { panic!("{saying:?}") };
         assert_eq!(asked.request_id, "r1");
-        let Asked::Other(body) = asked.request else { panic!("{saying:?}") };
+        let ControlRequestKind::Other(body) = asked.request else { panic!("{saying:?}") };
         assert_eq!(body.as_str(), expected);
     }
 }
 
 #[test]
 fn rules_hooks_and_servers_are_answered_in_the_protocols_words() {
-    let rules = vec![Rule { tool_name: "Bash".into(), rule_content: Some("touch:*".into()) }];
+    let rules =
+        vec![PermissionRule { tool_name: "Bash".into(), rule_content: Some("touch:*".into()) }];
     let update = PermissionUpdate::AddRules {
         rules,
         behavior: Behavior::Allow,
@@ -248,7 +259,7 @@ fn rules_hooks_and_servers_are_answered_in_the_protocols_words() {
         mode: PermissionMode::AcceptEdits,
         destination: Destination::LocalSettings,
     };
-    let allow = Answer::Allow {
+    let allow = ControlReply::Allow {
         updated_input: JsonObject::empty(),
         updated_permissions: vec![update, mode],
     };
@@ -257,35 +268,40 @@ fn rules_hooks_and_servers_are_answered_in_the_protocols_words() {
             allow,
             r#"{"behavior":"allow","updatedInput":{},"updatedPermissions":[{"type":"addRules","rules":[{"toolName":"Bash","ruleContent":"touch:*"}],"behavior":"allow","destination":"session"},{"type":"setMode","mode":"acceptEdits","destination":"localSettings"}]}"#,
         ),
-        (Answer::deny("not here"), r#"{"behavior":"deny","message":"not here"}"#),
-        (Answer::deny(" "), r#"{"behavior":"deny","message":"The user said no."}"#),
-        (Answer::Hook(object(r#"{"continue":true}"#)), r#"{"continue":true}"#),
-        (Answer::Mcp(object(r#"{"id":1}"#)), r#"{"mcp_response":{"id":1}}"#),
+        (ControlReply::deny("not here"), r#"{"behavior":"deny","message":"not here"}"#),
+        (ControlReply::deny(" "), r#"{"behavior":"deny","message":"The user said no."}"#),
+        (ControlReply::Hook(object(r#"{"continue":true}"#)), r#"{"continue":true}"#),
+        (ControlReply::Mcp(object(r#"{"id":1}"#)), r#"{"mcp_response":{"id":1}}"#),
     ] {
-        let saying = Saying::answer("r", &answer);
-        let Body::ControlResponse(heard) = heard(&saying).body else { panic!() };
-        let Response::Success(Some(payload)) = heard.response else { panic!() };
+        let saying = OutgoingLine::reply("r", &answer);
+        let Body::ControlResponse(heard) = event_of(&saying).body else { panic!() };
+        let ControlResult::Success(Some(payload)) = heard.response else { panic!() };
         assert_eq!(payload.as_str(), expected);
     }
-    let saying = Saying::answer("r", &Answer::Error("no such\nthing".into()));
-    let Body::ControlResponse(answer) = heard(&saying).body else { panic!() };
-    assert!(matches!(answer.response, Response::Error(Some(error)) if error == "no such\nthing"));
+    let saying = OutgoingLine::reply("r", &ControlReply::Error("no such\nthing".into()));
+    let Body::ControlResponse(answer) = event_of(&saying).body else { panic!() };
+    assert!(
+        matches!(answer.response, ControlResult::Error(Some(error)) if error == "no such\nthing")
+    );
 }
 
 #[test]
 fn cancels_and_signs_of_life_are_lines_too() {
-    let saying = Saying::cancel("r");
-    assert!(matches!(heard(&saying).body, Body::ControlCancel(cancel) if cancel.request_id == "r"));
-    let saying = Saying::keep_alive();
-    assert_eq!(saying.as_str(), r#"{"type":"keep_alive"}"#);
-    assert_eq!(saying.into_bytes(), b"{\"type\":\"keep_alive\"}\n");
+    let line = OutgoingLine::cancel("r");
+    assert!(
+        matches!(event_of(&saying).body, Body::ControlCancel(cancel) if cancel.request_id == "r")
+    );
+    let line = OutgoingLine::keep_alive();
+    assert_eq!(line.as_str(), r#"{"type":"keep_alive"}"#);
+    assert_eq!(line.into_bytes(), b"{\"type\":\"keep_alive\"}\n");
 }
 
 #[test]
 fn an_empty_prompt_is_refused_and_a_picture_alone_is_not() {
-    assert!(Prompt::text(Uuid::nil(), " \n").is_err());
-    let picture = Prompt::with_images(Uuid::nil(), "", vec![Image::new(GIF).unwrap()]).unwrap();
-    let saying = picture.to_saying();
-    let Body::User(user) = heard(&saying).body else { panic!() };
+    assert!(OutgoingPrompt::text(Uuid::nil(), " \n").is_err());
+    let picture =
+        OutgoingPrompt::with_images(Uuid::nil(), "", vec![Image::new(GIF).unwrap()]).unwrap();
+    let saying = picture.to_line();
+    let Body::User(user) = event_of(&saying).body else { panic!() };
     assert!(matches!(user.message.content.blocks().collect::<Vec<_>>()[..], [Block::Media { .. }]));
 }

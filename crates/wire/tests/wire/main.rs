@@ -1,0 +1,7 @@
+//! The protocol as a whole: captures, agreement with other parsers, and lines for the agent.
+
+mod agreement;
+mod captures;
+mod outgoing;
+mod readings;
+mod recordings;
