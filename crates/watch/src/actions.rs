@@ -10,18 +10,18 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
 
+use crate::completion::CompletionTracker;
 use crate::delivery::DeliveryResult;
+use crate::delivery::PendingFile;
 use crate::event_queue::EventQueue;
 use crate::git::{self, CommitJob, CommitOccasion};
 use crate::hooks::{HookCall, HookContext, HookMoment, HookToolCall};
-use crate::completion::CompletionTracker;
-use crate::stream_event::{CallId, Change, StreamEvent};
-use crate::delivery::PendingFile;
-use crate::project::{ProjectFile, Project};
 use crate::log_line::LogLine;
+use crate::project::{Project, ProjectFile};
 use crate::report::{EntryNumber, Report, ReportStatus};
-use crate::scan::Finding;
+use crate::scan::ScanChange;
 use crate::settings::{ActionTrigger, WatchSettings};
+use crate::stream_event::{CallId, Change, StreamEvent};
 use crate::workers::{WorkerEvent, WorkerResult, WorkerSenders, Workers};
 
 /// How long the end of the stream is awaited once somebody wants us to stop: whoever ends a
@@ -50,7 +50,7 @@ pub struct Actions {
     shell_used: bool,
     /// Files of the turn, for what goes by turns.
     of_turn: Vec<(ProjectFile, Change)>,
-    milestones: CompletionTracker,
+    checkpoints: CompletionTracker,
     /// What is heard was acted on by somebody before.
     recalling: bool,
 }
@@ -75,7 +75,7 @@ impl Actions {
             announced: HashMap::new(),
             shell_used: false,
             of_turn: Vec::new(),
-            milestones: CompletionTracker::default(),
+            checkpoints: CompletionTracker::default(),
             recalling: false,
         }
     }
@@ -88,7 +88,7 @@ impl Actions {
     /// Acts on the news until they are over, or somebody wants to stop.
     pub async fn run(
         mut self,
-        feed: &EventQueue,
+        queue: &EventQueue,
         mut tell: impl FnMut(&LogLine),
         stop: impl Future<Output = ()>,
     ) -> Report {
@@ -112,7 +112,7 @@ impl Actions {
                 biased;
                 Some(line) = receivers.log.recv() => tell(&line),
                 Some(done) = receivers.done.recv() => self.settle(done, &mut tell),
-                news = feed.next() => {
+                news = queue.next() => {
                     let over = matches!(news, StreamEvent::EndOfStream { .. });
                     self.hear(news, &senders, &mut receivers.tasks, &mut tell).await;
                     if over {
@@ -138,7 +138,11 @@ impl Actions {
     }
 
     /// Waits for what is under way.
-    async fn finish(mut self, mut receivers: WorkerReceivers, mut tell: impl FnMut(&LogLine)) -> Report {
+    async fn finish(
+        mut self,
+        mut receivers: WorkerReceivers,
+        mut tell: impl FnMut(&LogLine),
+    ) -> Report {
         if let Some(work) = self.work.take() {
             for (_, queue) in &work.queues {
                 queue.close();
@@ -179,7 +183,7 @@ impl Actions {
 
     fn note_end(&mut self, ended: WorkerResult) {
         match ended {
-            WorkerResult::DeliveryWorker => {}
+            WorkerResult::Delivery => {}
             WorkerResult::Hooks { failed } => self.report.failed_hooks += failed,
             WorkerResult::Commits(commits) => self.report.commits = commits,
         }
@@ -187,11 +191,11 @@ impl Actions {
 
     fn settle(&mut self, done: WorkerEvent, tell: &mut impl FnMut(&LogLine)) {
         match done {
-            WorkerEvent::HookRun => self.milestones.hook_over(),
+            WorkerEvent::HookRun => self.checkpoints.hook_finished(),
             WorkerEvent::Delivered(DeliveryResult { entries, status, reason }) => {
                 for entry in entries {
                     self.report.settle(entry, status, reason.clone());
-                    self.milestones.settled(entry);
+                    self.checkpoints.finished(entry);
                 }
             }
         }
@@ -200,7 +204,7 @@ impl Actions {
 
     /// Says how far all is done, if that is further than before.
     fn pass(&mut self, tell: &mut impl FnMut(&LogLine)) {
-        if let Some((place, behind)) = self.milestones.pass() {
+        if let Some((place, behind)) = self.checkpoints.pass() {
             // A record that is followed for weeks would make a report as long.
             self.report.forget(behind);
             tell(&LogLine::Passed(place));
@@ -287,7 +291,7 @@ impl Actions {
             StreamEvent::Unfinished(changes) => self.give_up(changes, tell),
             StreamEvent::Replayed => self.recalling = false,
             StreamEvent::Checkpoint(place) => {
-                self.milestones.reach(place, self.report.next());
+                self.checkpoints.reach(place, self.report.next());
                 self.pass(tell);
             }
             StreamEvent::EndOfStream { unfinished } => {
@@ -374,7 +378,7 @@ impl Actions {
         let Some(work) = &self.work else { return };
         for (name, queue) in &work.queues {
             let entry = self.report.send(&file.relative, change, name);
-            self.milestones.sent(entry);
+            self.checkpoints.started(entry);
             queue.post(PendingFile {
                 file: file.clone(),
                 tool: change.tool.clone(),
@@ -393,7 +397,7 @@ impl Actions {
         }
         let entry = |(file, change): &(ProjectFile, Change)| -> (ProjectFile, EntryNumber) {
             let entry = self.report.send(&file.relative, change, git::NAME);
-            self.milestones.sent(entry);
+            self.checkpoints.started(entry);
             (file.clone(), entry)
         };
         let files = files.iter().map(entry).collect();
@@ -402,7 +406,7 @@ impl Actions {
             tell(&LogLine::Problem(reason.clone()));
             for (_, entry) in error.into_inner().files {
                 self.report.settle(entry, ReportStatus::Failed, Some(reason.clone()));
-                self.milestones.settled(entry);
+                self.checkpoints.finished(entry);
             }
         }
     }
@@ -420,7 +424,7 @@ impl Actions {
             work.project.root().clone_into(&mut circumstances.cwd);
         }
         if calls.try_send(HookCall { moment, circumstances, tool }).is_ok() {
-            self.milestones.hook_called();
+            self.checkpoints.hook_started();
         } else {
             self.report.failed_hooks += 1;
             tell(&LogLine::Problem("too many hooks were waiting, so one was not run".to_owned()));
@@ -431,7 +435,7 @@ impl Actions {
     async fn scan(&mut self, cause: &Change, tell: &mut impl FnMut(&LogLine)) {
         let Some(work) = &mut self.work else { return };
         let Some(before) = work.index.take() else { return };
-        let mut after = work.look().await;
+        let mut after = work.scan().await;
         for (file, _) in self.announced.values() {
             after.keep(&before, file);
         }
@@ -476,6 +480,6 @@ impl Actions {
             }
         };
         tell(&LogLine::Watching(project.root().to_owned()));
-        self.work = Some(Workers::begin(project, &mut self.settings, senders, tasks).await);
+        self.work = Some(Workers::start(project, &mut self.settings, senders, tasks).await);
     }
 }

@@ -1,53 +1,53 @@
-//! Places in a stream that are passed once all that came before them is done with.
+//! Checkpoints: positions in a stream that are reported once everything before them is done.
 //!
-//! Whoever follows a record that stays needs them: what lies before a place that was passed need not
-//! be heard again by the next of its kind. A pipe has none.
+//! A process that follows a persistent record stores the last one: what lies before it need not be
+//! read again after a restart. A pipe has none.
 
 use std::collections::{BTreeSet, VecDeque};
 
 use crate::report::EntryNumber;
 
-/// What is under way, and the places that wait for it.
+/// The work in progress, and the checkpoints that wait for it.
 #[derive(Debug, Default)]
 pub(crate) struct CompletionTracker {
     ahead: VecDeque<PendingCheckpoint>,
-    /// Entries of the report that are not settled.
+    /// Entries of the report without a result.
     open: BTreeSet<EntryNumber>,
-    /// How many calls of hooks were given out, and how many came back.
+    /// How many hook calls were started and finished.
     hooks: (u64, u64),
 }
 
 #[derive(Debug)]
 struct PendingCheckpoint {
-    place: u64,
-    /// The first entry of the report that lies behind it.
+    position: u64,
+    /// The first entry of the report behind it.
     entry: EntryNumber,
     hooks: u64,
 }
 
 impl CompletionTracker {
-    pub(crate) fn sent(&mut self, entry: EntryNumber) {
+    pub(crate) fn started(&mut self, entry: EntryNumber) {
         self.open.insert(entry);
     }
 
-    pub(crate) fn settled(&mut self, entry: EntryNumber) {
+    pub(crate) fn finished(&mut self, entry: EntryNumber) {
         self.open.remove(&entry);
     }
 
-    pub(crate) fn hook_called(&mut self) {
+    pub(crate) fn hook_started(&mut self) {
         self.hooks.0 += 1;
     }
 
-    pub(crate) fn hook_over(&mut self) {
+    pub(crate) fn hook_finished(&mut self) {
         self.hooks.1 += 1;
     }
 
-    /// The stream has come to a place; `entry` is the next of the report.
-    pub(crate) fn reach(&mut self, place: u64, entry: EntryNumber) {
-        self.ahead.push_back(PendingCheckpoint { place, entry, hooks: self.hooks.0 });
+    /// The stream has reached a position; `entry` is the next one of the report.
+    pub(crate) fn reach(&mut self, position: u64, entry: EntryNumber) {
+        self.ahead.push_back(PendingCheckpoint { position, entry, hooks: self.hooks.0 });
     }
 
-    /// The last place that is passed by now and was not before, and the first entry behind it.
+    /// The last checkpoint that is done since the previous call, and the first entry behind it.
     pub(crate) fn pass(&mut self) -> Option<(u64, EntryNumber)> {
         let mut passed = None;
         while let Some(next) = self.ahead.front() {
@@ -55,7 +55,7 @@ impl CompletionTracker {
             if waits || self.hooks.1 < next.hooks {
                 break;
             }
-            passed = Some((next.place, next.entry));
+            passed = Some((next.position, next.entry));
             self.ahead.pop_front();
         }
         passed
@@ -68,25 +68,25 @@ mod tests {
     use crate::report::EntryNumber;
 
     #[test]
-    fn a_place_is_passed_when_all_before_it_is_done_whatever_is_done_behind_it() {
-        let mut milestones = CompletionTracker::default();
+    fn a_checkpoint_is_done_when_everything_before_it_is() {
+        let mut tracker = CompletionTracker::default();
         let entry = EntryNumber::new;
-        milestones.reach(1, entry(0));
-        assert_eq!(milestones.pass(), Some((1, entry(0))));
-        milestones.sent(entry(0));
-        milestones.sent(entry(1));
-        milestones.reach(2, entry(2));
-        milestones.sent(entry(2));
-        milestones.hook_called();
-        milestones.reach(3, entry(3));
-        milestones.settled(entry(2));
-        milestones.settled(entry(0));
-        assert_eq!(milestones.pass(), None);
-        milestones.settled(entry(1));
-        assert_eq!(milestones.pass(), Some((2, entry(2))));
-        assert_eq!(milestones.pass(), None, "a hook still runs");
-        milestones.hook_over();
-        assert_eq!(milestones.pass(), Some((3, entry(3))));
-        assert_eq!(milestones.pass(), None);
+        tracker.reach(1, entry(0));
+        assert_eq!(tracker.pass(), Some((1, entry(0))));
+        tracker.started(entry(0));
+        tracker.started(entry(1));
+        tracker.reach(2, entry(2));
+        tracker.started(entry(2));
+        tracker.hook_started();
+        tracker.reach(3, entry(3));
+        tracker.finished(entry(2));
+        tracker.finished(entry(0));
+        assert_eq!(tracker.pass(), None);
+        tracker.finished(entry(1));
+        assert_eq!(tracker.pass(), Some((2, entry(2))));
+        assert_eq!(tracker.pass(), None, "a hook still runs");
+        tracker.hook_finished();
+        assert_eq!(tracker.pass(), Some((3, entry(3))));
+        assert_eq!(tracker.pass(), None);
     }
 }

@@ -72,7 +72,11 @@ impl DeliveryWorker {
                 let reason_too = reason.clone();
                 self.say(LogLine::Failed { path, target: name, reason: reason_too }).await;
                 let entries = pending.entries;
-                return DeliveryResult { entries, status: ReportStatus::Failed, reason: Some(reason) };
+                return DeliveryResult {
+                    entries,
+                    status: ReportStatus::Failed,
+                    reason: Some(reason),
+                };
             }
             let target = name.clone();
             self.say(LogLine::Retrying { path: path.clone(), target, reason }).await;
@@ -83,7 +87,12 @@ impl DeliveryWorker {
         }
     }
 
-    async fn arrived(&self, pending: PendingFile, target: &str, arrival: PushOutcome) -> DeliveryResult {
+    async fn arrived(
+        &self,
+        pending: PendingFile,
+        target: &str,
+        arrival: PushOutcome,
+    ) -> DeliveryResult {
         let path = pending.file.relative;
         let (status, reason) = match arrival {
             PushOutcome::Written => (ReportStatus::Pushed, None),
@@ -139,7 +148,7 @@ impl DeliveryQueue {
             state.order.push_back(pending.file.clone());
             state.pending.insert(pending.file.clone(), pending);
         }
-        drop(inside);
+        drop(state);
         self.changed.notify_one();
     }
 

@@ -1,8 +1,8 @@
-//! The way from the thread that passes bytes on to those that act.
+//! The queue from the pipe thread to the actions.
 //!
-//! Telling never waits: the lock is held for the length of a push. So the feed has no bound but what
-//! the report must name anyway, one entry for a call; bodies for hooks are what could grow, and
-//! beyond [`MAX_BUFFERED`] they are left out, which hooks are told by their absence.
+//! Adding to it never waits: the lock is held for the length of a push. Events are bounded by the
+//! number of calls, which the report lists anyway. The bodies for hooks are bounded in bytes: beyond
+//! [`MAX_BUFFERED`] they are dropped.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,68 +14,68 @@ use crate::stream_event::StreamEvent;
 /// How many bytes of inputs and results may wait for hooks.
 const MAX_BUFFERED: usize = 2 << 20;
 
-/// StreamEvent on their way.
+/// Events that wait for the actions.
 #[derive(Debug, Default)]
 pub struct EventQueue {
-    waiting: Mutex<QueuedEvents>,
-    told: Notify,
+    queued: Mutex<QueuedEvents>,
+    added: Notify,
 }
 
 #[derive(Debug, Default)]
 struct QueuedEvents {
-    news: VecDeque<StreamEvent>,
+    events: VecDeque<StreamEvent>,
     buffered_bytes: usize,
 }
 
 impl EventQueue {
-    /// Hands on what the stream says. After [`StreamEvent::EndOfStream`] nothing is heard any more.
-    pub fn tell(&self, news: StreamEvent) {
-        self.put(news);
+    /// Adds an event. Events after [`StreamEvent::EndOfStream`] are ignored.
+    pub fn push(&self, event: StreamEvent) {
+        self.put(event);
         self.wake();
     }
 
-    /// Wakes whoever acts, if there is something to hear.
+    /// Wakes the receiver if there are events.
     pub(crate) fn wake(&self) {
-        if !self.lock().news.is_empty() {
-            self.told.notify_one();
+        if !self.lock().events.is_empty() {
+            self.added.notify_one();
         }
     }
 
-    /// Leaves news for whoever acts to find. Waking costs a call to the system on either side, more
-    /// than all the rest, so the thread that passes bytes on does it once for all it has read.
-    pub(crate) fn put(&self, mut news: StreamEvent) {
-        let mut waiting = self.lock();
-        if waiting.buffered_bytes + news.buffered_bytes() > MAX_BUFFERED {
-            news.drop_bodies();
+    /// Adds an event without waking the receiver. Waking costs a system call on either side, more than
+    /// everything else, so the pipe thread does it once for all it has read.
+    pub(crate) fn put(&self, mut event: StreamEvent) {
+        let mut queued = self.lock();
+        if queued.buffered_bytes + event.buffered_bytes() > MAX_BUFFERED {
+            event.drop_bodies();
         }
-        waiting.buffered_bytes += news.buffered_bytes();
-        match (&news, waiting.news.back_mut()) {
-            // Only the last words count, so words that nobody has heard yet are replaced.
+        queued.buffered_bytes += event.buffered_bytes();
+        match (&event, queued.events.back_mut()) {
+            // Only the last text counts, so one that is still queued is replaced.
             (StreamEvent::Text(_), Some(last @ StreamEvent::Text(_)))
-            | (StreamEvent::Prompt(_), Some(last @ StreamEvent::Prompt(_))) => *last = news,
-            _ => waiting.news.push_back(news),
+            | (StreamEvent::Prompt(_), Some(last @ StreamEvent::Prompt(_))) => *last = event,
+            _ => queued.events.push_back(event),
         }
     }
 
     pub(crate) async fn next(&self) -> StreamEvent {
         loop {
-            if let Some(news) = self.take() {
-                return news;
+            if let Some(event) = self.take() {
+                return event;
             }
-            self.told.notified().await;
+            self.added.notified().await;
         }
     }
 
     pub(crate) fn take(&self) -> Option<StreamEvent> {
-        let mut waiting = self.lock();
-        let news = waiting.news.pop_front()?;
-        waiting.buffered_bytes -= news.buffered_bytes();
-        Some(news)
+        let mut queued = self.lock();
+        let event = queued.events.pop_front()?;
+        queued.buffered_bytes -= event.buffered_bytes();
+        Some(event)
     }
 
     fn lock(&self) -> MutexGuard<'_, QueuedEvents> {
-        // A queue is whole after any push or pop, also where the thread that did it panicked.
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        // A queue is whole after any push or pop, even if the thread panicked.
+        self.queued.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -83,11 +83,11 @@ impl EventQueue {
 mod tests {
     use serde_json::value::RawValue;
 
-    use super::{MAX_BUFFERED, EventQueue};
+    use super::{EventQueue, MAX_BUFFERED};
     use crate::stream_event::{CallId, Change, StreamEvent};
 
     #[test]
-    fn bodies_are_left_out_rather_than_piled_up_and_no_change_is() {
+    fn bodies_are_dropped_beyond_the_limit_but_no_event_is() {
         let feed = EventQueue::default();
         let body = format!("\"{}\"", "x".repeat(MAX_BUFFERED / 4));
         for n in 0..100 {
@@ -98,7 +98,7 @@ mod tests {
                 session: None,
             };
             let input = Some(RawValue::from_string(body.clone()).unwrap());
-            feed.tell(StreamEvent::Announced { change, input });
+            feed.push(StreamEvent::Announced { change, input });
         }
         let mut bodies = 0;
         for n in 0..100 {
@@ -111,13 +111,13 @@ mod tests {
     }
 
     #[test]
-    fn only_the_last_of_words_in_a_row_waits() {
+    fn consecutive_texts_are_replaced_by_the_last() {
         let feed = EventQueue::default();
         for n in 0..1000 {
-            feed.tell(StreamEvent::Text(n.to_string()));
+            feed.push(StreamEvent::Text(n.to_string()));
         }
-        feed.tell(StreamEvent::TurnEnded);
-        assert!(matches!(feed.take(), Some(StreamEvent::Text(words)) if words == "999"));
+        feed.push(StreamEvent::TurnEnded);
+        assert!(matches!(feed.take(), Some(StreamEvent::Text(text)) if text == "999"));
         assert!(matches!(feed.take(), Some(StreamEvent::TurnEnded)));
         assert!(feed.take().is_none());
     }

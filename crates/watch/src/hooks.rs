@@ -10,10 +10,10 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 
-use crate::stream_event::{Change, AgentSessionId};
-use crate::process::{Program, ProgramError};
 use crate::log_line::LogLine;
-use crate::workers::Done;
+use crate::process::{Program, ProgramError};
+use crate::stream_event::{AgentSessionId, Change};
+use crate::workers::WorkerEvent;
 
 /// How many may wait to be told. One more is not told, which is spoken of.
 pub(crate) const WAITING: usize = 256;

@@ -16,25 +16,25 @@
 //! [`Report`].
 
 mod actions;
+mod completion;
 mod delivery;
 mod event_queue;
 mod git;
 mod hooks;
-mod record_watcher;
-mod completion;
-mod stream_event;
-mod observer;
-mod pipe_thread;
-mod pipe;
-mod project;
-mod process;
 mod log_line;
+mod observer;
+mod pipe;
+mod pipe_thread;
+mod prefilter;
+mod process;
+mod project;
+mod record_watcher;
 mod report;
 mod scan;
 mod selection;
 mod settings;
-mod prefilter;
 mod source_file;
+mod stream_event;
 mod target;
 mod workers;
 
@@ -45,17 +45,17 @@ use std::sync::atomic::Ordering;
 
 pub use actions::Actions;
 pub use event_queue::EventQueue;
-pub use git::{CommitTarget, CommitSettings, DEFAULT_MESSAGE, DEFAULT_TRAILERS};
+pub use git::{CommitSettings, CommitTarget, DEFAULT_MESSAGE, DEFAULT_TRAILERS};
 pub use hooks::HookSettings;
-pub use record_watcher::RecordWatcher;
-pub use stream_event::{CallId, Change, StreamEvent, AgentSessionId};
+pub use log_line::{LogLine, Verbosity};
 pub use observer::{Observer, ObserverOptions};
+pub use pipe::{CopyMethod, PipeEnd};
 pub use pipe_thread::Coverage;
-pub use pipe::{PipeEnd, CopyMethod};
-pub use log_line::{Verbosity, LogLine};
-pub use report::{ReportEntry, Report, ReportStatus};
+pub use record_watcher::RecordWatcher;
+pub use report::{Report, ReportEntry, ReportStatus};
 pub use selection::{BadPattern, Selection};
 pub use settings::{ActionTrigger, RetryPolicy, WatchSettings};
+pub use stream_event::{AgentSessionId, CallId, Change, StreamEvent};
 pub use target::{BadTarget, CommandTarget, DirectoryTarget, HttpTarget, StoreTarget, Target};
 
 use pipe_thread::{PipeCounts, PipeThread};
@@ -95,13 +95,13 @@ pub fn run<Stop: Future<Output = ()>>(
     tell: impl FnMut(&LogLine),
     stop: impl FnOnce() -> Stop,
 ) -> Result<WatchOutcome, Error> {
-    let feed = Arc::new(EventQueue::default());
+    let queue = Arc::new(EventQueue::default());
     let counts = Arc::new(PipeCounts::default());
     let wants = settings.wants();
-    let pipe = PipeThread::new(wants, settings.rejoin, Arc::clone(&feed), Arc::clone(&counts));
+    let pipe = PipeThread::new(wants, settings.rejoin, Arc::clone(&queue), Arc::clone(&counts));
     // The thread comes first: whatever is wrong with the rest, the bytes go through.
     let thread = std::thread::Builder::new()
-        .name("passage".to_owned())
+        .name("pipe".to_owned())
         .spawn(move || pipe.run(stream))
         .map_err(Error::Thread)?;
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
@@ -112,7 +112,7 @@ pub fn run<Stop: Future<Output = ()>>(
         }
     };
     let actions = Actions::new(settings);
-    let mut report = runtime.block_on(async { actions.run(&feed, tell, stop()).await });
+    let mut report = runtime.block_on(async { actions.run(&queue, tell, stop()).await });
     // A target that hangs in a call to the system cannot be waited for.
     runtime.shutdown_background();
     let (ended, watched) = if counts.over.load(Ordering::Acquire) {

@@ -1,4 +1,4 @@
-//! What is said while it runs: a line each, for whoever reads stderr.
+//! Log lines for the user, written to stderr by the command.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -21,79 +21,27 @@ pub enum LogLine {
     /// The directory that is watched.
     Watching(PathBuf),
     /// A file is going to be changed.
-    Announced {
-        /// The tool.
-        tool: String,
-        /// The path as the model wrote it.
-        path: String,
-    },
+    Announced { tool: String, path: String },
     /// A file arrived at a target.
-    Pushed {
-        /// The file.
-        path: PathBuf,
-        /// Where it arrived.
-        target: String,
-        /// What there is to say of it.
-        note: Option<String>,
-    },
+    Pushed { path: PathBuf, target: String, note: Option<String> },
     /// A large file is on its way.
-    UploadProgress {
-        /// The file.
-        path: PathBuf,
-        /// Where it goes.
-        target: String,
-        /// Bytes so far.
-        done: u64,
-        /// Bytes in all.
-        total: u64,
-    },
+    Progress { path: PathBuf, target: String, done: u64, total: u64 },
     /// It did not work, and is tried again.
-    Retrying {
-        /// The file.
-        path: PathBuf,
-        /// Where it goes.
-        target: String,
-        /// Why it did not work.
-        reason: String,
-    },
+    Retrying { path: PathBuf, target: String, reason: String },
     /// Nothing is done with a change.
-    Skipped {
-        /// The path.
-        path: String,
-        /// Why.
-        reason: String,
-    },
+    Skipped { path: String, reason: String },
     /// It did not work, and is not tried again.
-    Failed {
-        /// The path.
-        path: String,
-        /// Where it should have gone.
-        target: String,
-        /// Why it did not work.
-        reason: String,
-    },
+    Failed { path: String, target: String, reason: String },
     /// A call never had a result.
-    Unfinished {
-        /// The tool.
-        tool: String,
-        /// The path as the model wrote it.
-        path: String,
-    },
+    Unfinished { tool: String, path: String },
     /// A commit was made.
-    Committed {
-        /// Its id.
-        commit: String,
-        /// Its first line.
-        subject: String,
-        /// How many files it holds.
-        files: usize,
-    },
+    Committed { commit: String, subject: String, files: usize },
     /// Somebody wants us to stop.
     Stopping,
     /// Everything up to a milestone is done with.
     Passed(u64),
     /// Something else went wrong.
-    PushError(String),
+    Problem(String),
 }
 
 impl LogLine {

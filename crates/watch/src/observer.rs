@@ -8,12 +8,12 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::value::RawValue;
 use wire::Event;
+use wire::analysis::{CallEvent, Identity, ToolCalls, file_changed_by};
 use wire::event::{Block, Body, ToolUse, User};
 use wire::json::{Raw, Text};
-use wire::analysis::{CallEvent, ToolCalls, Identity, file_changed_by};
 
-use crate::stream_event::{CallId, Change, StreamEvent, AgentSessionId};
 use crate::prefilter::Interest;
+use crate::stream_event::{AgentSessionId, CallId, Change, StreamEvent};
 
 /// The tool whose calls may change any file.
 const SHELL: &str = "Bash";
@@ -175,7 +175,12 @@ impl Observer {
         });
     }
 
-    fn observe_results(&mut self, event: &Event<'_>, user: &User<'_>, tell: &mut impl FnMut(StreamEvent)) {
+    fn observe_results(
+        &mut self,
+        event: &Event<'_>,
+        user: &User<'_>,
+        tell: &mut impl FnMut(StreamEvent),
+    ) {
         if self.open.is_empty() {
             return;
         }
@@ -197,7 +202,12 @@ impl Observer {
         });
     }
 
-    fn say(&self, event: &Event<'_>, news: fn(String) -> StreamEvent, tell: &mut impl FnMut(StreamEvent)) {
+    fn say(
+        &self,
+        event: &Event<'_>,
+        news: fn(String) -> StreamEvent,
+        tell: &mut impl FnMut(StreamEvent),
+    ) {
         // What a sub-agent says, or is asked, is not what the turn was about.
         if !self.wants.words || event.of_sub_agent() {
             return;

@@ -76,7 +76,11 @@ impl Project {
         let Ok(relative) = real.strip_prefix(&self.root) else {
             let seems_inside =
                 [&self.root, &self.named].iter().any(|root| without_dots(&path).starts_with(root));
-            return Err(if seems_inside { PathRejection::LeadsOut } else { PathRejection::Outside });
+            return Err(if seems_inside {
+                PathRejection::LeadsOut
+            } else {
+                PathRejection::Outside
+            });
         };
         if relative.as_os_str().is_empty() {
             return Err(PathRejection::Nothing);

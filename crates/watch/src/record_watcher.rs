@@ -10,14 +10,14 @@ use std::sync::Arc;
 use wire::Reading;
 
 use crate::event_queue::EventQueue;
-use crate::stream_event::StreamEvent;
 use crate::observer::{Observer, ObserverOptions};
+use crate::stream_event::StreamEvent;
 
-/// Hears lines, and tells a feed what they say.
+/// Hears lines, and tells a queue what they say.
 #[derive(Debug)]
 pub struct RecordWatcher {
     observer: Observer,
-    feed: Arc<EventQueue>,
+    queue: Arc<EventQueue>,
     /// Where the agent said last where it works, what it was asked, what it said.
     last: LastPosition,
     /// ToolCalls without a result, and where they were made.
@@ -40,10 +40,10 @@ struct LastPosition {
 
 impl RecordWatcher {
     /// One that has heard nothing. Whether something `waits_for_turn` is up to the settings.
-    pub fn new(wants: ObserverOptions, waits_for_turn: bool, feed: Arc<EventQueue>) -> Self {
+    pub fn new(wants: ObserverOptions, waits_for_turn: bool, queue: Arc<EventQueue>) -> Self {
         Self {
             observer: Observer::new(wants),
-            feed,
+            queue,
             last: LastPosition::default(),
             open: BTreeMap::new(),
             beside: BTreeMap::new(),
@@ -62,7 +62,7 @@ impl RecordWatcher {
 
     /// What is heard from here on is new.
     pub fn recalled(&mut self) {
-        self.feed.tell(StreamEvent::Replayed);
+        self.queue.push(StreamEvent::Replayed);
     }
 
     /// Hears a line. Where something is to be done about it, a milestone is set behind it, which is
@@ -70,7 +70,7 @@ impl RecordWatcher {
     pub fn hear(&mut self, place: u64, line: &[u8]) -> bool {
         let told = self.take(place, line);
         if told {
-            self.feed.tell(StreamEvent::Checkpoint(place));
+            self.queue.push(StreamEvent::Checkpoint(place));
         }
         told
     }
@@ -82,8 +82,8 @@ impl RecordWatcher {
             return false;
         }
         self.of_turn.clear();
-        self.feed.tell(StreamEvent::TurnEnded);
-        self.feed.tell(StreamEvent::Checkpoint(place));
+        self.queue.push(StreamEvent::TurnEnded);
+        self.queue.push(StreamEvent::Checkpoint(place));
         true
     }
 
@@ -93,7 +93,7 @@ impl RecordWatcher {
         self.beside.clear();
         let unfinished = self.observer.give_up();
         if !unfinished.is_empty() {
-            self.feed.tell(StreamEvent::Unfinished(unfinished));
+            self.queue.push(StreamEvent::Unfinished(unfinished));
         }
     }
 
@@ -107,13 +107,15 @@ impl RecordWatcher {
     }
 
     fn take(&mut self, place: u64, line: &[u8]) -> bool {
-        let Self { observer, feed, last, of_turn, ended, .. } = self;
+        let Self { observer, queue, last, of_turn, ended, .. } = self;
         let mut told = false;
         for line in wire::read(line) {
             let Reading::Event(event) = &line.reading else { continue };
             observer.observe(event, |news| {
                 match &news {
-                    StreamEvent::Directory { .. } | StreamEvent::Session(_) => last.place = Some(place),
+                    StreamEvent::Directory { .. } | StreamEvent::Session(_) => {
+                        last.place = Some(place)
+                    }
                     StreamEvent::Prompt(_) => last.prompt = Some(place),
                     StreamEvent::Text(_) => last.words = Some(place),
                     StreamEvent::TurnEnded => {
@@ -123,7 +125,7 @@ impl RecordWatcher {
                     }
                     _ => told = true,
                 }
-                feed.tell(news);
+                queue.push(news);
             });
         }
         self.note_calls(place);
@@ -159,10 +161,10 @@ impl RecordWatcher {
 mod tests {
     use std::sync::Arc;
 
-    use super::Listener;
+    use super::RecordWatcher;
     use crate::event_queue::EventQueue;
+    use crate::observer::ObserverOptions;
     use crate::stream_event::StreamEvent;
-    use crate::observer::Wants;
 
     const INIT: &str = r#"{"type":"system","subtype":"init","cwd":"/p","session_id":"s"}"#;
     const RESULT: &str =
@@ -181,13 +183,13 @@ mod tests {
     }
 
     fn listener(waits_for_turn: bool) -> (RecordWatcher, Arc<EventQueue>) {
-        let feed = Arc::new(EventQueue::default());
+        let queue = Arc::new(EventQueue::default());
         let wants = ObserverOptions { bodies: false, words: true, shell: false };
-        (RecordWatcher::new(wants, waits_for_turn, Arc::clone(&feed)), feed)
+        (RecordWatcher::new(wants, waits_for_turn, Arc::clone(&queue)), queue)
     }
 
-    fn news(feed: &EventQueue) -> Vec<String> {
-        std::iter::from_fn(|| feed.take())
+    fn news(queue: &EventQueue) -> Vec<String> {
+        std::iter::from_fn(|| queue.take())
             .map(|news| match news {
                 StreamEvent::Announced { change, .. } => format!("{} announced", change.call.0),
                 StreamEvent::Finished { change, .. } => format!("{} settled", change.call.0),
@@ -204,22 +206,22 @@ mod tests {
 
     #[test]
     fn the_next_knows_an_open_call_from_the_lines_it_recalls() {
-        let (mut first, feed) = listener(false);
+        let (mut first, queue) = listener(false);
         assert!(!first.hear(1, INIT.as_bytes()));
         assert!(first.hear(2, call("a").as_bytes()));
         assert!(first.hear(3, call("b").as_bytes()));
         assert!(first.hear(4, result("b").as_bytes()));
         assert_eq!(
-            news(&feed),
+            news(&queue),
             ["s", "/p", "a announced", "#2", "b announced", "#3", "b settled", "#4"]
         );
         assert_eq!(first.to_recall(), [1, 2]);
-        let (mut second, feed) = listener(false);
+        let (mut second, queue) = listener(false);
         second.recall(1, INIT.as_bytes());
         second.recall(2, call("a").as_bytes());
         second.recalled();
         second.hear(5, result("a").as_bytes());
-        assert_eq!(news(&feed), ["s", "/p", "a announced", "recalled", "a settled", "#5"]);
+        assert_eq!(news(&queue), ["s", "/p", "a announced", "recalled", "a settled", "#5"]);
         assert_eq!(second.to_recall(), [1]);
     }
 
@@ -231,16 +233,16 @@ mod tests {
         first.hear(2, both.as_bytes());
         first.hear(3, result("a").as_bytes());
         assert_eq!(first.to_recall(), [1, 2, 3]);
-        let (mut second, feed) = listener(false);
+        let (mut second, queue) = listener(false);
         for (place, line) in [(1, INIT.to_owned()), (2, both.to_owned()), (3, result("a"))] {
             second.recall(place, line.as_bytes());
         }
         assert_eq!(second.to_recall(), [1, 2, 3]);
-        while feed.take().is_some() {}
+        while queue.take().is_some() {}
         second.hear(4, result("b").as_bytes());
         assert_eq!(second.to_recall(), [1]);
         second.agent_gone();
-        assert_eq!(news(&feed), ["b settled", "#4"]);
+        assert_eq!(news(&queue), ["b settled", "#4"]);
     }
 
     #[test]
@@ -258,11 +260,11 @@ mod tests {
 
     #[test]
     fn a_turn_whose_agent_died_is_over_once_and_its_calls_are_given_up() {
-        let (mut first, feed) = listener(true);
+        let (mut first, queue) = listener(true);
         first.hear(1, call("a").as_bytes());
         first.agent_gone();
         assert_eq!(first.to_recall(), [1], "only where it heard the session's name");
         assert!(first.turn_over(3));
-        assert_eq!(news(&feed), ["s", "a announced", "#1", "1 unfinished", "turn", "#3"]);
+        assert_eq!(news(&queue), ["s", "a announced", "#1", "1 unfinished", "turn", "#3"]);
     }
 }

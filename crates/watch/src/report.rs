@@ -113,7 +113,12 @@ impl Report {
         self.add(path, change, Some(target.to_owned()), ReportStatus::Failed, reason)
     }
 
-    pub(crate) fn settle(&mut self, entry: EntryNumber, status: ReportStatus, reason: Option<String>) {
+    pub(crate) fn settle(
+        &mut self,
+        entry: EntryNumber,
+        status: ReportStatus,
+        reason: Option<String>,
+    ) {
         let place = entry.0.checked_sub(self.forgotten);
         if let Some(entry) = place.and_then(|place| self.changes.get_mut(place)) {
             (entry.status, entry.reason) = (status, reason);

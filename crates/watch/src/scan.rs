@@ -11,8 +11,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ignore::WalkBuilder;
 
-use crate::project::{ProjectFile, Project};
-use crate::source_file::Version;
+use crate::project::{Project, ProjectFile};
+use crate::source_file::FileVersion;
 
 /// The files of a project at some time.
 #[derive(Clone, Debug, Default)]
@@ -130,8 +130,8 @@ impl ScanChange {
 mod tests {
     use std::fs;
 
-    use super::{ScanChange, FileIndex};
-    use crate::project::{ProjectFile, Project};
+    use super::{FileIndex, ScanChange};
+    use crate::project::{Project, ProjectFile};
 
     #[test]
     fn what_was_made_written_renamed_and_deleted_is_found_and_what_is_ignored_is_not() {

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use crate::git::CommitSettings;
 use crate::hooks::HookSettings;
-use crate::observer::Wants;
+use crate::observer::ObserverOptions;
 use crate::selection::Selection;
 use crate::target::Target;
 
@@ -90,6 +90,10 @@ impl WatchSettings {
 
     /// What must be known of the stream to do all this.
     pub fn wants(&self) -> ObserverOptions {
-        ObserverOptions { bodies: self.hooks.any_for_tools(), words: self.commit.is_some(), shell: self.scan }
+        ObserverOptions {
+            bodies: self.hooks.any_for_tools(),
+            words: self.commit.is_some(),
+            shell: self.scan,
+        }
     }
 }

@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use tokio::fs::File;
 use tokio::io::AsyncReadExt as _;
 
-use crate::delivery::Progress;
+use crate::delivery::UploadProgress;
 
 /// How much is read at a time.
 const PIECE: usize = 64 << 10;

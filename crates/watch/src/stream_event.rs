@@ -1,10 +1,10 @@
-//! What the stream says that somebody here acts on.
+//! The events of a stream that this crate acts on.
 
 use std::fmt;
 
 use serde_json::value::RawValue;
 
-/// The agent's id of a call.
+/// The agent's id of a tool call.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CallId(pub(crate) String);
 
@@ -15,86 +15,79 @@ pub struct AgentSessionId(pub(crate) String);
 /// A call that changes a file.
 #[derive(Clone, Debug)]
 pub struct Change {
-    /// The call.
     pub call: CallId,
-    /// The tool.
     pub tool: String,
     /// The path as the model wrote it.
     pub path: String,
-    /// The session it belongs to, as far as the stream told.
+    /// The session it belongs to, if known.
     pub session: Option<AgentSessionId>,
 }
 
-/// One thing the stream says.
+/// An event of the stream.
 #[derive(Clone, Debug)]
 pub enum StreamEvent {
-    /// Where the agent works, and what it may do there.
-    Place {
-        /// Its working directory.
+    /// The agent's working directory and permissions.
+    Directory {
         cwd: String,
         /// `default`, `acceptEdits`, …
         permission_mode: Option<String>,
     },
-    /// The session goes by this id from here on.
+    /// The session has this id from now on.
     Session(AgentSessionId),
-    /// A file is going to be changed; it is not changed yet.
+    /// A file is about to be changed.
     Announced {
-        /// The call.
         change: Change,
-        /// What the tool is given, where a hook wants it.
+        /// The input of the tool, if a hook needs it.
         input: Option<Box<RawValue>>,
     },
-    /// The call that was announced is over.
-    Settled {
-        /// The call.
+    /// An announced call has finished.
+    Finished {
         change: Change,
-        /// Whether the tool failed or was not allowed to run, so that nothing changed.
+        /// The tool failed or was denied, so nothing changed.
         failed: bool,
-        /// What the tool was given, where a hook wants it.
+        /// The input of the tool, if a hook needs it.
         input: Option<Box<RawValue>>,
-        /// What the tool gave back, where a hook wants it.
+        /// The result of the tool, if a hook needs it.
         response: Option<Box<RawValue>>,
     },
-    /// A command of the shell is over, and may have changed anything.
+    /// A shell command has finished and may have changed any file.
     ShellEnded {
-        /// The session it belongs to.
         session: Option<AgentSessionId>,
     },
-    /// What the person asked for.
+    /// The user's prompt.
     Prompt(String),
-    /// What the agent said.
-    Words(String),
-    /// The turn is over.
+    /// The agent's answer.
+    Text(String),
     TurnEnded,
-    /// These calls will never have a result.
+    /// These calls will never get a result.
     Unfinished(Vec<Change>),
-    /// All that was told so far was acted on by somebody before; what follows is new.
-    Recalled,
-    /// A place that is [passed](crate::LogLine::Passed) once all that was told so far is done with.
-    PendingCheckpoint(u64),
-    /// The stream is over, and these calls never had a result.
-    Over {
-        /// The calls, in the order they were made.
+    /// Everything before was acted on by an earlier process; what follows is new.
+    Replayed,
+    /// A position that is [reported](crate::LogLine::Passed) once everything before it is done.
+    Checkpoint(u64),
+    /// The stream has ended.
+    EndOfStream {
+        /// The calls without a result, in order.
         unfinished: Vec<Change>,
     },
 }
 
 impl StreamEvent {
-    /// How much it weighs beyond what must be kept of it.
+    /// The size of the bodies that it carries for hooks.
     pub(crate) fn buffered_bytes(&self) -> usize {
-        let weight = |body: &Option<Box<RawValue>>| body.as_ref().map_or(0, |it| it.get().len());
+        let size = |body: &Option<Box<RawValue>>| body.as_ref().map_or(0, |it| it.get().len());
         match self {
-            Self::Announced { input, .. } => weight(input),
-            Self::Settled { input, response, .. } => weight(input) + weight(response),
+            Self::Announced { input, .. } => size(input),
+            Self::Finished { input, response, .. } => size(input) + size(response),
             _ => 0,
         }
     }
 
-    /// Leaves out what a hook can do without.
+    /// Drops the bodies. Hooks can do without them.
     pub(crate) fn drop_bodies(&mut self) {
         match self {
             Self::Announced { input, .. } => *input = None,
-            Self::Settled { input, response, .. } => (*input, *response) = (None, None),
+            Self::Finished { input, response, .. } => (*input, *response) = (None, None),
             _ => {}
         }
     }
@@ -107,7 +100,7 @@ impl fmt::Display for AgentSessionId {
 }
 
 impl AgentSessionId {
-    /// Whether it has the form of a UUID, which some programs insist on.
+    /// Whether it has the form of a UUID, which some programs require.
     pub(crate) fn is_uuid(&self) -> bool {
         let dashes = [8, 13, 18, 23];
         self.0.len() == 36

@@ -1,5 +1,5 @@
-//! What is set up once it is known where the project is: a task for each target, one for commits,
-//! one for hooks, and what they are given to do.
+//! The tasks that are started once the project is known: one for each target, one for commits, one
+//! for hooks.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,16 +7,16 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use crate::delivery::{DeliveryWorker, DeliveryResult};
-use crate::git::{self, Committer, CommitJob};
-use crate::hooks::{self, HookCall, Hooks};
 use crate::delivery::DeliveryQueue;
-use crate::project::Project;
+use crate::delivery::{DeliveryResult, DeliveryWorker};
+use crate::git::{self, CommitJob, Committer};
+use crate::hooks::{self, HookCall, Hooks};
 use crate::log_line::LogLine;
-use crate::scan::Index;
-use crate::settings::Settings;
+use crate::project::Project;
+use crate::scan::FileIndex;
+use crate::settings::WatchSettings;
 
-/// What is set up once the project is known.
+/// The tasks' inputs.
 pub(crate) struct Workers {
     pub(crate) project: Project,
     pub(crate) index: Option<FileIndex>,
@@ -26,30 +26,29 @@ pub(crate) struct Workers {
     pub(crate) calls: Option<mpsc::Sender<HookCall>>,
 }
 
-/// What tasks come to when they end.
+/// The result of a task.
 pub(crate) enum WorkerResult {
-    DeliveryWorker,
+    Delivery,
     Hooks { failed: u64 },
     Commits(Vec<String>),
 }
 
-/// What tasks have done.
+/// What a task reports while it runs.
 pub(crate) enum WorkerEvent {
-    /// Some changes came to something.
+    /// A delivery succeeded or failed.
     Delivered(DeliveryResult),
-    /// Hooks were run for a call, whatever came of them.
+    /// The hooks for a call have run, successfully or not.
     HookRun,
 }
 
-/// The ends that tasks are given.
+/// The channels that tasks send to.
 pub(crate) struct WorkerSenders {
     pub(crate) log: mpsc::Sender<LogLine>,
     pub(crate) done: mpsc::Sender<WorkerEvent>,
 }
 
 impl Workers {
-    /// Starts the tasks.
-    pub(crate) async fn begin(
+    pub(crate) async fn start(
         project: Project,
         settings: &mut WatchSettings,
         senders: &WorkerSenders,
@@ -63,9 +62,9 @@ impl Workers {
             .collect();
         let index = match (settings.scan, settings.since) {
             (false, _) => None,
-            (true, None) => Some(look(&project, &unscanned).await),
+            (true, None) => Some(index_files(&project, &unscanned).await),
             (true, Some(since)) => {
-                let mut index = look(&project, &unscanned).await;
+                let mut index = index_files(&project, &unscanned).await;
                 index.leave_out_since(&project, since);
                 Some(index)
             }
@@ -74,7 +73,7 @@ impl Workers {
         for target in std::mem::take(&mut settings.targets) {
             let queue = Arc::new(DeliveryQueue::default());
             queues.push((target.name().to_owned(), Arc::clone(&queue)));
-            let delivery_worker = DeliveryWorker {
+            let worker = DeliveryWorker {
                 target,
                 project: project.clone(),
                 queue,
@@ -83,8 +82,8 @@ impl Workers {
                 log: senders.log.clone(),
             };
             tasks.spawn(async {
-                delivery_worker.run().await;
-                WorkerResult::DeliveryWorker
+                worker.run().await;
+                WorkerResult::Delivery
             });
         }
         let jobs = settings.commit.clone().map(|settings| {
@@ -110,15 +109,15 @@ impl Workers {
         Self { project, index, unscanned, queues, jobs, calls }
     }
 
-    /// The files of the project as they are now.
-    pub(crate) async fn look(&self) -> FileIndex {
-        look(&self.project, &self.unscanned).await
+    /// The current files of the project.
+    pub(crate) async fn scan(&self) -> FileIndex {
+        index_files(&self.project, &self.unscanned).await
     }
 }
 
-/// Looks at every file, where it does not hold up whoever brings files.
-async fn look(project: &Project, without: &[PathBuf]) -> FileIndex {
-    let (project, without) = (project.clone(), without.to_vec());
-    let look = tokio::task::spawn_blocking(move || FileIndex::of(&project, &without));
-    look.await.unwrap_or_default()
+/// Indexes all files, on a blocking thread.
+async fn index_files(project: &Project, excluded: &[PathBuf]) -> FileIndex {
+    let (project, excluded) = (project.clone(), excluded.to_vec());
+    let index = tokio::task::spawn_blocking(move || FileIndex::of(&project, &excluded));
+    index.await.unwrap_or_default()
 }

@@ -10,8 +10,8 @@ use std::time::Duration;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use towpath_watch::{
-    CommandTarget, CommitSettings, DirectoryTarget, Ended, HookSettings, HttpTarget, Outcome,
-    RetryPolicy, Settings, Stream, Target, CopyMethod,
+    CommandTarget, CommitSettings, CopyMethod, DirectoryTarget, Ended, HookSettings, HttpTarget,
+    Outcome, RetryPolicy, Settings, Stream, Target,
 };
 
 /// How many mutated captures are passed.

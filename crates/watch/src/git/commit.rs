@@ -6,9 +6,9 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
 use super::repository::{LITERALLY, Repository};
-use super::{CommitSettings, Committed, Error, CommitOccasion};
-use crate::project::{ProjectFile, Project};
+use super::{CommitOccasion, CommitSettings, Committed, Error};
 use crate::process::{Program, ProgramError};
+use crate::project::{Project, ProjectFile};
 use crate::source_file::{FileLookup, SourceFile};
 
 /// How many paths are named on a command line, which must not get too long.
@@ -44,7 +44,8 @@ impl Repository {
             call(git(), settings, &["read-tree", "--reset", head], Vec::new()).await?;
         }
         let ignored = self.ignored(git(), settings, files).await?;
-        let taken: Vec<&ProjectFile> = files.iter().filter(|file| !ignored.contains(file)).collect();
+        let taken: Vec<&ProjectFile> =
+            files.iter().filter(|file| !ignored.contains(file)).collect();
         let paths: Vec<PathBuf> =
             taken.iter().map(|file| self.prefix.join(&file.relative)).collect();
         if paths.is_empty() {
@@ -153,7 +154,7 @@ async fn copy(
     target: &crate::target::DirectoryTarget,
     file: &ProjectFile,
     source: SourceFile,
-) -> Result<(), crate::target::Trouble> {
+) -> Result<(), crate::target::PushError> {
     target.write(file, source, || async { true }).await
 }
 

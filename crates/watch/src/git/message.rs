@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::stream_event::SessionId;
+use crate::stream_event::AgentSessionId;
 
 /// The message unless another is asked for.
 pub const DEFAULT_MESSAGE: &str = "{summary}\n\nPrompt: {prompt}\n";
@@ -147,8 +147,8 @@ fn one_line(text: &str, longest: usize) -> String {
 mod tests {
     use std::path::Path;
 
-    use super::{DEFAULT_MESSAGE, DEFAULT_TRAILERS, CommitOccasion, last_sentence, one_line};
-    use crate::stream_event::SessionId;
+    use super::{CommitOccasion, DEFAULT_MESSAGE, DEFAULT_TRAILERS, last_sentence, one_line};
+    use crate::stream_event::AgentSessionId;
 
     #[test]
     fn a_message_says_what_was_said_and_asked_and_by_whom() {
@@ -171,7 +171,8 @@ mod tests {
 
     #[test]
     fn what_nobody_said_is_left_out() {
-        let occasion = CommitOccasion { tool: Some("Write".to_owned()), ..CommitOccasion::default() };
+        let occasion =
+            CommitOccasion { tool: Some("Write".to_owned()), ..CommitOccasion::default() };
         let trailers = DEFAULT_TRAILERS.map(str::to_owned);
         assert_eq!(
             occasion.message(DEFAULT_MESSAGE, &trailers, &[Path::new("src/a.rs")]),
@@ -194,8 +195,10 @@ mod tests {
 
     #[test]
     fn a_branch_has_a_name_that_git_takes() {
-        let occasion =
-            CommitOccasion { session: Some(AgentSessionId("a b:c..d".to_owned())), ..CommitOccasion::default() };
+        let occasion = CommitOccasion {
+            session: Some(AgentSessionId("a b:c..d".to_owned())),
+            ..CommitOccasion::default()
+        };
         assert_eq!(occasion.branch("towpath/{session}"), "towpath/a-b-c-d");
         assert_eq!(CommitOccasion::default().branch("/x/{session}/"), "x/session");
     }

@@ -15,12 +15,12 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 use crate::delivery::DeliveryResult;
-use crate::project::{ProjectFile, Project};
-use crate::process::ProgramError;
 use crate::log_line::LogLine;
+use crate::process::ProgramError;
+use crate::project::{Project, ProjectFile};
 use crate::report::{EntryNumber, ReportStatus};
 use crate::settings::ActionTrigger;
-use crate::workers::Done;
+use crate::workers::WorkerEvent;
 
 pub(crate) use message::CommitOccasion;
 pub use message::{DEFAULT_MESSAGE, DEFAULT_TRAILERS};
@@ -143,7 +143,11 @@ impl Committer {
         commits
     }
 
-    async fn commit(&self, stages: &mut Vec<Repository>, job: &CommitJob) -> Result<Committed, Error> {
+    async fn commit(
+        &self,
+        stages: &mut Vec<Repository>,
+        job: &CommitJob,
+    ) -> Result<Committed, Error> {
         let session = &job.occasion.session;
         let known = stages.iter().position(|stage| stage.is_for(session.as_ref()));
         if known.is_none() {

@@ -4,10 +4,10 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use super::{CommitTarget, CommitSettings, Error, CommitOccasion};
-use crate::stream_event::SessionId;
-use crate::project::Project;
+use super::{CommitOccasion, CommitSettings, CommitTarget, Error};
 use crate::process::{Program, ProgramError, path_from};
+use crate::project::Project;
+use crate::stream_event::AgentSessionId;
 
 /// What git leaves in its directory while it is in the middle of something.
 const UNDER_WAY: [(&str, &str); 5] = [
@@ -134,7 +134,9 @@ impl Repository {
     pub(super) fn is_for(&self, wanted: Option<&AgentSessionId>) -> bool {
         match &self.sort {
             RepositoryState::Users => true,
-            RepositoryState::Branch { session, .. } | RepositoryState::Worktree { session } => session.as_ref() == wanted,
+            RepositoryState::Branch { session, .. } | RepositoryState::Worktree { session } => {
+                session.as_ref() == wanted
+            }
         }
     }
 

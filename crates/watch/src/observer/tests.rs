@@ -13,7 +13,9 @@ fn news(wants: ObserverOptions, lines: &[&str]) -> Vec<String> {
         said.push(match news {
             StreamEvent::Directory { cwd, .. } => format!("in {cwd}"),
             StreamEvent::Session(id) => format!("session {id}"),
-            StreamEvent::Announced { change, .. } => format!("{} will {}", change.tool, change.path),
+            StreamEvent::Announced { change, .. } => {
+                format!("{} will {}", change.tool, change.path)
+            }
             StreamEvent::Finished { change, failed: false, .. } => {
                 format!("{} did {}", change.tool, change.path)
             }
@@ -118,7 +120,8 @@ fn words_and_commands_are_told_to_those_who_want_them() {
 
 #[test]
 fn hooks_get_what_the_tool_was_given_and_gave_back() {
-    let mut observer = Observer::new(ObserverOptions { bodies: true, ..ObserverOptions::default() });
+    let mut observer =
+        Observer::new(ObserverOptions { bodies: true, ..ObserverOptions::default() });
     let mut told = Vec::new();
     for line in [
         call("a", "Write", r#"{"file_path":"a","content":"é\u00e9"}"#),
@@ -129,7 +132,8 @@ fn hooks_get_what_the_tool_was_given_and_gave_back() {
         };
         observer.observe(&event, |news| told.push(news));
     }
-    let [StreamEvent::Announced { input, .. }, StreamEvent::Finished { response, .. }] = &told[..] else {
+    let [StreamEvent::Announced { input, .. }, StreamEvent::Finished { response, .. }] = &told[..]
+    else {
         panic!("{told:?}")
     };
     assert_eq!(input.as_ref().unwrap().get(), r#"{"file_path":"a","content":"é\u00e9"}"#);

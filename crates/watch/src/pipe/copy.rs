@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 use rustix::event::PollFlags;
 use rustix::io::Errno;
 
-use super::{PipeEnd, PassResult, read, wait, write_failed};
+use super::{PassResult, PipeEnd, read, wait, write_failed};
 
 /// The way.
 pub(super) struct CopyLoop;

@@ -10,7 +10,7 @@ use rustix::fs::FileType;
 use rustix::io::Errno;
 use rustix::pipe::{SpliceFlags, fcntl_getpipe_size, fcntl_setpipe_size, tee};
 
-use super::{PipeEnd, PassResult, read, wait, write_failed};
+use super::{PassResult, PipeEnd, read, wait, write_failed};
 
 /// What a pipe should hold: four times the usual, so that a burst costs a fourth of the calls.
 const PIPE_SIZE: usize = 256 << 10;

@@ -66,8 +66,12 @@ impl Abridger {
                     self.place = AbridgerState::String { from, escaped: false };
                     bytes = rest;
                 }
-                AbridgerState::String { from, escaped: false } => bytes = self.in_string(bytes, from),
-                AbridgerState::LongString { escaped } => bytes = self.in_long_string(bytes, escaped),
+                AbridgerState::String { from, escaped: false } => {
+                    bytes = self.in_string(bytes, from)
+                }
+                AbridgerState::LongString { escaped } => {
+                    bytes = self.in_long_string(bytes, escaped)
+                }
             }
         }
     }

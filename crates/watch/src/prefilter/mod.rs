@@ -112,7 +112,8 @@ impl Prefilter {
                     });
                     self.abridger.finish(&mut |it| interest = hand_on(it));
                 }
-            } else if self.keywords.matter(&self.window[..self.end], self.start, newline, interest) {
+            } else if self.keywords.matter(&self.window[..self.end], self.start, newline, interest)
+            {
                 let line = &self.window[self.start..newline];
                 if interest.whole || line.len() < LONG_LINE {
                     interest = hand_on(FilteredLine::Line(line));

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::{Interest, FilteredLine, Prefilter, WINDOW};
+use super::{FilteredLine, Interest, Prefilter, WINDOW};
 
 const ALL: Interest = Interest { results: true, words: true, whole: true, all: false };
 const CALLS: Interest = Interest { results: false, words: false, whole: false, all: false };

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::Trouble;
+use super::PushError;
 use crate::delivery::PendingFile;
-use crate::project::Project;
 use crate::process::Program;
+use crate::project::Project;
 
 /// The command.
 #[derive(Debug)]

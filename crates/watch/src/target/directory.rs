@@ -12,7 +12,7 @@ use tokio::io::AsyncWriteExt as _;
 
 use super::{PushError, written_meanwhile};
 use crate::project::{ProjectFile, resolved};
-use crate::source_file::Source;
+use crate::source_file::SourceFile;
 
 /// The directory.
 #[derive(Debug)]
@@ -133,12 +133,13 @@ mod tests {
 
     use super::DirectoryTarget;
     use crate::project::ProjectFile;
-    use crate::source_file::Found;
-    use crate::target::Trouble;
+    use crate::source_file::FileLookup;
+    use crate::target::PushError;
 
     async fn write(project: &tempfile::TempDir, path: &str, still: bool) -> Result<(), PushError> {
         let target = DirectoryTarget::new(&project.path().join("copy")).unwrap();
-        let FileLookup::File(source) = FileLookup::at(&project.path().join("file"), None).await.unwrap()
+        let FileLookup::File(source) =
+            FileLookup::at(&project.path().join("file"), None).await.unwrap()
         else {
             panic!("no file")
         };
@@ -214,7 +215,10 @@ mod tests {
             assert!(matches!(found, FileLookup::Odd(said) if said == why), "{name}");
         }
         assert!(matches!(FileLookup::at(&path("none"), None).await.unwrap(), FileLookup::Gone));
-        assert!(matches!(FileLookup::at(&path("file/below"), None).await.unwrap(), FileLookup::Gone));
+        assert!(matches!(
+            FileLookup::at(&path("file/below"), None).await.unwrap(),
+            FileLookup::Gone
+        ));
     }
 
     #[cfg(target_os = "linux")]

@@ -12,7 +12,7 @@ use reqwest::{Body, Client, Method, RequestBuilder, Response, StatusCode, Url};
 
 use super::{BadTarget, PushError};
 use crate::project::ProjectFile;
-use crate::source_file::Source;
+use crate::source_file::SourceFile;
 
 const CONNECTING: Duration = Duration::from_secs(10);
 
@@ -44,7 +44,11 @@ impl HttpTarget {
         &self.name
     }
 
-    pub(super) async fn write(&mut self, file: &ProjectFile, source: SourceFile) -> Result<(), PushError> {
+    pub(super) async fn write(
+        &mut self,
+        file: &ProjectFile,
+        source: SourceFile,
+    ) -> Result<(), PushError> {
         let length = source.version().length;
         let pieces = stream::try_unfold(source, |mut source| async move {
             let piece = source.piece().await?;
@@ -132,7 +136,9 @@ fn judged(response: Response) -> Result<Response, PushError> {
         StatusCode::PRECONDITION_FAILED => {
             Err(PushError::Permanent("somebody else changed it there".to_owned()))
         }
-        StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS => Err(PushError::Temporary(text)),
+        StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS => {
+            Err(PushError::Temporary(text))
+        }
         status if status.is_server_error() => Err(PushError::Temporary(text)),
         _ => Err(PushError::Permanent(text)),
     }

@@ -8,8 +8,8 @@ mod store;
 use std::io;
 
 use crate::delivery::PendingFile;
+use crate::delivery::UploadProgress;
 use crate::project::Project;
-use crate::delivery::Progress;
 use crate::source_file::{FileLookup, FileVersion};
 
 pub use command::CommandTarget;
@@ -139,7 +139,11 @@ async fn unless_written_meanwhile(
     version: FileVersion,
     path: &std::path::Path,
 ) -> Result<PushOutcome, PushError> {
-    if version.is_still_at(path).await { Ok(PushOutcome::Written) } else { Err(written_meanwhile()) }
+    if version.is_still_at(path).await {
+        Ok(PushOutcome::Written)
+    } else {
+        Err(written_meanwhile())
+    }
 }
 
 fn written_meanwhile() -> PushError {

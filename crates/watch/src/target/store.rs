@@ -13,7 +13,7 @@ use reqwest::Url;
 use super::http::{not_text, shown};
 use super::{BadTarget, PushError};
 use crate::project::ProjectFile;
-use crate::source_file::Source;
+use crate::source_file::SourceFile;
 
 /// The longest file that goes in one request, and the size of a part of a longer one. Stores refuse
 /// parts smaller than this.
@@ -59,7 +59,11 @@ impl StoreTarget {
         &self.name
     }
 
-    pub(super) async fn write(&self, file: &ProjectFile, mut source: SourceFile) -> Result<(), PushError> {
+    pub(super) async fn write(
+        &self,
+        file: &ProjectFile,
+        mut source: SourceFile,
+    ) -> Result<(), PushError> {
         let location = self.location(file)?;
         if source.version().length <= PART as u64 {
             let mut pieces = Vec::new();
