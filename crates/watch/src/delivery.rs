@@ -13,9 +13,8 @@ use std::time::Duration;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::log_line::LogLine;
 use crate::project::{Project, ProjectFile};
-use crate::report::{EntryNumber, ReportStatus};
+use crate::report::{EntryNumber, LogLine, ReportStatus};
 use crate::settings::RetryPolicy;
 use crate::stream_event::AgentSessionId;
 use crate::target::{PushError, PushOutcome, Target};
@@ -44,7 +43,7 @@ impl DeliveryWorker {
     pub(crate) async fn run(mut self) {
         while let Some(pending) = self.queue.next().await {
             let delivery = self.deliver(pending).await;
-            if self.done.send(WorkerEvent::Delivered(delivery)).await.is_err() {
+            if self.done.send(WorkerEvent::DeliveryFinished(delivery)).await.is_err() {
                 return;
             }
         }
@@ -58,46 +57,42 @@ impl DeliveryWorker {
             attempt += 1;
             let progress = UploadProgress::new(path.clone(), name.clone(), self.log.clone());
             let push = self.target.push(&self.project, &pending, progress);
-            let outcome = timeout(self.retry.limit, push).await.unwrap_or_else(|_| {
-                let limit = self.retry.limit.as_secs_f32();
+            let outcome = timeout(self.retry.timeout, push).await.unwrap_or_else(|_| {
+                let limit = self.retry.timeout.as_secs_f32();
                 Err(PushError::Temporary(format!("took longer than {limit} s")))
             });
-            let (reason, lasting) = match outcome {
-                Ok(arrival) => return self.arrived(pending, &name, arrival).await,
+            let (reason, permanent) = match outcome {
+                Ok(outcome) => return self.report_success(pending, &name, outcome).await,
                 Err(PushError::Temporary(reason)) => (reason, false),
                 Err(PushError::Permanent(reason)) => (reason, true),
             };
-            if lasting || attempt >= self.retry.attempts {
+            if permanent || attempt >= self.retry.attempts {
                 let path = path.to_string_lossy().into_owned();
-                let reason_too = reason.clone();
-                self.say(LogLine::Failed { path, target: name, reason: reason_too }).await;
-                let entries = pending.entries;
-                return DeliveryResult {
-                    entries,
-                    status: ReportStatus::Failed,
-                    reason: Some(reason),
-                };
+                let line = LogLine::Failed { path, target: name, reason: reason.clone() };
+                self.log(line).await;
+                let (entries, status) = (pending.entries, ReportStatus::Failed);
+                return DeliveryResult { entries, status, reason: Some(reason) };
             }
             let target = name.clone();
-            self.say(LogLine::Retrying { path: path.clone(), target, reason }).await;
-            sleep(self.retry.pause_after(attempt)).await;
+            self.log(LogLine::Retrying { path: path.clone(), target, reason }).await;
+            sleep(self.retry.delay_after(attempt)).await;
             if let Some(newer) = self.queue.take(&pending.file) {
-                pending.absorb(newer);
+                pending.merge(newer);
             }
         }
     }
 
-    async fn arrived(
+    async fn report_success(
         &self,
         pending: PendingFile,
         target: &str,
-        arrival: PushOutcome,
+        outcome: PushOutcome,
     ) -> DeliveryResult {
         let path = pending.file.relative;
-        let (status, reason) = match arrival {
+        let (status, reason) = match outcome {
             PushOutcome::Written => (ReportStatus::Pushed, None),
             PushOutcome::Deleted => (ReportStatus::Pushed, Some("deleted".to_owned())),
-            PushOutcome::Nothing(why) => (ReportStatus::Skipped, Some(why)),
+            PushOutcome::Skipped(reason) => (ReportStatus::Skipped, Some(reason)),
         };
         let line = match (status, &reason) {
             (ReportStatus::Skipped, Some(reason)) => {
@@ -106,11 +101,11 @@ impl DeliveryWorker {
             }
             (_, note) => LogLine::Pushed { path, target: target.to_owned(), note: note.clone() },
         };
-        self.say(line).await;
+        self.log(line).await;
         DeliveryResult { entries: pending.entries, status, reason }
     }
 
-    async fn say(&self, line: LogLine) {
+    async fn log(&self, line: LogLine) {
         // The receiver is gone once everything has ended.
         let _ = self.log.send(line).await;
     }
@@ -140,10 +135,10 @@ struct QueueState {
 }
 
 impl DeliveryQueue {
-    pub(crate) fn post(&self, pending: PendingFile) {
+    pub(crate) fn add(&self, pending: PendingFile) {
         let mut state = self.lock();
         if let Some(waiting) = state.pending.get_mut(&pending.file) {
-            waiting.absorb(pending);
+            waiting.merge(pending);
         } else {
             state.order.push_back(pending.file.clone());
             state.pending.insert(pending.file.clone(), pending);
@@ -189,17 +184,17 @@ impl DeliveryQueue {
 
 impl PendingFile {
     /// Takes over the changes of a newer entry for the same file.
-    pub(crate) fn absorb(&mut self, other: Self) {
+    pub(crate) fn merge(&mut self, other: Self) {
         self.entries.extend(other.entries);
         (self.tool, self.session) = (other.tool, other.session);
     }
 }
 
 /// The size from which progress is logged.
-const LARGE: u64 = 8 << 20;
+const LARGE_FILE: u64 = 8 << 20;
 
 /// How often progress is logged.
-const PAUSE: Duration = Duration::from_secs(1);
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The progress of one upload.
 #[derive(Clone, Debug)]
@@ -217,17 +212,17 @@ impl UploadProgress {
         Self { path, target, total: 0, done: 0, last: Instant::now(), log }
     }
 
-    pub(crate) fn over(self, total: u64) -> Self {
+    pub(crate) fn with_total(self, total: u64) -> Self {
         Self { total, ..self }
     }
 
     pub(crate) fn advance(&mut self, bytes: usize) {
         self.done += bytes as u64;
-        if self.total < LARGE || self.last.elapsed() < PAUSE {
+        if self.total < LARGE_FILE || self.last.elapsed() < PROGRESS_INTERVAL {
             return;
         }
         self.last = Instant::now();
-        // A line that cannot be delivered now would be outdated later.
+        // A line that cannot be logged now would be outdated later.
         let _ = self.log.try_send(LogLine::Progress {
             path: self.path.clone(),
             target: self.target.clone(),
@@ -244,7 +239,7 @@ mod tests {
     use crate::report::Report;
 
     #[tokio::test]
-    async fn a_file_that_changes_again_while_it_waits_goes_once_for_all_its_changes() {
+    async fn a_file_that_changes_again_while_it_waits_is_delivered_once() {
         let mut report = Report::default();
         let queue = DeliveryQueue::default();
         let change = crate::stream_event::Change {
@@ -255,9 +250,9 @@ mod tests {
         };
         for (path, tool) in [("a", "Write"), ("b", "Write"), ("a", "Edit"), ("a", "MultiEdit")] {
             let file = ProjectFile { relative: path.into() };
-            let entry = report.send(&file.relative, &change, "target");
+            let entry = report.add_pending(&file.relative, &change, "target");
             let tool = tool.to_owned();
-            queue.post(PendingFile { file, tool, session: None, entries: vec![entry] });
+            queue.add(PendingFile { file, tool, session: None, entries: vec![entry] });
         }
         queue.close();
         let first = queue.next().await.unwrap();

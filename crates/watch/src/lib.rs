@@ -16,12 +16,10 @@
 //! [`Report`].
 
 mod actions;
-mod completion;
 mod delivery;
-mod event_queue;
+mod files;
 mod git;
 mod hooks;
-mod log_line;
 mod observer;
 mod pipe;
 mod pipe_thread;
@@ -30,10 +28,7 @@ mod process;
 mod project;
 mod record_watcher;
 mod report;
-mod scan;
-mod selection;
 mod settings;
-mod source_file;
 mod stream_event;
 mod target;
 mod workers;
@@ -44,19 +39,17 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 pub use actions::Actions;
-pub use event_queue::EventQueue;
 pub use git::{CommitSettings, CommitTarget, DEFAULT_MESSAGE, DEFAULT_TRAILERS};
 pub use hooks::HookSettings;
-pub use log_line::{LogLine, Verbosity};
 pub use observer::{Observer, ObserverOptions};
 pub use pipe::{CopyMethod, PipeEnd};
 pub use pipe_thread::Coverage;
+pub use project::{PatternError, Selection};
 pub use record_watcher::RecordWatcher;
-pub use report::{Report, ReportEntry, ReportStatus};
-pub use selection::{BadPattern, Selection};
+pub use report::{LogLine, Report, ReportEntry, ReportStatus, Verbosity};
 pub use settings::{ActionTrigger, RetryPolicy, WatchSettings};
-pub use stream_event::{AgentSessionId, CallId, Change, StreamEvent};
-pub use target::{BadTarget, CommandTarget, DirectoryTarget, HttpTarget, StoreTarget, Target};
+pub use stream_event::{AgentSessionId, CallId, Change, EventQueue, StreamEvent};
+pub use target::{CommandTarget, DirectoryTarget, HttpTarget, StoreTarget, Target, TargetError};
 
 use pipe_thread::{PipeCounts, PipeThread};
 
@@ -72,14 +65,14 @@ pub enum Error {
 /// The result of watching a stream.
 #[derive(Debug)]
 pub struct WatchOutcome {
-    /// Why the stream ended; `None` if it was stopped before.
-    pub ended: Option<PipeEnd>,
-    pub watched: Coverage,
+    /// Why the stream ended; `None` if watching was stopped before.
+    pub end: Option<PipeEnd>,
+    pub coverage: Coverage,
     pub report: Report,
 }
 
-/// The ends of the stream. Both are closed as soon as it ends: actions may take longer, and the
-/// processes at the other ends should not have to wait for them.
+/// The two ends of the stream. They are closed as soon as the stream ends: actions may take longer,
+/// and the processes at the other ends should not wait for them.
 #[derive(Debug)]
 pub struct StreamEnds {
     pub input: OwnedFd,
@@ -92,14 +85,14 @@ pub struct StreamEnds {
 pub fn run<Stop: Future<Output = ()>>(
     stream: StreamEnds,
     settings: WatchSettings,
-    tell: impl FnMut(&LogLine),
+    log: impl FnMut(&LogLine),
     stop: impl FnOnce() -> Stop,
 ) -> Result<WatchOutcome, Error> {
     let queue = Arc::new(EventQueue::default());
     let counts = Arc::new(PipeCounts::default());
-    let wants = settings.wants();
-    let pipe = PipeThread::new(wants, settings.rejoin, Arc::clone(&queue), Arc::clone(&counts));
-    // The thread comes first: whatever is wrong with the rest, the bytes go through.
+    let options = settings.observer_options();
+    let pipe = PipeThread::new(options, settings.rejoin, Arc::clone(&queue), Arc::clone(&counts));
+    // The thread is started first, so that the bytes are copied even if the rest fails.
     let thread = std::thread::Builder::new()
         .name("pipe".to_owned())
         .spawn(move || pipe.run(stream))
@@ -112,18 +105,18 @@ pub fn run<Stop: Future<Output = ()>>(
         }
     };
     let actions = Actions::new(settings);
-    let mut report = runtime.block_on(async { actions.run(&queue, tell, stop()).await });
-    // A target that hangs in a call to the system cannot be waited for.
+    let mut report = runtime.block_on(async { actions.run(&queue, log, stop()).await });
+    // A target may hang in a system call, so blocking threads are not joined.
     runtime.shutdown_background();
-    let (ended, watched) = if counts.over.load(Ordering::Acquire) {
+    let (end, coverage) = if counts.ended.load(Ordering::Acquire) {
         match thread.join() {
-            Ok((ended, watched)) => (Some(ended), watched),
-            Err(_) => (None, Coverage::Partly),
+            Ok((end, coverage)) => (Some(end), coverage),
+            Err(_) => (None, Coverage::Partial),
         }
     } else {
-        (None, Coverage::All)
+        (None, Coverage::Complete)
     };
     report.bytes = counts.bytes.load(Ordering::Relaxed);
     report.unread = counts.unread.load(Ordering::Relaxed);
-    Ok(WatchOutcome { ended, watched, report })
+    Ok(WatchOutcome { end, coverage, report })
 }

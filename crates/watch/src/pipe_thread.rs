@@ -1,34 +1,41 @@
-//! The thread that passes bytes on and skims them as they pass.
+//! The thread that copies the stream and reads the copy.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use wire::{Reading, Rejoiner, read};
+use wire::{Rejoiner, read};
 
 use crate::StreamEnds;
-use crate::event_queue::EventQueue;
 use crate::observer::{Observer, ObserverOptions};
 use crate::pipe::{BytePipe, PipeEnd};
 use crate::prefilter::{FilteredLine, Interest, Prefilter};
-use crate::stream_event::StreamEvent;
+use crate::stream_event::{EventQueue, StreamEvent};
 
-/// How much of an event that is spread over lines is held.
-const REJOINED: usize = 1 << 20;
+/// How many bytes of an event that is spread over several lines are buffered.
+const MAX_REJOINED: usize = 1 << 20;
 
-/// How much went through, as it goes.
+/// Whether the whole stream was watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Coverage {
+    Complete,
+    /// A bug in this crate ended watching before the stream ended.
+    Partial,
+}
+
+/// Counters that the thread updates while it runs.
 #[derive(Debug, Default)]
 pub(crate) struct PipeCounts {
     pub(crate) bytes: AtomicU64,
     pub(crate) unread: AtomicU64,
-    /// The stream is over, and the thread about to end.
-    pub(crate) over: AtomicBool,
+    /// The stream has ended and the thread is about to end.
+    pub(crate) ended: AtomicBool,
 }
 
-/// The stream on its way from one end to the other.
+/// The state of the thread.
 pub(crate) struct PipeThread {
     prefilter: Prefilter,
-    /// Nobody's, after a mistake of ours: the bytes go on without.
+    /// `None` after a panic: the bytes are still copied.
     reader: Option<StreamReader>,
     queue: Arc<EventQueue>,
     counts: Arc<PipeCounts>,
@@ -36,69 +43,69 @@ pub(crate) struct PipeThread {
 
 impl PipeThread {
     pub(crate) fn new(
-        wants: ObserverOptions,
+        options: ObserverOptions,
         rejoin: bool,
         queue: Arc<EventQueue>,
         counts: Arc<PipeCounts>,
     ) -> Self {
-        let rejoiner = rejoin.then(|| Rejoiner::with_cap(REJOINED));
-        let reader = Some(StreamReader { observer: Observer::new(wants), rejoiner });
+        let rejoiner = rejoin.then(|| Rejoiner::with_cap(MAX_REJOINED));
+        let reader = Some(StreamReader { observer: Observer::new(options), rejoiner });
         Self { prefilter: Prefilter::default(), reader, queue, counts }
     }
 
-    /// Passes everything on; whether all of it could be watched, and why it ended.
+    /// Copies the whole stream. Returns why it ended, and whether all of it was watched.
     pub(crate) fn run(mut self, stream: StreamEnds) -> (PipeEnd, Coverage) {
-        let ended = self.pass(BytePipe::between(stream.input, stream.output, stream.method));
-        self.guarded(|reader, prefilter, queue, counts| {
-            prefilter.finish(|found| reader.see(found, queue, counts));
+        let end = self.copy(BytePipe::new(stream.input, stream.output, stream.method));
+        self.catch_panics(|reader, prefilter, queue, counts| {
+            prefilter.finish(|line| reader.read_filtered(line, queue, counts));
             reader.finish(queue);
         });
-        self.counts.over.store(true, Ordering::Release);
-        let watched = if let Some(reader) = &mut self.reader {
-            reader.observer.finish(|news| self.queue.push(news));
-            Coverage::All
+        self.counts.ended.store(true, Ordering::Release);
+        let coverage = if let Some(reader) = &mut self.reader {
+            reader.observer.finish(|event| self.queue.push(event));
+            Coverage::Complete
         } else {
             self.queue.push(StreamEvent::EndOfStream { unfinished: Vec::new() });
-            Coverage::Partly
+            Coverage::Partial
         };
-        (ended, watched)
+        (end, coverage)
     }
 
-    fn pass(&mut self, mut pipe: BytePipe) -> PipeEnd {
+    fn copy(&mut self, mut pipe: BytePipe) -> PipeEnd {
         loop {
-            match pipe.pass(self.prefilter.room()) {
+            match pipe.copy(self.prefilter.buffer()) {
                 Ok(count) => {
                     self.counts.bytes.fetch_add(count as u64, Ordering::Relaxed);
-                    self.guarded(|reader, prefilter, queue, counts| {
+                    self.catch_panics(|reader, prefilter, queue, counts| {
                         let interest = reader.interest();
-                        prefilter.put(count, interest, |found| {
-                            reader.see(found, queue, counts);
+                        prefilter.advance(count, interest, |line| {
+                            reader.read_filtered(line, queue, counts);
                             reader.interest()
                         });
                         queue.wake();
                     });
                 }
-                Err(ended) => return ended,
+                Err(end) => return end,
             }
         }
     }
 
-    /// Looks at the stream. A panic in here is a mistake of ours, and no reason to break the pipe.
-    fn guarded(
+    /// Reads the stream. A panic here is a bug of ours and must not break the user's pipe.
+    fn catch_panics(
         &mut self,
-        look: impl FnOnce(&mut StreamReader, &mut Prefilter, &EventQueue, &PipeCounts),
+        read: impl FnOnce(&mut StreamReader, &mut Prefilter, &EventQueue, &PipeCounts),
     ) {
         let Some(reader) = &mut self.reader else { return };
         let (prefilter, queue, counts) = (&mut self.prefilter, &self.queue, &self.counts);
-        let look = AssertUnwindSafe(|| look(reader, prefilter, queue, counts));
-        if catch_unwind(look).is_err() {
+        let read = AssertUnwindSafe(|| read(reader, prefilter, queue, counts));
+        if catch_unwind(read).is_err() {
             self.reader = None;
             self.prefilter = Prefilter::default();
         }
     }
 }
 
-/// What looks at lines.
+/// Reads lines and queues their events.
 struct StreamReader {
     observer: Observer,
     /// For events that may be spread over several lines.
@@ -112,8 +119,8 @@ impl StreamReader {
         Interest { all, whole: all || interest.whole, ..interest }
     }
 
-    fn see(&mut self, found: FilteredLine<'_>, queue: &EventQueue, counts: &PipeCounts) {
-        match (found, &mut self.rejoiner) {
+    fn read_filtered(&mut self, line: FilteredLine<'_>, queue: &EventQueue, counts: &PipeCounts) {
+        match (line, &mut self.rejoiner) {
             (FilteredLine::Unreadable, _) => {
                 counts.unread.fetch_add(1, Ordering::Relaxed);
             }
@@ -127,26 +134,15 @@ impl StreamReader {
     }
 
     fn finish(&mut self, queue: &EventQueue) {
-        let held = self.rejoiner.as_mut().map(Rejoiner::finish);
-        for line in held.unwrap_or_default() {
+        let buffered = self.rejoiner.as_mut().map(Rejoiner::finish);
+        for line in buffered.unwrap_or_default() {
             self.read(&line.text, queue);
         }
     }
 
     fn read(&mut self, line: &[u8], queue: &EventQueue) {
         for line in read(line) {
-            if let Reading::Event(event) = line.reading {
-                self.observer.observe(&event, |news| queue.put(news));
-            }
+            self.observer.observe(&line, |event| queue.put(event));
         }
     }
-}
-
-/// Whether the stream was watched to its end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Coverage {
-    /// It was.
-    All,
-    /// A mistake of ours ended the watching before.
-    Partly,
 }

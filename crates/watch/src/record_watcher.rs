@@ -1,157 +1,156 @@
-//! Hearing a record that stays, for somebody who acts on it and may be gone at any moment.
+//! Watches a persistent record, for a process that may be restarted at any time.
 //!
-//! ActionTrigger line has a place. What was under way at a place is not written down: it follows from a few
-//! lines before it, and the listener knows which. Whoever comes next has these lines
-//! [recalled](RecordWatcher::recall), and then [hears](RecordWatcher::hear) what follows the place.
+//! Every line has a position. The state at a position (open calls, files that wait for the end of the
+//! turn) is not stored: it follows from a few earlier lines, and [`replay_positions`] lists them. After a
+//! restart these lines are [replayed](RecordWatcher::replay) without acting on them, and then the lines
+//! after the stored position are [observed](RecordWatcher::observe).
+//!
+//! [`replay_positions`]: RecordWatcher::replay_positions
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use wire::Reading;
-
-use crate::event_queue::EventQueue;
 use crate::observer::{Observer, ObserverOptions};
-use crate::stream_event::StreamEvent;
+use crate::stream_event::{EventQueue, StreamEvent};
 
-/// Hears lines, and tells a queue what they say.
+/// Reads the lines of a record and queues their events.
 #[derive(Debug)]
 pub struct RecordWatcher {
     observer: Observer,
     queue: Arc<EventQueue>,
-    /// Where the agent said last where it works, what it was asked, what it said.
-    last: LastPosition,
-    /// ToolCalls without a result, and where they were made.
+    last: LastPositions,
+    /// Calls without a result, and the positions of their lines.
     open: BTreeMap<String, u64>,
-    /// Results of calls that were made in one line with another that is still without.
-    beside: BTreeMap<u64, BTreeSet<u64>>,
-    /// ToolCalls of the turn and their results, where something is left for its end.
-    of_turn: BTreeSet<u64>,
-    waits_for_turn: bool,
-    /// Where the agent itself said that the turn is over.
-    ended: Option<u64>,
+    /// Positions of results whose calls are in one line with a call that is still open, by the position
+    /// of that line.
+    siblings: BTreeMap<u64, BTreeSet<u64>>,
+    /// Positions of the turn's calls and results, if some actions run at its end.
+    turn: BTreeSet<u64>,
+    acts_per_turn: bool,
+    /// The position at which the agent ended the turn.
+    turn_end: Option<u64>,
 }
 
+/// The positions of the last lines of some kinds.
 #[derive(Debug, Default)]
-struct LastPosition {
-    place: Option<u64>,
+struct LastPositions {
+    /// The session id or the working directory.
+    session: Option<u64>,
     prompt: Option<u64>,
-    words: Option<u64>,
+    text: Option<u64>,
 }
 
 impl RecordWatcher {
-    /// One that has heard nothing. Whether something `waits_for_turn` is up to the settings.
-    pub fn new(wants: ObserverOptions, waits_for_turn: bool, queue: Arc<EventQueue>) -> Self {
+    /// `acts_per_turn` tells whether some actions run at the end of a turn.
+    pub fn new(options: ObserverOptions, acts_per_turn: bool, queue: Arc<EventQueue>) -> Self {
         Self {
-            observer: Observer::new(wants),
+            observer: Observer::new(options),
             queue,
-            last: LastPosition::default(),
+            last: LastPositions::default(),
             open: BTreeMap::new(),
-            beside: BTreeMap::new(),
-            of_turn: BTreeSet::new(),
-            // What the shell left running is looked for at the end of the turn.
-            waits_for_turn: waits_for_turn || wants.shell,
-            ended: None,
+            siblings: BTreeMap::new(),
+            turn: BTreeSet::new(),
+            // At the end of the turn there is a scan for changes by background processes of the shell.
+            acts_per_turn: acts_per_turn || options.shell,
+            turn_end: None,
         }
     }
 
-    /// Hears a line that somebody acted on before. After the last of them comes
-    /// [`recalled`](Self::recalled).
-    pub fn recall(&mut self, place: u64, line: &[u8]) {
-        self.take(place, line);
+    /// Reads a line that an earlier process acted on. After the last one call
+    /// [`finish_replay`](Self::finish_replay).
+    pub fn replay(&mut self, position: u64, line: &[u8]) {
+        self.read(position, line);
     }
 
-    /// What is heard from here on is new.
-    pub fn recalled(&mut self) {
+    pub fn finish_replay(&mut self) {
         self.queue.push(StreamEvent::Replayed);
     }
 
-    /// Hears a line. Where something is to be done about it, a milestone is set behind it, which is
-    /// what is answered.
-    pub fn hear(&mut self, place: u64, line: &[u8]) -> bool {
-        let told = self.take(place, line);
-        if told {
-            self.queue.push(StreamEvent::Checkpoint(place));
+    /// Reads a new line. Returns whether it needs action; then a checkpoint was added after it.
+    pub fn observe(&mut self, position: u64, line: &[u8]) -> bool {
+        let needs_action = self.read(position, line);
+        if needs_action {
+            self.queue.push(StreamEvent::Checkpoint(position));
         }
-        told
+        needs_action
     }
 
-    /// A turn is over, also one whose agent could not say so. CompletionTracker are as in
-    /// [`hear`](Self::hear).
-    pub fn turn_over(&mut self, place: u64) -> bool {
-        if self.ended.take().is_some() {
+    /// Towpath ended the turn, perhaps because the agent died. Returns the same as
+    /// [`observe`](Self::observe).
+    pub fn end_turn(&mut self, position: u64) -> bool {
+        if self.turn_end.take().is_some() {
             return false;
         }
-        self.of_turn.clear();
+        self.turn.clear();
         self.queue.push(StreamEvent::TurnEnded);
-        self.queue.push(StreamEvent::Checkpoint(place));
+        self.queue.push(StreamEvent::Checkpoint(position));
         true
     }
 
-    /// The agent is gone, and its calls with it.
-    pub fn agent_gone(&mut self) {
+    /// The agent has exited, so its open calls get no result.
+    pub fn agent_exited(&mut self) {
         self.open.clear();
-        self.beside.clear();
-        let unfinished = self.observer.give_up();
+        self.siblings.clear();
+        let unfinished = self.observer.abandon_calls();
         if !unfinished.is_empty() {
             self.queue.push(StreamEvent::Unfinished(unfinished));
         }
     }
 
-    /// The places of the lines that somebody who comes next must recall, in order.
-    pub fn to_recall(&self) -> Vec<u64> {
-        let last = [self.last.place, self.last.prompt, self.last.words, self.ended];
-        let places = last.into_iter().flatten().chain(self.open.values().copied());
-        let places = places.chain(self.beside.values().flatten().copied());
-        let places: BTreeSet<u64> = places.chain(self.of_turn.iter().copied()).collect();
-        places.into_iter().collect()
+    /// The positions of the lines to replay after a restart, in order.
+    pub fn replay_positions(&self) -> Vec<u64> {
+        let last = [self.last.session, self.last.prompt, self.last.text, self.turn_end];
+        let positions = last.into_iter().flatten().chain(self.open.values().copied());
+        let positions = positions.chain(self.siblings.values().flatten().copied());
+        let positions: BTreeSet<u64> = positions.chain(self.turn.iter().copied()).collect();
+        positions.into_iter().collect()
     }
 
-    fn take(&mut self, place: u64, line: &[u8]) -> bool {
-        let Self { observer, queue, last, of_turn, ended, .. } = self;
-        let mut told = false;
+    fn read(&mut self, position: u64, line: &[u8]) -> bool {
+        let Self { observer, queue, last, turn, turn_end, .. } = self;
+        let mut needs_action = false;
         for line in wire::read(line) {
-            let Reading::Event(event) = &line.reading else { continue };
-            observer.observe(event, |news| {
-                match &news {
+            observer.observe(&line, |event| {
+                match &event {
                     StreamEvent::Directory { .. } | StreamEvent::Session(_) => {
-                        last.place = Some(place)
+                        last.session = Some(position);
                     }
-                    StreamEvent::Prompt(_) => last.prompt = Some(place),
-                    StreamEvent::Text(_) => last.words = Some(place),
+                    StreamEvent::Prompt(_) => last.prompt = Some(position),
+                    StreamEvent::Text(_) => last.text = Some(position),
                     StreamEvent::TurnEnded => {
-                        *ended = Some(place);
-                        of_turn.clear();
-                        told = true;
+                        *turn_end = Some(position);
+                        turn.clear();
+                        needs_action = true;
                     }
-                    _ => told = true,
+                    _ => needs_action = true,
                 }
-                queue.push(news);
+                queue.push(event);
             });
         }
-        self.note_calls(place);
-        if self.ended == Some(place) {
-            self.observer.forget();
+        self.update_calls(position);
+        if self.turn_end == Some(position) {
+            self.observer.forget_finished();
         }
-        told
+        needs_action
     }
 
-    /// Compares the calls that are open with those that were.
-    fn note_calls(&mut self, place: u64) {
-        let Self { observer, open, beside, of_turn, waits_for_turn, .. } = self;
-        open.retain(|call, made| {
-            let still = observer.awaits(call);
-            if !still {
-                beside.entry(*made).or_default().insert(place);
-                if *waits_for_turn {
-                    of_turn.extend([*made, place]);
+    /// Compares the observer's open calls with those before this line.
+    fn update_calls(&mut self, position: u64) {
+        let Self { observer, open, siblings, turn, acts_per_turn, .. } = self;
+        open.retain(|call, started| {
+            let is_open = observer.is_open(call);
+            if !is_open {
+                siblings.entry(*started).or_default().insert(position);
+                if *acts_per_turn {
+                    turn.extend([*started, position]);
                 }
             }
-            still
+            is_open
         });
-        beside.retain(|line, _| open.values().any(|made| made == line));
-        for call in observer.awaited() {
+        siblings.retain(|line, _| open.values().any(|started| started == line));
+        for call in observer.open_calls() {
             if !open.contains_key(call) {
-                open.insert(call.to_owned(), place);
+                open.insert(call.to_owned(), position);
             }
         }
     }
@@ -162,9 +161,8 @@ mod tests {
     use std::sync::Arc;
 
     use super::RecordWatcher;
-    use crate::event_queue::EventQueue;
     use crate::observer::ObserverOptions;
-    use crate::stream_event::StreamEvent;
+    use crate::stream_event::{EventQueue, StreamEvent};
 
     const INIT: &str = r#"{"type":"system","subtype":"init","cwd":"/p","session_id":"s"}"#;
     const RESULT: &str =
@@ -182,22 +180,22 @@ mod tests {
         )
     }
 
-    fn listener(waits_for_turn: bool) -> (RecordWatcher, Arc<EventQueue>) {
+    fn watcher(acts_per_turn: bool) -> (RecordWatcher, Arc<EventQueue>) {
         let queue = Arc::new(EventQueue::default());
-        let wants = ObserverOptions { bodies: false, words: true, shell: false };
-        (RecordWatcher::new(wants, waits_for_turn, Arc::clone(&queue)), queue)
+        let options = ObserverOptions { bodies: false, texts: true, shell: false };
+        (RecordWatcher::new(options, acts_per_turn, Arc::clone(&queue)), queue)
     }
 
-    fn news(queue: &EventQueue) -> Vec<String> {
+    fn events(queue: &EventQueue) -> Vec<String> {
         std::iter::from_fn(|| queue.take())
-            .map(|news| match news {
+            .map(|event| match event {
                 StreamEvent::Announced { change, .. } => format!("{} announced", change.call.0),
-                StreamEvent::Finished { change, .. } => format!("{} settled", change.call.0),
-                StreamEvent::Checkpoint(place) => format!("#{place}"),
+                StreamEvent::Finished { change, .. } => format!("{} finished", change.call.0),
+                StreamEvent::Checkpoint(position) => format!("#{position}"),
                 StreamEvent::Directory { cwd, .. } => cwd,
                 StreamEvent::Session(id) => id.to_string(),
                 StreamEvent::TurnEnded => "turn".to_owned(),
-                StreamEvent::Replayed => "recalled".to_owned(),
+                StreamEvent::Replayed => "replayed".to_owned(),
                 StreamEvent::Unfinished(changes) => format!("{} unfinished", changes.len()),
                 other => format!("{other:?}"),
             })
@@ -205,66 +203,66 @@ mod tests {
     }
 
     #[test]
-    fn the_next_knows_an_open_call_from_the_lines_it_recalls() {
-        let (mut first, queue) = listener(false);
-        assert!(!first.hear(1, INIT.as_bytes()));
-        assert!(first.hear(2, call("a").as_bytes()));
-        assert!(first.hear(3, call("b").as_bytes()));
-        assert!(first.hear(4, result("b").as_bytes()));
+    fn an_open_call_is_known_after_a_replay() {
+        let (mut first, queue) = watcher(false);
+        assert!(!first.observe(1, INIT.as_bytes()));
+        assert!(first.observe(2, call("a").as_bytes()));
+        assert!(first.observe(3, call("b").as_bytes()));
+        assert!(first.observe(4, result("b").as_bytes()));
         assert_eq!(
-            news(&queue),
-            ["s", "/p", "a announced", "#2", "b announced", "#3", "b settled", "#4"]
+            events(&queue),
+            ["s", "/p", "a announced", "#2", "b announced", "#3", "b finished", "#4"]
         );
-        assert_eq!(first.to_recall(), [1, 2]);
-        let (mut second, queue) = listener(false);
-        second.recall(1, INIT.as_bytes());
-        second.recall(2, call("a").as_bytes());
-        second.recalled();
-        second.hear(5, result("a").as_bytes());
-        assert_eq!(news(&queue), ["s", "/p", "a announced", "recalled", "a settled", "#5"]);
-        assert_eq!(second.to_recall(), [1]);
+        assert_eq!(first.replay_positions(), [1, 2]);
+        let (mut second, queue) = watcher(false);
+        second.replay(1, INIT.as_bytes());
+        second.replay(2, call("a").as_bytes());
+        second.finish_replay();
+        second.observe(5, result("a").as_bytes());
+        assert_eq!(events(&queue), ["s", "/p", "a announced", "replayed", "a finished", "#5"]);
+        assert_eq!(second.replay_positions(), [1]);
     }
 
     #[test]
-    fn of_two_calls_in_one_line_the_one_that_is_over_stays_over() {
+    fn of_two_calls_in_one_line_the_finished_one_stays_finished() {
         let both = r#"{"type":"assistant","session_id":"s","message":{"content":[{"type":"tool_use","id":"a","name":"Write","input":{"file_path":"a"}},{"type":"tool_use","id":"b","name":"Write","input":{"file_path":"b"}}]}}"#;
-        let (mut first, _) = listener(false);
-        first.hear(1, INIT.as_bytes());
-        first.hear(2, both.as_bytes());
-        first.hear(3, result("a").as_bytes());
-        assert_eq!(first.to_recall(), [1, 2, 3]);
-        let (mut second, queue) = listener(false);
-        for (place, line) in [(1, INIT.to_owned()), (2, both.to_owned()), (3, result("a"))] {
-            second.recall(place, line.as_bytes());
+        let (mut first, _) = watcher(false);
+        first.observe(1, INIT.as_bytes());
+        first.observe(2, both.as_bytes());
+        first.observe(3, result("a").as_bytes());
+        assert_eq!(first.replay_positions(), [1, 2, 3]);
+        let (mut second, queue) = watcher(false);
+        for (position, line) in [(1, INIT.to_owned()), (2, both.to_owned()), (3, result("a"))] {
+            second.replay(position, line.as_bytes());
         }
-        assert_eq!(second.to_recall(), [1, 2, 3]);
+        assert_eq!(second.replay_positions(), [1, 2, 3]);
         while queue.take().is_some() {}
-        second.hear(4, result("b").as_bytes());
-        assert_eq!(second.to_recall(), [1]);
-        second.agent_gone();
-        assert_eq!(news(&queue), ["b settled", "#4"]);
+        second.observe(4, result("b").as_bytes());
+        assert_eq!(second.replay_positions(), [1]);
+        second.agent_exited();
+        assert_eq!(events(&queue), ["b finished", "#4"]);
     }
 
     #[test]
-    fn what_waits_for_the_end_of_the_turn_is_recalled_until_then() {
-        let (mut first, _) = listener(true);
-        for (place, line) in [(1, INIT.to_owned()), (4, call("a")), (6, result("a"))] {
-            first.hear(place, line.as_bytes());
+    fn calls_of_the_turn_are_replayed_until_it_ends() {
+        let (mut first, _) = watcher(true);
+        for (position, line) in [(1, INIT.to_owned()), (4, call("a")), (6, result("a"))] {
+            first.observe(position, line.as_bytes());
         }
-        assert_eq!(first.to_recall(), [1, 4, 6]);
-        assert!(first.hear(9, RESULT.as_bytes()));
-        assert_eq!(first.to_recall(), [1, 9]);
-        assert!(!first.turn_over(10), "the agent has said so itself");
-        assert_eq!(first.to_recall(), [1]);
+        assert_eq!(first.replay_positions(), [1, 4, 6]);
+        assert!(first.observe(9, RESULT.as_bytes()));
+        assert_eq!(first.replay_positions(), [1, 9]);
+        assert!(!first.end_turn(10), "the agent has ended it");
+        assert_eq!(first.replay_positions(), [1]);
     }
 
     #[test]
-    fn a_turn_whose_agent_died_is_over_once_and_its_calls_are_given_up() {
-        let (mut first, queue) = listener(true);
-        first.hear(1, call("a").as_bytes());
-        first.agent_gone();
-        assert_eq!(first.to_recall(), [1], "only where it heard the session's name");
-        assert!(first.turn_over(3));
-        assert_eq!(news(&queue), ["s", "a announced", "#1", "1 unfinished", "turn", "#3"]);
+    fn a_turn_whose_agent_died_ends_once_and_its_calls_are_unfinished() {
+        let (mut first, queue) = watcher(true);
+        first.observe(1, call("a").as_bytes());
+        first.agent_exited();
+        assert_eq!(first.replay_positions(), [1], "only the line with the session id");
+        assert!(first.end_turn(3));
+        assert_eq!(events(&queue), ["s", "a announced", "#1", "1 unfinished", "turn", "#3"]);
     }
 }

@@ -1,5 +1,5 @@
-//! The tasks that are started once the project is known: one for each target, one for commits, one
-//! for hooks.
+//! The tasks that are started once the project is known: one for each target, one for commits and
+//! one for hooks.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,23 +7,22 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use crate::delivery::DeliveryQueue;
-use crate::delivery::{DeliveryResult, DeliveryWorker};
+use crate::delivery::{DeliveryQueue, DeliveryResult, DeliveryWorker};
+use crate::files::FileIndex;
 use crate::git::{self, CommitJob, Committer};
-use crate::hooks::{self, HookCall, Hooks};
-use crate::log_line::LogLine;
-use crate::project::Project;
-use crate::scan::FileIndex;
+use crate::hooks::{self, HookCall, HookWorker};
+use crate::project::{Project, resolve_links};
+use crate::report::LogLine;
 use crate::settings::WatchSettings;
 
 /// The tasks' inputs.
 pub(crate) struct Workers {
     pub(crate) project: Project,
     pub(crate) index: Option<FileIndex>,
-    unscanned: Vec<PathBuf>,
+    excluded: Vec<PathBuf>,
     pub(crate) queues: Vec<(String, Arc<DeliveryQueue>)>,
-    pub(crate) jobs: Option<mpsc::Sender<CommitJob>>,
-    pub(crate) calls: Option<mpsc::Sender<HookCall>>,
+    pub(crate) commits: Option<mpsc::Sender<CommitJob>>,
+    pub(crate) hooks: Option<mpsc::Sender<HookCall>>,
 }
 
 /// The result of a task.
@@ -36,9 +35,9 @@ pub(crate) enum WorkerResult {
 /// What a task reports while it runs.
 pub(crate) enum WorkerEvent {
     /// A delivery succeeded or failed.
-    Delivered(DeliveryResult),
+    DeliveryFinished(DeliveryResult),
     /// The hooks for a call have run, successfully or not.
-    HookRun,
+    HookFinished,
 }
 
 /// The channels that tasks send to.
@@ -54,18 +53,18 @@ impl Workers {
         senders: &WorkerSenders,
         tasks: &mut JoinSet<WorkerResult>,
     ) -> Self {
-        let unscanned: Vec<PathBuf> = settings
+        let excluded: Vec<PathBuf> = settings
             .targets
             .iter()
             .filter_map(|target| target.directory())
-            .map(crate::project::resolved)
+            .map(resolve_links)
             .collect();
-        let index = match (settings.scan, settings.since) {
+        let index = match (settings.scan, settings.scan_since) {
             (false, _) => None,
-            (true, None) => Some(index_files(&project, &unscanned).await),
+            (true, None) => Some(index_files(&project, &excluded).await),
             (true, Some(since)) => {
-                let mut index = index_files(&project, &unscanned).await;
-                index.leave_out_since(&project, since);
+                let mut index = index_files(&project, &excluded).await;
+                index.remove_changed_since(&project, since);
                 Some(index)
             }
         };
@@ -86,8 +85,8 @@ impl Workers {
                 WorkerResult::Delivery
             });
         }
-        let jobs = settings.commit.clone().map(|settings| {
-            let (sender, jobs) = mpsc::channel(git::WAITING);
+        let commits = settings.commit.clone().map(|settings| {
+            let (sender, jobs) = mpsc::channel(git::MAX_WAITING);
             let committer = Committer {
                 settings,
                 project: project.clone(),
@@ -98,20 +97,20 @@ impl Workers {
             tasks.spawn(async { WorkerResult::Commits(committer.run().await) });
             sender
         });
-        let calls = settings.hooks.any().then(|| {
-            let (sender, calls) = mpsc::channel(hooks::WAITING);
+        let hooks = settings.hooks.any().then(|| {
+            let (sender, calls) = mpsc::channel(hooks::MAX_WAITING);
             let settings = settings.hooks.clone();
             let (done, log) = (senders.done.clone(), senders.log.clone());
-            let hooks = Hooks { settings, calls, done, log };
-            tasks.spawn(async { WorkerResult::Hooks { failed: hooks.run().await } });
+            let worker = HookWorker { settings, calls, done, log };
+            tasks.spawn(async { WorkerResult::Hooks { failed: worker.run().await } });
             sender
         });
-        Self { project, index, unscanned, queues, jobs, calls }
+        Self { project, index, excluded, queues, commits, hooks }
     }
 
     /// The current files of the project.
     pub(crate) async fn scan(&self) -> FileIndex {
-        index_files(&self.project, &self.unscanned).await
+        index_files(&self.project, &self.excluded).await
     }
 }
 

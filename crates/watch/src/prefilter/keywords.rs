@@ -1,24 +1,22 @@
-//! Words without which a line cannot be about a call.
+//! Keywords that every line about a tool call contains.
 //!
-//! A call is a block of type `tool_use` and its result one of type `tool_result`, in every dialect.
-//! So a line without these words is not about a call, whatever else it holds and however often it
-//! says what it is, and need not be read to know it. The searches run ahead over everything that has
-//! come, not line by line, for most lines are short.
+//! A call is a block of type `tool_use` and its result one of type `tool_result`, in every dialect. A
+//! line without these keywords is not about a call and need not be parsed. The searches run over the
+//! whole window, not line by line, because most lines are short.
 //!
-//! Only an escape for a letter can hide a word. Lines that begin as messages are searched for those
-//! too; a delta that further on says that it is something else, and says even that in escapes, is
-//! the one thing taken for what it seems.
+//! Only an escaped letter can hide a keyword, so messages are searched for escaped letters, too. One
+//! case is missed: a delta with a second, escaped type further on.
 
 use memchr::memmem::Finder;
 
 use super::Interest;
 
-/// Begins every line that a live stream is mostly made of.
+/// The start of most lines of a live stream.
 const STREAM_EVENT: &[u8] = br#"{"type":"stream_event","#;
 const ASSISTANT: &[u8] = br#"{"type":"assistant","#;
 const USER: &[u8] = br#"{"type":"user","#;
 
-/// The words.
+/// The keywords, and where each occurs next.
 pub(super) struct Keywords {
     call: Keyword,
     result: Keyword,
@@ -36,8 +34,8 @@ impl Default for Keywords {
 }
 
 impl Keywords {
-    /// Whether the line from `start` to `end` may matter.
-    pub(super) fn matter(
+    /// Whether the line from `start` to `end` may be relevant.
+    pub(super) fn is_relevant(
         &mut self,
         window: &[u8],
         start: usize,
@@ -54,50 +52,55 @@ impl Keywords {
         if line.starts_with(STREAM_EVENT) {
             false
         } else if line.starts_with(ASSISTANT) {
-            interest.words || self.has_escaped_letter(line)
+            interest.texts || self.has_escaped_letter(line)
         } else if line.starts_with(USER) {
-            interest.words || (interest.results && self.has_escaped_letter(line))
+            interest.texts || (interest.results && self.has_escaped_letter(line))
         } else {
             true
         }
     }
 
-    /// Whether the line that begins at `start` and goes on behind the window may matter: what makes
-    /// it matter may be still to come.
-    pub(super) fn may_come(&mut self, window: &[u8], start: usize, interest: Interest) -> bool {
+    /// Whether the line that starts at `start` and does not fit into the window may be relevant. Its
+    /// keyword may follow later.
+    pub(super) fn may_be_relevant(
+        &mut self,
+        window: &[u8],
+        start: usize,
+        interest: Interest,
+    ) -> bool {
         let beginning = &window[start..];
         if beginning.starts_with(STREAM_EVENT) {
             self.call.is_within(window, start, window.len())
         } else if beginning.starts_with(USER) {
-            interest.words || interest.results || self.call.is_within(window, start, window.len())
+            interest.texts || interest.results || self.call.is_within(window, start, window.len())
         } else {
             true
         }
     }
 
     fn has_escaped_letter(&self, line: &[u8]) -> bool {
-        // Escapes below these are control characters, of which terminals' output is full.
+        // Lower codes are control characters, which are frequent in the output of terminals.
         let digits =
             self.escape.find_iter(line).map(|at| line.get(at + self.escape.needle().len()));
         digits.flatten().any(|digit| matches!(digit, b'2'..=b'7'))
     }
 
-    /// More has come behind what was searched.
-    pub(super) fn forget_absence(&mut self, looked: usize) {
-        for mark in [&mut self.call, &mut self.result] {
-            mark.forget_absence(looked);
+    /// The window has grown. It was searched up to `searched`.
+    pub(super) fn extend(&mut self, searched: usize) {
+        for keyword in [&mut self.call, &mut self.result] {
+            keyword.extend(searched);
         }
     }
 
-    /// What was searched lies elsewhere now.
-    pub(super) fn restart(&mut self) {
-        for mark in [&mut self.call, &mut self.result] {
-            mark.next = NextMatch::Unknown { from: 0 };
+    /// The content of the window was moved or removed.
+    pub(super) fn reset(&mut self) {
+        for keyword in [&mut self.call, &mut self.result] {
+            keyword.next = NextMatch::Unknown { from: 0 };
         }
     }
 }
 
-/// A word, and where it stands next.
+/// A keyword, and where it occurs next.
 struct Keyword {
     finder: Finder<'static>,
     next: NextMatch,
@@ -110,24 +113,24 @@ enum NextMatch {
         from: usize,
     },
     At(usize),
-    /// Nowhere in what has come.
+    /// Not in the window.
     Nowhere,
 }
 
 impl Keyword {
-    fn new(word: &'static [u8]) -> Self {
-        Self { finder: Finder::new(word), next: NextMatch::Unknown { from: 0 } }
+    fn new(keyword: &'static [u8]) -> Self {
+        Self { finder: Finder::new(keyword), next: NextMatch::Unknown { from: 0 } }
     }
 
-    fn forget_absence(&mut self, looked: usize) {
+    fn extend(&mut self, searched: usize) {
         if let NextMatch::Nowhere = self.next {
-            // The word may have begun at the end of what had come.
-            let from = (looked + 1).saturating_sub(self.finder.needle().len());
+            // The keyword may have started at the end of the searched part.
+            let from = (searched + 1).saturating_sub(self.finder.needle().len());
             self.next = NextMatch::Unknown { from };
         }
     }
 
-    /// Whether the word stands between `start` and `end`.
+    /// Whether the keyword starts between `start` and `end`.
     fn is_within(&mut self, window: &[u8], start: usize, end: usize) -> bool {
         loop {
             let from = match self.next {

@@ -1,71 +1,67 @@
-//! Where changed files go.
+//! Targets: where changed files are delivered.
 
-mod command;
 mod directory;
 mod http;
 mod store;
 
 use std::io;
+use std::path::Path;
+use std::time::Duration;
 
-use crate::delivery::PendingFile;
-use crate::delivery::UploadProgress;
+use crate::delivery::{PendingFile, UploadProgress};
+use crate::files::FileLookup;
+use crate::process::Program;
 use crate::project::Project;
-use crate::source_file::{FileLookup, FileVersion};
 
-pub use command::CommandTarget;
 pub use directory::DirectoryTarget;
 pub use http::HttpTarget;
 pub use store::StoreTarget;
 
-/// A place that changed files are brought to.
+/// A destination of changed files.
 #[derive(Debug)]
 pub enum Target {
-    /// Another directory.
     Directory(DirectoryTarget),
-    /// An object store: S3 and its like.
+    /// An object store: S3, Google Cloud Storage, Azure.
     Store(StoreTarget),
-    /// A web server that takes `PUT` and `DELETE`.
+    /// A web server that accepts `PUT` and `DELETE`.
     Http(HttpTarget),
-    /// A command that is run for each file.
     Command(CommandTarget),
 }
 
-/// A target that cannot be.
+/// Why a target cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum BadTarget {
-    /// An address that is none.
-    #[error("`{0}` is no address")]
+pub enum TargetError {
+    #[error("`{0}` is not a valid address")]
     Address(String),
-    /// A store of which something is missing or wrong.
-    #[error("`{address}` cannot be used")]
-    Store {
-        /// Its address.
-        address: String,
-        /// Why not.
-        source: object_store::Error,
-    },
-    /// No client could be made.
-    #[error("no HTTP client could be set up")]
+    #[error("cannot use `{address}` as a target")]
+    Store { address: String, source: object_store::Error },
+    #[error("could not set up the HTTP client")]
     Client(#[source] reqwest::Error),
 }
 
-/// What came of bringing a file.
+/// A command that runs for each file.
 #[derive(Debug)]
-pub(crate) enum PushOutcome {
-    /// It is there.
-    Written,
-    /// It is gone here, and there as well.
-    Deleted,
-    /// There was nothing to bring.
-    Nothing(String),
+pub struct CommandTarget {
+    line: String,
+    timeout: Duration,
 }
 
-/// What went wrong.
+/// The result of a successful delivery.
+#[derive(Debug)]
+pub(crate) enum PushOutcome {
+    Written,
+    /// The file was deleted from the project, and now also from the target.
+    Deleted,
+    /// There was nothing to deliver, and why.
+    Skipped(String),
+}
+
+/// Why a delivery failed.
 #[derive(Debug)]
 pub(crate) enum PushError {
-    /// It may work another time.
+    /// Another attempt may succeed.
     Temporary(String),
-    /// It never will.
+    /// Another attempt would fail, too.
     Permanent(String),
 }
 
@@ -74,32 +70,32 @@ impl From<io::Error> for PushError {
         match error.kind() {
             io::ErrorKind::PermissionDenied
             | io::ErrorKind::ReadOnlyFilesystem
-            | io::ErrorKind::InvalidFilename => Self::Lasting(error.to_string()),
-            _ => Self::Passing(error.to_string()),
+            | io::ErrorKind::InvalidFilename => Self::Permanent(error.to_string()),
+            _ => Self::Temporary(error.to_string()),
         }
     }
 }
 
 impl Target {
-    /// What it is called in reports; never with a secret.
+    /// The name for reports, without secrets.
     pub fn name(&self) -> &str {
         match self {
             Self::Directory(target) => target.name(),
             Self::Store(target) => target.name(),
             Self::Http(target) => target.name(),
-            Self::Command(target) => target.name(),
+            Self::Command(target) => &target.line,
         }
     }
 
-    /// The directory it writes to, which must not be taken for part of the project.
-    pub(crate) fn directory(&self) -> Option<&std::path::Path> {
+    /// The directory it writes to. Scans leave it out, because it may be inside the project.
+    pub(crate) fn directory(&self) -> Option<&Path> {
         match self {
             Self::Directory(target) => Some(target.root()),
             Self::Store(_) | Self::Http(_) | Self::Command(_) => None,
         }
     }
 
-    /// Brings the file as it is now.
+    /// Delivers the current state of the file.
     pub(crate) async fn push(
         &mut self,
         project: &Project,
@@ -107,10 +103,9 @@ impl Target {
         progress: UploadProgress,
     ) -> Result<PushOutcome, PushError> {
         let path = project.absolute(&pending.file);
-        let found = FileLookup::at(&path, Some(progress)).await?;
-        let source = match found {
-            FileLookup::Odd(why) => return Ok(PushOutcome::Nothing(why.to_owned())),
-            FileLookup::Gone => {
+        let source = match FileLookup::at(&path, Some(progress)).await? {
+            FileLookup::NotRegular(reason) => return Ok(PushOutcome::Skipped(reason.to_owned())),
+            FileLookup::Missing => {
                 match self {
                     Self::Directory(target) => target.delete(&pending.file).await?,
                     Self::Store(target) => target.delete(&pending.file).await?,
@@ -124,28 +119,49 @@ impl Target {
         let version = source.version();
         match self {
             Self::Directory(target) => {
-                target.write(&pending.file, source, || version.is_still_at(&path)).await?;
+                target.write(&pending.file, source, || version.is_current(&path)).await?;
                 return Ok(PushOutcome::Written);
             }
             Self::Store(target) => target.write(&pending.file, source).await?,
             Self::Http(target) => target.write(&pending.file, source).await?,
             Self::Command(target) => target.run(project, pending, "written").await?,
         }
-        unless_written_meanwhile(version, &path).await
+        if version.is_current(&path).await {
+            Ok(PushOutcome::Written)
+        } else {
+            Err(changed_while_read())
+        }
     }
 }
 
-async fn unless_written_meanwhile(
-    version: FileVersion,
-    path: &std::path::Path,
-) -> Result<PushOutcome, PushError> {
-    if version.is_still_at(path).await {
-        Ok(PushOutcome::Written)
-    } else {
-        Err(written_meanwhile())
+impl CommandTarget {
+    /// A command line for the shell. It gets the relative path as `$1`, and the variables
+    /// `TOWPATH_FILE`, `TOWPATH_CHANGE`, `TOWPATH_TOOL` and `TOWPATH_SESSION`. None of these is part of
+    /// the line, so a file name cannot inject a command.
+    pub fn new(line: String, timeout: Duration) -> Self {
+        Self { line, timeout }
+    }
+
+    async fn run(
+        &self,
+        project: &Project,
+        pending: &PendingFile,
+        change: &str,
+    ) -> Result<(), PushError> {
+        let session = pending.session.as_ref().map(ToString::to_string).unwrap_or_default();
+        Program::shell(&self.line, &[pending.file.relative.as_os_str()])
+            .directory(project.root())
+            .env("TOWPATH_FILE", project.absolute(&pending.file))
+            .env("TOWPATH_CHANGE", change)
+            .env("TOWPATH_TOOL", &pending.tool)
+            .env("TOWPATH_SESSION", session)
+            .run_checked(self.timeout)
+            .await
+            .map(drop)
+            .map_err(|error| PushError::Temporary(error.to_string()))
     }
 }
 
-fn written_meanwhile() -> PushError {
-    PushError::Temporary("it was written while it was read".to_owned())
+fn changed_while_read() -> PushError {
+    PushError::Temporary("the file changed while it was read".to_owned())
 }

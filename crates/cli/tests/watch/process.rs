@@ -1,6 +1,4 @@
-//! `towpath watch` with both ends in the test's hands, and the lines an agent would write.
-
-#![expect(clippy::disallowed_methods, reason = "tests start the program they test")]
+//! Runs `towpath watch` with the test at both ends of the stream, and writes the lines of an agent.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -11,31 +9,31 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Longer than anything takes, even on a machine with better things to do.
-pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
+/// Longer than anything takes, even on a busy machine.
+pub(crate) const TIMEOUT: Duration = Duration::from_mins(1);
 
 pub(crate) const SESSION: &str = "0b0e9a7c-3c3c-4a5b-9c58-0123456789ab";
 
-/// A project with an agent in it, and `towpath watch` behind the agent.
+/// A project directory.
 pub(crate) struct Project {
     directory: tempfile::TempDir,
 }
 
-/// A run that goes on.
-pub(crate) struct Running {
+/// A running `towpath watch`.
+pub(crate) struct WatchProcess {
     child: Child,
     stdin: Option<ChildStdin>,
     stdout: JoinHandle<Vec<u8>>,
-    remarks: Receiver<String>,
-    heard: Vec<String>,
+    stderr: Receiver<String>,
+    log: Vec<String>,
     written: Vec<u8>,
     report: PathBuf,
 }
 
-/// What a run came to.
-pub(crate) struct Finished {
+/// The result of a run.
+pub(crate) struct WatchResult {
     pub(crate) code: i32,
-    pub(crate) remarks: Vec<String>,
+    pub(crate) log: Vec<String>,
     pub(crate) report: serde_json::Value,
 }
 
@@ -46,13 +44,13 @@ impl Project {
         Self { directory }
     }
 
-    /// A path beside the project.
-    pub(crate) fn beside(&self, name: &str) -> PathBuf {
+    /// A path next to the project directory.
+    pub(crate) fn sibling(&self, name: &str) -> PathBuf {
         self.directory.path().canonicalize().expect("a directory").join(name)
     }
 
     pub(crate) fn root(&self) -> PathBuf {
-        self.beside("project")
+        self.sibling("project")
     }
 
     pub(crate) fn write(&self, path: &str, content: &str) {
@@ -73,7 +71,7 @@ impl Project {
         text(&output.stdout)
     }
 
-    /// A repository with a commit, of which `mine.txt` is changed and `staged.txt` staged.
+    /// A repository with a commit and two changes of the user: `mine.txt` and, staged, `staged.txt`.
     pub(crate) fn with_repository() -> Self {
         let project = Self::new();
         project.git(&["init", "--quiet", "--initial-branch=main"]);
@@ -89,33 +87,37 @@ impl Project {
         project
     }
 
-    /// What the user has changed and staged, if nobody touched it.
-    pub(crate) const USERS: &str = " M mine.txt\nA  staged.txt\n";
+    /// The status of the repository with only the user's changes.
+    pub(crate) const USER_STATUS: &str = " M mine.txt\nA  staged.txt\n";
 
     pub(crate) fn status(&self) -> String {
         self.git(&["status", "--porcelain", "--untracked-files=all"])
     }
 
-    pub(crate) fn watch(&self, arguments: &[&str]) -> Running {
+    pub(crate) fn watch(&self, arguments: &[&str]) -> WatchProcess {
         self.watch_with(arguments, &[])
     }
 
-    pub(crate) fn watch_with(&self, arguments: &[&str], environment: &[(&str, &str)]) -> Running {
+    pub(crate) fn watch_with(
+        &self,
+        arguments: &[&str],
+        environment: &[(&str, &str)],
+    ) -> WatchProcess {
         let mut command = Command::new(env!("CARGO_BIN_EXE_towpath"));
         command.arg("watch").args(arguments).envs(environment.iter().copied());
         self.start(command)
     }
 
-    /// The same, started by a shell that has something to say first.
-    pub(crate) fn watch_after(&self, words: &str, arguments: &[&str]) -> Running {
+    /// The same, started by a shell that runs `commands` first.
+    pub(crate) fn watch_after(&self, commands: &str, arguments: &[&str]) -> WatchProcess {
         let mut command = Command::new("sh");
-        command.arg("-c").arg(format!("{words}; exec \"$0\" watch \"$@\""));
+        command.arg("-c").arg(format!("{commands}; exec \"$0\" watch \"$@\""));
         command.arg(env!("CARGO_BIN_EXE_towpath")).args(arguments);
         self.start(command)
     }
 
-    fn start(&self, mut command: Command) -> Running {
-        let report = self.beside("report.json");
+    fn start(&self, mut command: Command) -> WatchProcess {
+        let report = self.sibling("report.json");
         command.arg("--report").arg(&report).arg("--verbose").current_dir(self.root());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the binary starts");
@@ -126,7 +128,7 @@ impl Project {
             out
         });
         let stderr = BufReader::new(child.stderr.take().expect("a pipe"));
-        let (sender, remarks) = channel();
+        let (sender, stderr_lines) = channel();
         std::thread::spawn(move || {
             for line in stderr.lines() {
                 let line = line.expect("UTF-8 on stderr");
@@ -136,12 +138,12 @@ impl Project {
             }
         });
         let stdin = child.stdin.take();
-        let mut running = Running {
+        let mut running = WatchProcess {
             child,
             stdin,
             stdout,
-            remarks,
-            heard: Vec::new(),
+            stderr: stderr_lines,
+            log: Vec::new(),
             written: Vec::new(),
             report,
         };
@@ -153,18 +155,18 @@ impl Project {
     }
 }
 
-impl Running {
-    /// Writes what an agent would.
+impl WatchProcess {
+    /// Writes bytes to stdin.
     pub(crate) fn bytes(&mut self, bytes: &[u8]) {
         self.written.extend_from_slice(bytes);
-        self.stdin.as_mut().expect("an open stdin").write_all(bytes).expect("somebody reads");
+        self.stdin.as_mut().expect("an open stdin").write_all(bytes).expect("stdin is read");
     }
 
     pub(crate) fn line(&mut self, line: &str) {
         self.bytes(format!("{line}\n").as_bytes());
     }
 
-    /// Calls a tool that changes a file.
+    /// Writes a call of a tool that changes a file.
     pub(crate) fn call(&mut self, id: &str, tool: &str, path: &str) {
         let input = serde_json::json!({ "file_path": path, "content": "…" });
         self.line(&format!(
@@ -178,16 +180,16 @@ impl Running {
         ));
     }
 
-    /// A call and its success.
+    /// Writes a call and its successful result.
     pub(crate) fn change(&mut self, id: &str, tool: &str, path: &str) {
         self.call(id, tool, path);
         self.result(id, false);
     }
 
-    pub(crate) fn says(&mut self, who: &str, text: &str) {
+    pub(crate) fn text(&mut self, role: &str, text: &str) {
         let text = serde_json::json!(text);
         self.line(&format!(
-            r#"{{"type":"{who}","message":{{"role":"{who}","content":[{{"type":"text","text":{text}}}]}}}}"#
+            r#"{{"type":"{role}","message":{{"role":"{role}","content":[{{"type":"text","text":{text}}}]}}}}"#
         ));
     }
 
@@ -195,27 +197,26 @@ impl Running {
         self.line(r#"{"type":"result","subtype":"success","is_error":false,"result":"done"}"#);
     }
 
-    /// Waits until something is said.
+    /// Waits until a log line contains this text.
     #[track_caller]
-    pub(crate) fn hear(&mut self, words: &str) {
+    pub(crate) fn wait_for(&mut self, text: &str) {
         loop {
-            let line = self.remarks.recv_timeout(PATIENCE);
-            let line = line.unwrap_or_else(|_| panic!("`{words}` not in {:#?}", self.heard));
-            self.heard.push(line.clone());
-            if line.contains(words) {
+            let line = self.stderr.recv_timeout(TIMEOUT);
+            let line = line.unwrap_or_else(|_| panic!("`{text}` not in {:#?}", self.log));
+            self.log.push(line.clone());
+            if line.contains(text) {
                 return;
             }
         }
     }
 
-    /// Sends it a signal.
     pub(crate) fn signal(&self, signal: Signal) {
         let pid = Pid::from_raw(self.child.id().cast_signed()).expect("a process");
-        kill_process(pid, signal).expect("it runs");
+        kill_process(pid, signal).expect("the process runs");
     }
 
-    /// Writes lines, some megabytes a second, until nobody takes them any more.
-    pub(crate) fn pump(&mut self) {
+    /// Writes some megabytes of lines per second until stdin is closed.
+    pub(crate) fn write_until_closed(&mut self) {
         let mut stdin = self.stdin.take().expect("an open stdin");
         for n in 0.. {
             let line = format!("{{\"n\":{n},\"filler\":\"{}\"}}\n", "x".repeat(8000));
@@ -227,38 +228,37 @@ impl Running {
         }
     }
 
-    /// Waits for it to end while the stream goes on, and sees to it that the stream came out as it
-    /// went in, as far as it got.
+    /// Waits for the exit while the stream continues, and checks that the output is a prefix of the input.
     #[track_caller]
-    pub(crate) fn end(mut self) -> Finished {
+    pub(crate) fn wait_for_exit(mut self) -> WatchResult {
         let status = self.child.wait().expect("an exit status");
         let out = self.stdout.join().expect("the reader ends");
-        let (written, came) = (self.written.len(), out.len());
-        // Only of a stream that had to be cut may something be missing.
-        let whole = written == came || self.stdin.is_none();
-        assert!(whole && self.written.starts_with(&out), "{written} bytes in, {came} out");
-        self.heard.extend(self.remarks.iter());
+        let (written, received) = (self.written.len(), out.len());
+        // Bytes may be missing only if the test wrote until stdin was closed.
+        let complete = written == received || self.stdin.is_none();
+        assert!(complete && self.written.starts_with(&out), "{written} bytes in, {received} out");
+        self.log.extend(self.stderr.iter());
         let report = std::fs::read(&self.report).expect("a report");
         let report = serde_json::from_slice(&report).unwrap_or_default();
-        Finished { code: status.code().expect("no signal"), remarks: self.heard, report }
+        WatchResult { code: status.code().expect("no signal"), log: self.log, report }
     }
 
-    /// Ends the stream, and sees to it that it came out as it went in.
+    /// Ends the stream and checks that the output equals the input.
     #[track_caller]
-    pub(crate) fn finish(mut self) -> Finished {
+    pub(crate) fn finish(mut self) -> WatchResult {
         drop(self.stdin.take());
         let out = self.stdout.join().expect("the reader ends");
         assert!(out == self.written, "{} bytes in, {} out", self.written.len(), out.len());
         let status = self.child.wait().expect("an exit status");
-        self.heard.extend(self.remarks.iter());
+        self.log.extend(self.stderr.iter());
         let report = std::fs::read(&self.report).expect("a report");
         let report = serde_json::from_slice(&report).expect("JSON in the report");
-        Finished { code: status.code().expect("no signal"), remarks: self.heard, report }
+        WatchResult { code: status.code().expect("no signal"), log: self.log, report }
     }
 }
 
-impl Finished {
-    /// Path, tool, status, target and reason of each change, in a line.
+impl WatchResult {
+    /// A line with path, tool, status, target and reason for each change.
     pub(crate) fn changes(&self) -> Vec<String> {
         let text = |value: &serde_json::Value| value.as_str().unwrap_or("-").to_owned();
         let changes = self.report["changes"].as_array().expect("changes");
@@ -269,7 +269,7 @@ impl Finished {
     }
 }
 
-/// All files below a directory with their content, but those of git.
+/// All files below a directory with their content, except those of git.
 pub(crate) fn tree(root: &Path) -> Vec<(String, String)> {
     let mut files = Vec::new();
     let mut folders = vec![root.to_owned()];

@@ -1,50 +1,47 @@
-//! A web server of a few lines: notes what it is asked, and answers as it is told.
+//! A minimal web server that records its requests and sends the responses of the test.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
-/// A request it was sent.
 #[derive(Debug)]
-pub(crate) struct Asked {
+pub(crate) struct WebRequest {
     pub(crate) line: String,
     pub(crate) headers: Vec<String>,
     pub(crate) body: Vec<u8>,
 }
 
-/// The server, until the test is over.
-pub(crate) struct Web {
+pub(crate) struct WebServer {
     pub(crate) url: String,
-    pub(crate) asked: Receiver<Asked>,
+    pub(crate) requests: Receiver<WebRequest>,
 }
 
-impl Web {
-    /// Answers the n-th request, from 0 on, with status line and headers; nothing: never.
-    pub(crate) fn answering(
-        answer: impl Fn(usize) -> Option<&'static str> + Send + 'static,
-    ) -> Self {
+impl WebServer {
+    /// `response` returns the status line and headers for the n-th request, counted from 0; `None` leaves
+    /// the request without a response.
+    pub(crate) fn start(response: impl Fn(usize) -> Option<&'static str> + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
-        let (sender, asked) = channel();
+        let (sender, requests) = channel();
         thread::spawn(move || {
             let mut open = Vec::new();
             for (count, connection) in listener.incoming().flatten().enumerate() {
-                let answer = answer(count);
-                if let Some(connection) = serve(connection, answer, &sender) {
+                let response = response(count);
+                if let Some(connection) = serve(connection, response, &sender) {
                     open.push(connection);
                 }
             }
         });
-        Self { url, asked }
+        Self { url, requests }
     }
 }
 
-/// Serves one request; the connection is given back where it is left waiting.
+/// Serves one request. Returns the connection if it stays open without a response.
 fn serve(
     connection: TcpStream,
-    answer: Option<&'static str>,
-    asked: &Sender<Asked>,
+    response: Option<&'static str>,
+    requests: &Sender<WebRequest>,
 ) -> Option<TcpStream> {
     let mut reader = BufReader::new(connection);
     let mut lines = Vec::new();
@@ -60,10 +57,10 @@ fn serve(
     let mut body = vec![0; length.unwrap_or(0)];
     reader.read_exact(&mut body).ok()?;
     let headers = lines.split_off(1.min(lines.len()));
-    let _ = asked.send(Asked { line: lines.pop().unwrap_or_default(), headers, body });
+    let _ = requests.send(WebRequest { line: lines.pop().unwrap_or_default(), headers, body });
     let mut connection = reader.into_inner();
-    let Some(answer) = answer else { return Some(connection) };
-    let answer = format!("HTTP/1.1 {answer}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
-    let _ = connection.write_all(answer.as_bytes());
+    let Some(response) = response else { return Some(connection) };
+    let response = format!("HTTP/1.1 {response}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+    let _ = connection.write_all(response.as_bytes());
     None
 }

@@ -1,31 +1,28 @@
-//! `towpath watch --commit`: just the agent's files, whatever else is going on in the repository.
-
-#[expect(dead_code, reason = "other tests need more of it")]
-mod pipeline;
+//! `towpath watch --commit`: only the agent's files, whatever the user does in the repository.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
-use pipeline::{Project, SESSION};
+use crate::process::{Project, SESSION};
 
 #[test]
-fn a_turn_is_one_commit_and_the_users_work_stays_as_it_is() {
+fn a_turn_is_one_commit_and_the_users_work_is_not_touched() {
     let project = Project::with_repository();
     project
         .write(".git/hooks/pre-commit", "#!/bin/sh\ngit diff --cached --name-only > ../hook.log\n");
     let hook = project.root().join(".git/hooks/pre-commit");
     fs::set_permissions(hook, fs::Permissions::from_mode(0o755)).unwrap();
     let mut watch = project.watch(&["--commit"]);
-    watch.says("user", "make it two");
-    watch.says("assistant", "Sure. I make it two.");
+    watch.text("user", "make it two");
+    watch.text("assistant", "Sure. I make it two.");
     project.write("a.txt", "two\n");
     project.write(":(glob)*.txt", "odd\n");
     watch.change("t1", "Edit", "a.txt");
     watch.change("t2", "Write", ":(glob)*.txt");
-    watch.says("assistant", "It was easy. Now it is two!");
+    watch.text("assistant", "It was easy. Now it is two!");
     watch.end_turn();
-    let finished = watch.finish();
-    assert_eq!(finished.code, 0, "{:?}", finished.remarks);
+    let result = watch.finish();
+    assert_eq!(result.code, 0, "{:?}", result.log);
     assert_eq!(
         project.git(&["log", "-1", "--format=%an%n%B"]),
         format!(
@@ -41,18 +38,18 @@ fn a_turn_is_one_commit_and_the_users_work_stays_as_it_is() {
         .collect();
     names.sort();
     assert_eq!(names, ["", ":(glob)*.txt", "a.txt"]);
-    assert_eq!(project.status(), Project::USERS);
-    let seen = fs::read_to_string(project.beside("hook.log")).unwrap();
-    assert_eq!(seen.lines().count(), files.lines().count(), "{seen}");
-    assert_eq!(finished.report["commits"].as_array().unwrap().len(), 1);
+    assert_eq!(project.status(), Project::USER_STATUS);
+    let staged = fs::read_to_string(project.sibling("hook.log")).unwrap();
+    assert_eq!(staged.lines().count(), files.lines().count(), "{staged}");
+    assert_eq!(result.report["commits"].as_array().unwrap().len(), 1);
     assert_eq!(
-        finished.changes(),
+        result.changes(),
         ["a.txt | Edit | pushed | git | -", ":(glob)*.txt | Write | pushed | git | -"]
     );
 }
 
 #[test]
-fn each_change_is_a_commit_where_asked_for_and_a_deleted_file_is_one_too() {
+fn with_commit_change_each_change_and_deletion_is_a_commit() {
     let project = Project::with_repository();
     let template = "{tool} {files} ({count})";
     let mut watch = project.watch(&[
@@ -65,22 +62,25 @@ fn each_change_is_a_commit_where_asked_for_and_a_deleted_file_is_one_too() {
     ]);
     project.write("new.txt", "new\n");
     watch.change("t1", "Write", "new.txt");
-    watch.hear("committed");
+    watch.wait_for("committed");
     fs::remove_file(project.root().join("a.txt")).unwrap();
     watch.change("t2", "Edit", "a.txt");
-    watch.hear("committed");
+    watch.wait_for("committed");
     watch.change("t3", "Edit", "new.txt");
-    let finished = watch.finish();
+    let result = watch.finish();
     assert_eq!(
         project.git(&["log", "--format=%an %s"]),
         "Agent Edit a.txt (1)\nAgent Write new.txt (1)\nUser first\n"
     );
-    assert_eq!(project.status(), Project::USERS);
-    assert_eq!(finished.changes()[2], "new.txt | Edit | skipped | git | it is as it was committed");
+    assert_eq!(project.status(), Project::USER_STATUS);
+    assert_eq!(
+        result.changes()[2],
+        "new.txt | Edit | skipped | git | unchanged since the last commit"
+    );
 }
 
 #[test]
-fn what_the_user_staged_of_a_file_stays_staged() {
+fn changes_that_the_user_staged_stay_staged() {
     let project = Project::with_repository();
     project.write("a.txt", "staged by the user\n");
     project.git(&["add", "a.txt"]);
@@ -94,13 +94,13 @@ fn what_the_user_staged_of_a_file_stays_staged() {
 }
 
 #[test]
-fn a_session_has_its_own_branch_where_asked_for() {
+fn with_branch_a_session_has_its_own_branch() {
     let project = Project::with_repository();
     project.write("a.txt", "two\n");
     let before = project.status();
     let mut watch = project.watch(&["--commit=change", "--branch"]);
     watch.change("t1", "Edit", "a.txt");
-    watch.hear("committed");
+    watch.wait_for("committed");
     project.write("a.txt", "three\n");
     watch.change("t2", "Edit", "a.txt");
     assert_eq!(watch.finish().code, 0);
@@ -110,7 +110,7 @@ fn a_session_has_its_own_branch_where_asked_for() {
     assert_eq!(project.git(&["show", &format!("{branch}:a.txt")]), "three\n");
     assert_eq!(project.status(), before);
     assert_eq!(project.git(&["worktree", "list"]).lines().count(), 1);
-    // The next run goes on where this one ended.
+    // The next run continues on the branch.
     project.write("a.txt", "four\n");
     let mut watch = project.watch(&["--commit=change", "--branch"]);
     watch.change("t3", "Edit", "a.txt");
@@ -119,7 +119,7 @@ fn a_session_has_its_own_branch_where_asked_for() {
 }
 
 #[test]
-fn a_session_has_its_own_working_tree_where_asked_for() {
+fn with_worktree_a_session_has_its_own_working_tree() {
     let project = Project::with_repository();
     project.write("a.txt", "two\n");
     project.write("deep/new.txt", "new\n");
@@ -129,21 +129,21 @@ fn a_session_has_its_own_working_tree_where_asked_for() {
     watch.change("t1", "Edit", "a.txt");
     watch.change("t2", "Write", "deep/new.txt");
     watch.end_turn();
-    let finished = watch.finish();
-    assert_eq!(finished.code, 0, "{:?}", finished.remarks);
-    let place = project.beside(&format!("trees/agents-{SESSION}"));
-    assert_eq!(fs::read_to_string(place.join("deep/new.txt")).unwrap(), "new\n");
-    let place = place.display().to_string();
-    assert_eq!(project.git(&["-C", &place, "status", "--porcelain"]), "");
+    let result = watch.finish();
+    assert_eq!(result.code, 0, "{:?}", result.log);
+    let path = project.sibling(&format!("trees/agents-{SESSION}"));
+    assert_eq!(fs::read_to_string(path.join("deep/new.txt")).unwrap(), "new\n");
+    let path = path.display().to_string();
+    assert_eq!(project.git(&["-C", &path, "status", "--porcelain"]), "");
     assert_eq!(
-        project.git(&["-C", &place, "show", "--format=", "--name-only"]),
+        project.git(&["-C", &path, "show", "--format=", "--name-only"]),
         "a.txt\ndeep/new.txt\n"
     );
     assert_eq!(project.status(), before);
 }
 
 #[test]
-fn what_git_ignores_or_is_in_the_middle_of_is_not_committed() {
+fn ignored_files_and_a_merge_in_progress_are_not_committed() {
     let project = Project::with_repository();
     project.write(".git/info/exclude", "*.env\n");
     project.write("a.env", "secret");
@@ -151,47 +151,47 @@ fn what_git_ignores_or_is_in_the_middle_of_is_not_committed() {
     let mut watch = project.watch(&["--commit"]);
     watch.change("t1", "Write", "a.env");
     watch.end_turn();
-    watch.hear("skipped a.env: git ignores it");
+    watch.wait_for("skipped a.env: ignored by git");
     project.write(".git/MERGE_HEAD", &project.git(&["rev-parse", "HEAD"]));
     watch.change("t2", "Edit", "a.txt");
     watch.end_turn();
-    let finished = watch.finish();
-    assert_eq!(finished.code, 0);
+    let result = watch.finish();
+    assert_eq!(result.code, 0);
     assert_eq!(
-        finished.changes(),
+        result.changes(),
         [
-            "a.env | Write | skipped | git | git ignores it",
-            "a.txt | Edit | skipped | git | a merge is under way"
+            "a.env | Write | skipped | git | ignored by git",
+            "a.txt | Edit | skipped | git | a merge is in progress"
         ]
     );
     assert_eq!(project.git(&["rev-list", "--count", "HEAD"]), "1\n");
 }
 
 #[test]
-fn the_first_commit_of_a_repository_can_be_the_agents_and_no_repository_is_a_failure() {
+fn the_agent_can_make_the_first_commit_and_a_missing_repository_is_a_failure() {
     let project = Project::new();
     project.write("sub/a.txt", "x");
     let root = project.root().join("sub").display().to_string();
     let mut watch = project.watch(&["--commit", "--project", &root]);
     watch.change("t1", "Write", "sub/a.txt");
     watch.end_turn();
-    let finished = watch.finish();
-    assert_eq!(finished.code, 1);
-    assert!(finished.changes()[0].contains("not a git repository"), "{:?}", finished.changes());
+    let result = watch.finish();
+    assert_eq!(result.code, 1);
+    assert!(result.changes()[0].contains("not a git repository"), "{:?}", result.changes());
     project.git(&["init", "--quiet", "--initial-branch=main"]);
     project.git(&["config", "user.name", "User"]);
     project.git(&["config", "user.email", "user@example.org"]);
     let mut watch = project.watch(&["--commit", "--project", &root]);
     watch.change("t1", "Write", "sub/a.txt");
     watch.end_turn();
-    let finished = watch.finish();
-    assert_eq!(finished.code, 0, "{:?}", finished.remarks);
+    let result = watch.finish();
+    assert_eq!(result.code, 0, "{:?}", result.log);
     assert_eq!(project.git(&["show", "--format=%s", "--name-only"]), "Write a.txt\n\nsub/a.txt\n");
     assert_eq!(project.status(), "");
 }
 
 #[test]
-fn a_hook_that_refuses_is_reported_and_nothing_is_left_behind() {
+fn a_failing_git_hook_is_reported_and_leaves_no_files() {
     let project = Project::with_repository();
     project.write(".git/hooks/pre-commit", "#!/bin/sh\necho not like this >&2\nexit 1\n");
     let hook = project.root().join(".git/hooks/pre-commit");
@@ -201,9 +201,9 @@ fn a_hook_that_refuses_is_reported_and_nothing_is_left_behind() {
     let mut watch = project.watch(&["--commit"]);
     watch.change("t1", "Edit", "a.txt");
     watch.end_turn();
-    let finished = watch.finish();
-    assert_eq!(finished.code, 1);
-    assert!(finished.changes()[0].contains("not like this"), "{:?}", finished.changes());
+    let result = watch.finish();
+    assert_eq!(result.code, 1);
+    assert!(result.changes()[0].contains("not like this"), "{:?}", result.changes());
     assert_eq!(project.status(), before);
     let left = fs::read_dir(project.root().join(".git")).unwrap().flatten();
     let left: Vec<_> = left.map(|it| it.file_name().to_string_lossy().into_owned()).collect();

@@ -1,17 +1,10 @@
-//! `towpath watch` behind the real CLI, several versions of it, and behind the built-in agent.
+//! `towpath watch` after the built-in agent and after several versions of the real CLI.
 //!
-//! `towpath verify` gives the agent a home, a model and no network; here the agent it is given is a
-//! pipeline. Versions are fetched with npm on first use; without it the test says that it was
-//! skipped, and where `CI` is `true` that is a failure.
+//! `towpath verify` gives the agent a home, a model and no network; here its agent is a pipeline.
+//! Versions are fetched with npm on first use. If that is not possible, the test prints that it was
+//! skipped; with `CI=true` it fails.
 
-#![expect(clippy::print_stdout, reason = "what is fetched or skipped is said")]
-#![expect(
-    clippy::disallowed_methods,
-    reason = "tests start programs and look whether CI runs them"
-)]
-
-#[expect(dead_code, reason = "only trees are looked at here")]
-mod pipeline;
+#![expect(clippy::print_stdout, reason = "the test prints what it fetches and skips")]
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -20,11 +13,12 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use pipeline::tree;
 use testbed::verify::{fetch, fetched};
 
-/// The agent: a repository is made around what the scenario laid out, with work of the user's in
-/// it, and the real agent runs in there with the pipe behind it. What is left is kept.
+use crate::process::tree;
+
+/// The agent of the scenario. It creates a repository with uncommitted work of the user, runs the real
+/// agent in it with `towpath watch` after it, and keeps the results.
 const PIPELINE: &str = r#"#!/bin/sh
 case "$*" in *--version*) exec $CLAUDE --version;; esac
 git init --quiet --initial-branch=main && git config user.name User && git config user.email user@example.org
@@ -33,18 +27,18 @@ git add --all && git commit --quiet --message base --allow-empty
 echo 'mine, not done yet' > mine.txt
 echo staged > staged.txt && git add staged.txt
 { $CLAUDE "$@"; echo $? > "$OUT/code"; } | tee "$OUT/in" |
-    $TOWPATH watch --to "$OUT/copy" --scan --commit=change --report "$OUT/report.json" 2> "$OUT/said" |
+    $TOWPATH watch --to "$OUT/copy" --scan --commit=change --report "$OUT/report.json" 2> "$OUT/log" |
     tee "$OUT/out"
 cp -R . "$OUT/project"
 exit "$(cat "$OUT/code")"
 "#;
 
-/// What a run left behind.
-struct Left {
+/// The files that a run produced.
+struct ScenarioFiles {
     out: tempfile::TempDir,
 }
 
-impl Left {
+impl ScenarioFiles {
     fn path(&self, name: &str) -> PathBuf {
         self.out.path().join(name)
     }
@@ -65,39 +59,39 @@ impl Left {
         report["changes"].as_array().expect("changes").iter().filter(of_copy).map(line).collect()
     }
 
-    /// The stream came through, the copy holds what the agent changed, and so do the commits.
-    fn is_in_order(&self, changed: &[&str]) {
+    /// Checks that the stream was copied and that the copy and the commits have the agent's changes.
+    fn check(&self, changed: &[&str]) {
         let read = |name: &str| fs::read(self.path(name)).unwrap_or_default();
-        let said = String::from_utf8_lossy(&read("said")).into_owned();
-        assert!(!read("in").is_empty() && read("in") == read("out"), "{said}");
+        let log = String::from_utf8_lossy(&read("log")).into_owned();
+        assert!(!read("in").is_empty() && read("in") == read("out"), "{log}");
         let project = tree(&self.path("project"));
         let copy = if self.path("copy").exists() { tree(&self.path("copy")) } else { Vec::new() };
         let names: Vec<&str> = copy.iter().map(|(name, _)| &**name).collect();
-        assert_eq!(names, changed, "{said}");
+        assert_eq!(names, changed, "{log}");
         for file in &copy {
-            assert!(project.contains(file), "{} differs: {said}", file.0);
+            assert!(project.contains(file), "{} differs: {log}", file.0);
         }
-        let theirs = |name: &str| name == "mine.txt" || name == "staged.txt";
+        let is_users = |name: &str| name == "mine.txt" || name == "staged.txt";
         let base = self.git(&["rev-list", "--max-parents=0", "HEAD"]);
         let committed = self.git(&["diff", "--name-only", "--no-renames", base.trim(), "HEAD"]);
         let committed: Vec<&str> = committed.lines().collect();
-        assert_eq!(committed, changed, "{said}");
-        // Whatever the agent left in the project is committed, and nothing of the user's is.
-        assert_eq!(self.git(&["status", "--porcelain"]), " M mine.txt\nA  staged.txt\n", "{said}");
-        assert!(!committed.iter().any(|name| theirs(name)));
+        assert_eq!(committed, changed, "{log}");
+        // All changes of the agent are committed, and none of the user.
+        assert_eq!(self.git(&["status", "--porcelain"]), " M mine.txt\nA  staged.txt\n", "{log}");
+        assert!(!committed.iter().any(|name| is_users(name)));
     }
 }
 
-/// Holds a scenario with an agent that has the pipe behind it.
-fn hold(claude: &[OsString], scenario: &str) -> Left {
-    let left = Left { out: tempfile::tempdir().expect("a directory") };
-    let quoted = |word: &OsStr| format!("'{}'", word.to_string_lossy());
-    let claude: Vec<String> = claude.iter().map(|word| quoted(word)).collect();
+/// Runs a scenario with an agent that has `towpath watch` after it.
+fn run_scenario(claude: &[OsString], scenario: &str) -> ScenarioFiles {
+    let files = ScenarioFiles { out: tempfile::tempdir().expect("a directory") };
+    let quoted = |argument: &OsStr| format!("'{}'", argument.to_string_lossy());
+    let claude: Vec<String> = claude.iter().map(|argument| quoted(argument)).collect();
     let script = PIPELINE
         .replace("$CLAUDE", &claude.join(" "))
         .replace("$TOWPATH", &quoted(OsStr::new(env!("CARGO_BIN_EXE_towpath"))))
-        .replace("$OUT", &left.out.path().display().to_string());
-    let agent = left.path("claude");
+        .replace("$OUT", &files.out.path().display().to_string());
+    let agent = files.path("claude");
     fs::write(&agent, script).expect("a script");
     fs::set_permissions(&agent, fs::Permissions::from_mode(0o755)).expect("executable");
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/watch").join(scenario);
@@ -109,17 +103,17 @@ fn hold(claude: &[OsString], scenario: &str) -> Left {
         .expect("the binary starts");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     assert!(output.status.success(), "{}\n{}", text(&output.stdout), text(&output.stderr));
-    left
+    files
 }
 
-fn follow(claude: &[OsString], multi_edit: bool) {
-    let left = hold(claude, "changes.scenario");
+fn check_scenarios(claude: &[OsString], multi_edit: bool) {
+    let result = run_scenario(claude, "changes.scenario");
     let mut files = vec!["deep/out.txt", "e.txt", "gen/made.txt", "n.ipynb", "p3.txt"];
     if multi_edit {
         files.insert(3, "m.txt");
     }
-    left.is_in_order(&files);
-    let changes = left.changes();
+    result.check(&files);
+    let changes = result.changes();
     for expected in [
         "Write deep/out.txt pushed",
         "Write p1.txt pushed",
@@ -138,52 +132,52 @@ fn follow(claude: &[OsString], multi_edit: bool) {
         "{outside}"
     );
 
-    let left = hold(claude, "denied.scenario");
-    left.is_in_order(&[]);
-    assert_eq!(left.changes(), ["Write denied.txt skipped"]);
+    let result = run_scenario(claude, "denied.scenario");
+    result.check(&[]);
+    assert_eq!(result.changes(), ["Write denied.txt skipped"]);
 
-    let left = hold(claude, "sub-agent.scenario");
-    left.is_in_order(&["sub.txt"]);
-    assert_eq!(left.changes(), ["Write sub.txt pushed"]);
+    let result = run_scenario(claude, "sub-agent.scenario");
+    result.check(&["sub.txt"]);
+    assert_eq!(result.changes(), ["Write sub.txt pushed"]);
 }
 
 #[test]
-fn behind_the_built_in_agent() {
+fn after_the_built_in_agent() {
     let play = [env!("CARGO_BIN_EXE_towpath"), "play"].map(OsString::from);
-    follow(&play, false);
+    check_scenarios(&play, false);
 }
 
 #[test]
-fn behind_claude_code_2_1_325() {
-    behind("2.1.325", false);
+fn after_claude_code_2_1_325() {
+    check_release("2.1.325", false);
 }
 
 #[test]
-fn behind_claude_code_2_1_37() {
-    behind("2.1.37", false);
+fn after_claude_code_2_1_37() {
+    check_release("2.1.37", false);
 }
 
 #[test]
-fn behind_claude_code_1_0_128_which_has_multi_edit() {
-    behind("1.0.128", true);
+fn after_claude_code_1_0_128_which_has_multi_edit() {
+    check_release("1.0.128", true);
 }
 
-fn behind(version: &str, multi_edit: bool) {
+fn check_release(version: &str, multi_edit: bool) {
     match claude(version) {
-        Ok(claude) => follow(&claude, multi_edit),
-        Err(why) => {
-            assert!(env::var("CI").as_deref() != Ok("true"), "could not run: {why}");
-            println!("skipped: {why}");
+        Ok(claude) => check_scenarios(&claude, multi_edit),
+        Err(reason) => {
+            assert!(env::var("CI").as_deref() != Ok("true"), "could not run: {reason}");
+            println!("skipped: {reason}");
         }
     }
 }
 
-/// A release of the CLI, from the cache that `towpath verify` keeps.
+/// A release of the CLI, from the cache of `towpath verify`.
 fn claude(version: &str) -> Result<Vec<OsString>, String> {
     let cache = env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let cache = cache.or_else(|| Some(env::home_dir()?.join(".cache")));
-    let cache = cache.ok_or("there is no place for a cache")?.join("towpath/claude");
-    let version = version.parse().map_err(|_| format!("`{version}` is no version"))?;
+    let cache = cache.ok_or("there is no cache directory")?.join("towpath/claude");
+    let version = version.parse().map_err(|_| format!("`{version}` is not a version"))?;
     let node = OsStr::new("node");
     if let Some(command) = fetched(&cache, version, node) {
         return Ok(command);

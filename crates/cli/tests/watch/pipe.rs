@@ -1,52 +1,48 @@
-//! `towpath watch` behind an agent: what arrives where, and that nothing holds up the stream.
-
-#[expect(dead_code, reason = "commits are shown elsewhere")]
-mod pipeline;
-mod web_targets;
+//! Targets, hooks and scans, and that they never delay the stream.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
-use pipeline::{Project, SESSION, tree};
-use web_targets::Web;
+use crate::process::{Project, SESSION, TIMEOUT, tree};
+use crate::web_server::WebServer;
 
 #[test]
-fn a_file_goes_when_its_result_has_come_and_not_before() {
+fn a_file_is_copied_after_its_result_and_not_before() {
     let project = Project::new();
     project.write("src/a.rs", "old");
     let mut watch = project.watch(&["--to", "../copy"]);
     watch.call("t1", "Edit", &project.root().join("src/a.rs").display().to_string());
-    watch.hear("Edit is going to change");
-    assert!(!project.beside("copy").exists());
+    watch.wait_for("Edit is about to change");
+    assert!(!project.sibling("copy").exists());
     project.write("src/a.rs", "new");
     let file = project.root().join("src/a.rs");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o750)).unwrap();
     watch.result("t1", false);
-    watch.hear("src/a.rs → ../copy");
-    let copy = project.beside("copy/src/a.rs");
+    watch.wait_for("src/a.rs → ../copy");
+    let copy = project.sibling("copy/src/a.rs");
     assert_eq!(fs::read_to_string(&copy).unwrap(), "new");
     assert_eq!(fs::metadata(&copy).unwrap().permissions().mode() & 0o777, 0o750);
-    // A file that is gone again goes there, too.
+    // A file that was deleted is deleted from the copy.
     fs::remove_file(&file).unwrap();
     watch.change("t2", "Write", "src/a.rs");
-    watch.hear("src/a.rs → ../copy (deleted)");
-    assert!(!project.beside("copy/src").exists());
-    let finished = watch.finish();
-    assert_eq!(finished.code, 0);
+    watch.wait_for("src/a.rs → ../copy (deleted)");
+    assert!(!project.sibling("copy/src").exists());
+    let result = watch.finish();
+    assert_eq!(result.code, 0);
     assert_eq!(
-        finished.changes(),
+        result.changes(),
         ["src/a.rs | Edit | pushed | ../copy | -", "src/a.rs | Write | pushed | ../copy | deleted"]
     );
-    assert_eq!(finished.report["changes"][0]["session"], SESSION);
+    assert_eq!(result.report["changes"][0]["session"], SESSION);
 }
 
 #[test]
-fn what_failed_is_outside_or_unfinished_is_reported_and_left_alone() {
+fn failed_outside_and_unfinished_changes_are_reported_and_not_copied() {
     let project = Project::new();
-    project.write("denied.txt", "as it was");
+    project.write("denied.txt", "unchanged");
     project.write("notes.md", "x");
-    fs::write(project.beside("secret"), "secret").unwrap();
-    symlink(project.beside("secret"), project.root().join("link")).unwrap();
+    fs::write(project.sibling("secret"), "secret").unwrap();
+    symlink(project.sibling("secret"), project.root().join("link")).unwrap();
     let mut watch = project.watch(&["--to", "../copy", "--exclude", "*.md"]);
     watch.call("t1", "Write", "denied.txt");
     watch.result("t1", true);
@@ -56,24 +52,24 @@ fn what_failed_is_outside_or_unfinished_is_reported_and_left_alone() {
     watch.change("t5", "Edit", "notes.md");
     watch.call("t6", "MultiEdit", "never.txt");
     watch.end_turn();
-    let finished = watch.finish();
+    let result = watch.finish();
     assert_eq!(
-        finished.changes(),
+        result.changes(),
         [
             "denied.txt | Write | skipped | - | the call failed",
             "/etc/passwd | Write | skipped | - | outside the project",
             "link | Edit | skipped | - | a link leads out of the project",
             "../secret | Edit | skipped | - | outside the project",
             "notes.md | Edit | skipped | - | not selected",
-            "never.txt | MultiEdit | unfinished | - | its result never came",
+            "never.txt | MultiEdit | unfinished | - | no result received",
         ]
     );
-    assert_eq!((finished.code, &finished.report["turns"]), (0, &1.into()));
-    assert!(!project.beside("copy").exists());
+    assert_eq!((result.code, &result.report["turns"]), (0, &1.into()));
+    assert!(!project.sibling("copy").exists());
 }
 
 #[test]
-fn what_the_shell_made_renamed_and_deleted_is_found_where_asked_for() {
+fn a_scan_finds_what_the_shell_created_renamed_and_deleted() {
     let project = Project::new();
     for file in ["old name", "gone", "kept"] {
         project.write(file, "content");
@@ -82,7 +78,7 @@ fn what_the_shell_made_renamed_and_deleted_is_found_where_asked_for() {
     let mut watch = project.watch(&["--to", "../copy", "--scan"]);
     for (id, file) in [("t1", "old name"), ("t2", "gone")] {
         watch.change(id, "Write", file);
-        watch.hear(&format!("{file} → ../copy"));
+        watch.wait_for(&format!("{file} → ../copy"));
     }
     watch.call("t3", "Bash", "unused");
     fs::rename(project.root().join("old name"), project.root().join("new name")).unwrap();
@@ -90,25 +86,25 @@ fn what_the_shell_made_renamed_and_deleted_is_found_where_asked_for() {
     project.write("deep/er/made", "by make");
     project.write("x.log", "noise");
     watch.result("t3", true);
-    watch.hear("old name → ../copy (deleted)");
-    // What is still running when its command is over is found when the turn is.
+    watch.wait_for("old name → ../copy (deleted)");
+    // Changes by background processes are found at the end of the turn.
     project.write("late", "in the background");
     watch.end_turn();
-    let finished = watch.finish();
-    assert_eq!(finished.code, 0);
-    let made = |name: &str, content: &str| (name.to_owned(), content.to_owned());
+    let result = watch.finish();
+    assert_eq!(result.code, 0);
+    let file = |name: &str, content: &str| (name.to_owned(), content.to_owned());
     assert_eq!(
-        tree(&project.beside("copy")),
+        tree(&project.sibling("copy")),
         [
-            made("deep/er/made", "by make"),
-            made("late", "in the background"),
-            made("new name", "content")
+            file("deep/er/made", "by make"),
+            file("late", "in the background"),
+            file("new name", "content")
         ]
     );
 }
 
 #[test]
-fn changes_of_a_turn_go_together_where_asked_for() {
+fn with_every_turn_changes_are_copied_at_the_end_of_the_turn() {
     let project = Project::new();
     project.write("a", "first");
     let mut watch = project.watch(&[
@@ -119,43 +115,43 @@ fn changes_of_a_turn_go_together_where_asked_for() {
     ]);
     watch.change("t1", "Write", "a");
     watch.call("t2", "Edit", "a");
-    watch.hear("Edit is going to change a");
-    assert!(!project.beside("log").exists());
+    watch.wait_for("Edit is about to change a");
+    assert!(!project.sibling("log").exists());
     project.write("a", "second");
     watch.result("t2", false);
     watch.end_turn();
-    let finished = watch.finish();
-    assert_eq!(fs::read_to_string(project.beside("log")).unwrap(), "second Edit\n");
-    assert_eq!(finished.changes().len(), 2, "both changes arrived with one push");
-    assert!(finished.changes().iter().all(|line| line.contains("| pushed |")));
+    let result = watch.finish();
+    assert_eq!(fs::read_to_string(project.sibling("log")).unwrap(), "second Edit\n");
+    assert_eq!(result.changes().len(), 2, "both changes arrived with one push");
+    assert!(result.changes().iter().all(|line| line.contains("| pushed |")));
 }
 
 #[test]
-fn the_stream_goes_on_while_a_target_hangs() {
+fn the_stream_continues_while_a_target_hangs() {
     let project = Project::new();
     project.write("a", "x");
-    let web = Web::answering(|_| None);
+    let web = WebServer::start(|_| None);
     let mut watch = project.watch(&["--to", &web.url, "--exec", "sleep 1000", "--grace", "1"]);
     watch.change("t1", "Write", "a");
-    let asked = web.asked.recv_timeout(pipeline::PATIENCE).expect("a request that is left waiting");
-    assert_eq!(asked.line, "put /a http/1.1");
-    // Far more than any pipe holds goes through while it hangs.
+    let request = web.requests.recv_timeout(TIMEOUT).expect("a request without a response");
+    assert_eq!(request.line, "put /a http/1.1");
+    // Much more than a pipe can hold is copied while the target hangs.
     for _ in 0..32 {
         watch.bytes(&vec![b'x'; 1 << 20]);
     }
     watch.change("t2", "Write", "a");
-    let finished = watch.finish();
-    assert_eq!(finished.code, 1);
-    assert!(finished.changes().iter().all(|line| line.contains("| failed |")));
-    assert_eq!(finished.report["bytes"].as_u64().unwrap() >> 20, 32);
+    let result = watch.finish();
+    assert_eq!(result.code, 1);
+    assert!(result.changes().iter().all(|line| line.contains("| failed |")));
+    assert_eq!(result.report["bytes"].as_u64().unwrap() >> 20, 32);
 }
 
 #[test]
-fn a_disk_that_is_full_is_reported_and_the_stream_goes_on() {
+fn a_full_disk_is_reported_and_the_stream_continues() {
     let project = Project::new();
     project.write("large", &"x".repeat(100_000));
     project.write("small", "x");
-    // No file may become larger than a few blocks.
+    // Files are limited to a few blocks.
     let limit = "trap '' XFSZ; ulimit -f 8";
     let mut watch = project.watch_after(limit, &["--to", "../copy", "--attempts", "2"]);
     watch.change("t1", "Write", "large");
@@ -163,17 +159,17 @@ fn a_disk_that_is_full_is_reported_and_the_stream_goes_on() {
     for _ in 0..8 {
         watch.bytes(&vec![b'\n'; 1 << 20]);
     }
-    let finished = watch.finish();
-    assert_eq!(finished.code, 1);
-    assert!(finished.changes()[0].starts_with("large | Write | failed | ../copy | File too large"));
-    assert_eq!(tree(&project.beside("copy")), [("small".to_owned(), "x".to_owned())]);
+    let result = watch.finish();
+    assert_eq!(result.code, 1);
+    assert!(result.changes()[0].starts_with("large | Write | failed | ../copy | File too large"));
+    assert_eq!(tree(&project.sibling("copy")), [("small".to_owned(), "x".to_owned())]);
 }
 
 #[test]
-fn a_server_gets_files_with_token_and_tag_and_is_tried_again() {
+fn a_server_gets_files_with_token_and_etag_and_is_retried() {
     let project = Project::new();
     project.write("a b/ü?#.txt", "one");
-    let web = Web::answering(|n| {
+    let web = WebServer::start(|n| {
         Some(match n {
             0 => "503 Busy",
             1 => "201 Created\r\nETag: \"v1\"",
@@ -185,33 +181,33 @@ fn a_server_gets_files_with_token_and_tag_and_is_tried_again() {
     let arguments = ["--to", &*url];
     let mut watch = project.watch_with(&arguments, &[("TOWPATH_WATCH_TOKEN", "s3cret")]);
     watch.change("t1", "Write", "a b/ü?#.txt");
-    watch.hear("trying again");
-    watch.hear(&format!("ü?#.txt → {}/base/", web.url));
+    watch.wait_for("retrying");
+    watch.wait_for(&format!("ü?#.txt → {}/base/", web.url));
     project.write("a b/ü?#.txt", "two");
     watch.change("t2", "Write", "a b/ü?#.txt");
-    watch.hear("somebody else changed it there");
+    watch.wait_for("the file was changed on the server");
     fs::remove_file(project.root().join("a b/ü?#.txt")).unwrap();
     watch.change("t3", "Write", "a b/ü?#.txt");
-    let finished = watch.finish();
-    assert_eq!(finished.code, 1, "one change did not arrive");
-    let asked: Vec<_> = web.asked.try_iter().collect();
+    let result = watch.finish();
+    assert_eq!(result.code, 1, "one change did not arrive");
+    let requests: Vec<_> = web.requests.try_iter().collect();
     let path = "/base/a%20b/%c3%bc%3f%23.txt?secret=1 http/1.1";
-    let lines: Vec<&str> = asked.iter().map(|it| &*it.line).collect();
+    let lines: Vec<&str> = requests.iter().map(|it| &*it.line).collect();
     let put = format!("put {path}");
     assert_eq!(lines, [&*put, &put, &put, &format!("delete {path}")]);
-    assert_eq!(asked[1].body, b"one");
-    let has = |n: usize, header: &str| asked[n].headers.iter().any(|it| it == header);
+    assert_eq!(requests[1].body, b"one");
+    let has = |n: usize, header: &str| requests[n].headers.iter().any(|it| it == header);
     assert!((0..4).all(|n| has(n, "authorization: bearer s3cret")));
     assert!(!has(1, "if-match: \"v1\"") && has(2, "if-match: \"v1\""));
-    let said = format!("{:?} {}", finished.remarks, finished.report);
-    assert!(!said.contains("secret"), "{said}");
+    let output = format!("{:?} {}", result.log, result.report);
+    assert!(!output.contains("secret"), "{output}");
 }
 
 #[test]
-fn hooks_get_what_the_cli_would_give_them_and_cannot_break_anything() {
+fn hooks_get_the_json_of_the_cli_and_failing_ones_are_counted() {
     let project = Project::new();
     project.write("a", "x");
-    let but = project.beside("but");
+    let but = project.sibling("but");
     fs::write(
         &but,
         "#!/bin/sh\n[ \"$3\" = --help ] || { echo \"$2\"; cat; echo; } >> ../but.log\n",
@@ -235,14 +231,14 @@ fn hooks_get_what_the_cli_would_give_them_and_cannot_break_anything() {
     );
     watch.change("t1", "Write", "a");
     watch.end_turn();
-    let finished = watch.finish();
-    assert_eq!(finished.code, 0, "{:?}", finished.remarks);
-    assert_eq!(finished.report["failed_hooks"], 2);
-    let said = finished.remarks.join("\n");
-    assert!(said.contains("hook: `sleep 1000` took longer than 2 s and was ended"), "{said}");
-    assert!(said.contains("failed (exit status: 3)"), "{said}");
-    let read = |name: &str| fs::read_to_string(project.beside(name)).unwrap();
-    let told: serde_json::Value = serde_json::from_str(&read("pre.log")).unwrap();
+    let result = watch.finish();
+    assert_eq!(result.code, 0, "{:?}", result.log);
+    assert_eq!(result.report["failed_hooks"], 2);
+    let log = result.log.join("\n");
+    assert!(log.contains("hook: `sleep 1000` took longer than 2 s and was stopped"), "{log}");
+    assert!(log.contains("failed (exit status: 3)"), "{log}");
+    let read = |name: &str| fs::read_to_string(project.sibling(name)).unwrap();
+    let input: serde_json::Value = serde_json::from_str(&read("pre.log")).unwrap();
     let root = project.root().display().to_string();
     let folder = root.replace(|it: char| !it.is_ascii_alphanumeric(), "-");
     let expected = serde_json::json!({
@@ -255,39 +251,38 @@ fn hooks_get_what_the_cli_would_give_them_and_cannot_break_anything() {
         "tool_input": {"file_path": "a", "content": "…"},
         "tool_use_id": "t1",
     });
-    assert_eq!(told, expected);
-    let told: serde_json::Value = serde_json::from_str(&read("stop.log")).unwrap();
-    assert_eq!((&told["hook_event_name"], &told["tool_name"]), (&"Stop".into(), &().into()));
+    assert_eq!(input, expected);
+    let input: serde_json::Value = serde_json::from_str(&read("stop.log")).unwrap();
+    assert_eq!((&input["hook_event_name"], &input["tool_name"]), (&"Stop".into(), &().into()));
     let log = read("but.log");
-    let words: Vec<&str> = log.lines().filter(|line| !line.starts_with('{')).collect();
-    assert_eq!(words, ["pre-tool", "post-tool", "stop"]);
+    let events: Vec<&str> = log.lines().filter(|line| !line.starts_with('{')).collect();
+    assert_eq!(events, ["pre-tool", "post-tool", "stop"]);
     assert!(log.contains(r#""tool_response":"so""#), "{log}");
 }
 
 #[test]
-fn a_gitbutler_without_hooks_is_said_once() {
+fn a_gitbutler_without_hooks_is_logged_once() {
     let project = Project::new();
     project.write("a", "x");
     let path = "/usr/local/bin:/usr/bin:/bin";
     let mut watch = project.watch_with(&["--gitbutler"], &[("PATH", path)]);
     watch.change("t1", "Write", "a");
     watch.change("t2", "Write", "a");
-    let finished = watch.finish();
-    let said = finished.remarks.iter().filter(|line| line.contains("GitButler")).count();
-    assert_eq!((finished.code, said), (0, 1), "{:?}", finished.remarks);
+    let result = watch.finish();
+    let count = result.log.iter().filter(|line| line.contains("GitButler")).count();
+    assert_eq!((result.code, count), (0, 1), "{:?}", result.log);
 }
 
 #[test]
-fn options_that_cannot_be_followed_are_refused_before_anything_is_passed() {
+fn unusable_arguments_are_an_error_before_anything_is_copied() {
     let project = Project::new();
-    for (arguments, words) in [
-        (&["--to", "ftp://somewhere/x"][..], "cannot be used"),
-        (&["--to", "http://"], "is no address"),
-        (&["--to", "."], "the project cannot be its own target"),
-        (&["--include", "a{"], "`a{` is no pattern"),
-        (&["--project", "nowhere"], "there is no directory `nowhere`"),
+    for (arguments, message) in [
+        (&["--to", "ftp://somewhere/x"][..], "cannot use `ftp://somewhere/x` as a target"),
+        (&["--to", "http://"], "is not a valid address"),
+        (&["--to", "."], "the target is the project itself"),
+        (&["--include", "a{"], "`a{` is not a valid pattern"),
+        (&["--project", "nowhere"], "no such directory: `nowhere`"),
     ] {
-        #[expect(clippy::disallowed_methods, reason = "tests start the program they test")]
         let output = std::process::Command::new(env!("CARGO_BIN_EXE_towpath"))
             .arg("watch")
             .args(arguments)
@@ -295,14 +290,14 @@ fn options_that_cannot_be_followed_are_refused_before_anything_is_passed() {
             .stdin(std::process::Stdio::null())
             .output()
             .unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{said}");
-        assert!(said.contains(words), "{said}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{stderr}");
+        assert!(stderr.contains(message), "{stderr}");
     }
 }
 
 #[test]
-fn events_spread_over_lines_and_arrays_of_them_are_understood() {
+fn events_split_into_lines_and_arrays_of_events_are_read() {
     let project = Project::new();
     project.write("a", "x");
     let mut watch = project.watch(&["--to", "../copy", "--rejoin"]);
@@ -310,65 +305,65 @@ fn events_spread_over_lines_and_arrays_of_them_are_understood() {
         "toolInput": {"file_path": "a"}}"#;
     watch.line(call);
     watch.line("{\"type\":\"tool_result\",\n\"toolUseId\":\"t1\"}");
-    watch.hear("a → ../copy");
+    watch.wait_for("a → ../copy");
     watch.line(
         r#"[{"type":"tool_use","id":"t2","toolName":"Edit","toolInput":{"file_path":"a"}},{"type":"tool_result","toolUseId":"t2"}]"#,
     );
-    watch.hear("a → ../copy");
-    let finished = watch.finish();
-    assert_eq!((finished.code, finished.changes().len()), (0, 2));
+    watch.wait_for("a → ../copy");
+    let result = watch.finish();
+    assert_eq!((result.code, result.changes().len()), (0, 2));
 }
 
 #[test]
-fn a_stream_from_elsewhere_is_passed_on_and_its_changes_skipped() {
+fn a_stream_of_another_machine_is_copied_and_its_changes_are_skipped() {
     let project = Project::new();
     let mut watch = project.watch(&["--to", "../copy"]);
-    // The recording names a directory first that this machine has, so the project is settled.
+    // The first directory of the stream exists, so it stays the project.
     watch.line(r#"{"type":"system","subtype":"init","cwd":"/no/such/place","session_id":"s2"}"#);
     watch.change("t1", "Write", "b");
-    let finished = watch.finish();
-    assert_eq!(finished.changes(), ["b | Write | skipped | - | outside the project"]);
+    let result = watch.finish();
+    assert_eq!(result.changes(), ["b | Write | skipped | - | outside the project"]);
 }
 
 #[test]
-fn a_target_inside_the_project_is_not_found_by_scanning() {
+fn a_scan_leaves_out_a_target_inside_the_project() {
     let project = Project::new();
-    symlink(project.root(), project.beside("other name")).unwrap();
-    // The directory does not exist yet, and is named through a link.
-    let copy = project.beside("other name/sub/../copy").display().to_string();
+    symlink(project.root(), project.sibling("other name")).unwrap();
+    // The directory does not exist yet, and its path contains a link.
+    let copy = project.sibling("other name/sub/../copy").display().to_string();
     project.write("sub/a", "x");
     let mut watch = project.watch(&["--to", &copy, "--scan"]);
     watch.change("t1", "Write", "sub/a");
-    watch.hear("sub/a →");
+    watch.wait_for("sub/a →");
     for turn in ["one", "two"] {
         project.write("sub/a", turn);
         watch.change(turn, "Bash", "unused");
-        watch.hear("sub/a →");
+        watch.wait_for("sub/a →");
     }
-    let finished = watch.finish();
-    assert_eq!(finished.changes().len(), 3, "{:?}", finished.changes());
+    let result = watch.finish();
+    assert_eq!(result.changes().len(), 3, "{:?}", result.changes());
     assert_eq!(tree(&project.root().join("copy")), [("sub/a".to_owned(), "two".to_owned())]);
 }
 
 #[test]
-fn what_is_found_of_a_call_that_is_not_over_is_left_to_it() {
+fn a_scan_leaves_the_file_of_an_open_call_to_the_call() {
     let project = Project::new();
     project.write("a", "x");
     let mut watch = project.watch(&["--to", "../copy", "--scan"]);
     watch.change("t1", "Write", "a");
-    watch.hear("a → ../copy");
-    // As a sub-agent in the background does it: the turn ends while its call is under way.
+    watch.wait_for("a → ../copy");
+    // As with a sub-agent in the background: the turn ends while its call is open.
     watch.call("t2", "Write", "b");
-    watch.hear("Write is going to change b");
+    watch.wait_for("Write is about to change b");
     project.write("b", "by the sub-agent");
     watch.change("t3", "Bash", "unused");
     watch.end_turn();
     watch.result("t2", false);
-    watch.hear("b → ../copy");
+    watch.wait_for("b → ../copy");
     watch.end_turn();
-    let finished = watch.finish();
+    let result = watch.finish();
     assert_eq!(
-        finished.changes(),
+        result.changes(),
         ["a | Write | pushed | ../copy | -", "b | Write | pushed | ../copy | -"]
     );
 }
