@@ -1,7 +1,7 @@
-//! One task that hears the news, decides, and gives out the work.
+//! The task that takes events from the queue, decides what to do, and hands the work to workers.
 //!
-//! It owns the report. Targets, commits and hooks are tasks of their own that it never waits for
-//! while the stream goes on; at the end it waits for all of them, for so long and no longer.
+//! It owns the report. Deliveries, commits and hooks run in tasks of their own, and it does not wait for
+//! them while the stream continues. At the end it waits for all of them, with a time limit.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -10,372 +10,373 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use crate::courier::Delivery;
-use crate::feed::Feed;
-use crate::git::{self, Job, Occasion};
-use crate::hooks::{Call, Circumstances, Moment, ToolCall};
-use crate::milestone::Milestones;
-use crate::news::{CallId, Change, News};
-use crate::outbox::Parcel;
-use crate::place::{Placed, Project};
-use crate::remark::Remark;
-use crate::report::{EntryNumber, Report, Status};
-use crate::scan::Finding;
-use crate::settings::{Every, Settings};
-use crate::work::{Done, Ended, Mouths, Work};
+use crate::delivery::{DeliveryResult, PendingFile};
+use crate::files::ScanChange;
+use crate::git::{self, CommitContext, CommitJob};
+use crate::hooks::{HookCall, HookContext, HookEvent, HookToolCall};
+use crate::project::{Project, ProjectFile};
+use crate::report::{CompletionTracker, EntryNumber, LogLine, Report, ReportStatus};
+use crate::settings::{ActionTrigger, WatchSettings};
+use crate::stream_event::{CallId, Change, EventQueue, StreamEvent};
+use crate::workers::{WorkerEvent, WorkerResult, WorkerSenders, Workers};
 
-/// How long the end of the stream is awaited once somebody wants us to stop: whoever ends a
-/// pipeline ends the agent as well, and its last lines are on their way.
-const LAST_LINES: std::time::Duration = std::time::Duration::from_secs(2);
+/// How long to wait for the end of the stream after a request to stop. Whatever stops a pipeline usually
+/// stops the agent as well, and its last lines are still to come.
+const STOP_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(2);
 
-/// How many remarks and things done may wait; whoever has one more waits.
-const WAITING: usize = 64;
+/// The capacity of the channels from the workers. A worker waits if they are full.
+const CHANNEL_CAPACITY: usize = 64;
 
-/// What shell commands are called in the report.
+/// The name of shell commands in the report.
 const SHELL: &str = "Bash";
 
-/// Who decides.
+/// Acts on the events of a stream.
 pub struct Actions {
-    settings: Settings,
-    circumstances: Circumstances,
-    occasion: Occasion,
+    settings: WatchSettings,
+    hook_context: HookContext,
+    commit_context: CommitContext,
     report: Report,
-    work: Option<Work>,
-    /// Where there should have been a project and is none, so that it is said once.
-    missing: Option<PathBuf>,
-    /// Files that calls are about to change. What is found of them by scanning is theirs: a sub-agent
-    /// in the background may be at it when a turn ends.
-    announced: HashMap<CallId, (Placed, Change)>,
-    /// There was a command of the shell, and something it started may still run.
+    workers: Option<Workers>,
+    /// The directory that does not exist, so that this is logged once.
+    missing_project: Option<PathBuf>,
+    /// Files that open calls are about to change. A scan leaves them to their call: a sub-agent in the
+    /// background may write them when a turn ends.
+    announced: HashMap<CallId, (ProjectFile, Change)>,
+    /// A shell command ran, and background processes of it may still run.
     shell_used: bool,
-    /// Files of the turn, for what goes by turns.
-    of_turn: Vec<(Placed, Change)>,
-    milestones: Milestones,
-    /// What is heard was acted on by somebody before.
-    recalling: bool,
+    /// The changed files of the turn, for actions at its end.
+    turn_files: Vec<(ProjectFile, Change)>,
+    checkpoints: CompletionTracker,
+    /// An earlier process has acted on the current events.
+    replaying: bool,
 }
 
-/// The other ends of what tasks tell.
-struct Ears {
-    remarks: mpsc::Receiver<Remark>,
-    done: mpsc::Receiver<Done>,
-    tasks: JoinSet<Ended>,
+/// The channels from the workers, and their tasks.
+struct WorkerReceivers {
+    log: mpsc::Receiver<LogLine>,
+    done: mpsc::Receiver<WorkerEvent>,
+    tasks: JoinSet<WorkerResult>,
 }
 
 impl Actions {
-    /// Nothing has happened yet.
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(settings: WatchSettings) -> Self {
         Self {
             settings,
-            circumstances: Circumstances::default(),
-            occasion: Occasion::default(),
+            hook_context: HookContext::default(),
+            commit_context: CommitContext::default(),
             report: Report::default(),
-            work: None,
-            missing: None,
+            workers: None,
+            missing_project: None,
             announced: HashMap::new(),
             shell_used: false,
-            of_turn: Vec::new(),
-            milestones: Milestones::default(),
-            recalling: false,
+            turn_files: Vec::new(),
+            checkpoints: CompletionTracker::default(),
+            replaying: false,
         }
     }
 
-    /// Somebody acted before on what is heard up to [`News::Recalled`].
-    pub fn recalling(settings: Settings) -> Self {
-        Self { recalling: true, ..Self::new(settings) }
+    /// An earlier process has acted on the events before [`StreamEvent::Replayed`].
+    pub fn replaying(settings: WatchSettings) -> Self {
+        Self { replaying: true, ..Self::new(settings) }
     }
 
-    /// Acts on the news until they are over, or somebody wants to stop.
+    /// Acts on events until the stream ends or `stop` completes.
     pub async fn run(
         mut self,
-        feed: &Feed,
-        mut tell: impl FnMut(&Remark),
+        queue: &EventQueue,
+        mut log: impl FnMut(&LogLine),
         stop: impl Future<Output = ()>,
     ) -> Report {
-        let (remark, remarks) = mpsc::channel(WAITING);
-        let (finished, done) = mpsc::channel(WAITING);
-        let mouths = Mouths { remarks: remark, done: finished };
-        let mut ears = Ears { remarks, done, tasks: JoinSet::new() };
+        let (log_sender, log_receiver) = mpsc::channel(CHANNEL_CAPACITY);
+        let (done_sender, done_receiver) = mpsc::channel(CHANNEL_CAPACITY);
+        let senders = WorkerSenders { log: log_sender, done: done_sender };
+        let mut receivers =
+            WorkerReceivers { log: log_receiver, done: done_receiver, tasks: JoinSet::new() };
         if self.settings.project.is_some() {
-            self.settle_in(&mouths, &mut ears.tasks, &mut tell).await;
+            self.start_workers(&senders, &mut receivers.tasks, &mut log).await;
         }
         tokio::pin!(stop);
-        let mut last_lines = None;
+        let mut deadline = None;
         loop {
-            let no_more_lines = async {
-                match last_lines {
+            let timeout = async {
+                match deadline {
                     Some(deadline) => sleep_until(deadline).await,
                     None => std::future::pending().await,
                 }
             };
             tokio::select! {
                 biased;
-                Some(remark) = ears.remarks.recv() => tell(&remark),
-                Some(done) = ears.done.recv() => self.settle(done, &mut tell),
-                news = feed.next() => {
-                    let over = matches!(news, News::Over { .. });
-                    self.hear(news, &mouths, &mut ears.tasks, &mut tell).await;
-                    if over {
+                Some(line) = receivers.log.recv() => log(&line),
+                Some(done) = receivers.done.recv() => self.handle_worker_event(done, &mut log),
+                event = queue.next() => {
+                    let ended = matches!(event, StreamEvent::EndOfStream { .. });
+                    self.handle(event, &senders, &mut receivers.tasks, &mut log).await;
+                    if ended {
                         break;
                     }
                 }
-                () = &mut stop, if last_lines.is_none() => {
-                    tell(&Remark::Stopping);
-                    last_lines = Some(Instant::now() + LAST_LINES);
+                () = &mut stop, if deadline.is_none() => {
+                    log(&LogLine::Stopping);
+                    deadline = Some(Instant::now() + STOP_TIMEOUT);
                 }
-                () = no_more_lines => {
-                    self.end_turn(&mut tell);
+                () = timeout => {
+                    self.end_turn(&mut log);
                     let open = std::mem::take(&mut self.announced).into_values();
                     let mut open: Vec<Change> = open.map(|(_, change)| change).collect();
                     open.sort_by(|one, other| one.path.cmp(&other.path));
-                    self.give_up(open, &mut tell);
+                    self.report_unfinished(open, &mut log);
                     break;
                 }
             }
         }
-        drop(mouths);
-        self.finish(ears, tell).await
+        drop(senders);
+        self.finish(receivers, log).await
     }
 
-    /// Waits for what is under way.
-    async fn finish(mut self, mut ears: Ears, mut tell: impl FnMut(&Remark)) -> Report {
-        if let Some(work) = self.work.take() {
-            for (_, outbox) in &work.outboxes {
-                outbox.close();
+    /// Waits for the work in progress.
+    async fn finish(
+        mut self,
+        mut receivers: WorkerReceivers,
+        mut log: impl FnMut(&LogLine),
+    ) -> Report {
+        if let Some(workers) = self.workers.take() {
+            for (_, queue) in &workers.queues {
+                queue.close();
             }
-            // Dropping the rest of it tells commits and hooks that nothing more comes.
+            // Dropping the workers closes the channels of commits and hooks.
         }
-        let time_up = sleep(self.settings.patience.at_end);
-        tokio::pin!(time_up);
+        let grace = sleep(self.settings.retry.grace);
+        tokio::pin!(grace);
         loop {
             tokio::select! {
                 biased;
-                Some(remark) = ears.remarks.recv() => tell(&remark),
-                Some(done) = ears.done.recv() => self.settle(done, &mut tell),
-                ended = ears.tasks.join_next() => match ended {
+                Some(line) = receivers.log.recv() => log(&line),
+                Some(done) = receivers.done.recv() => self.handle_worker_event(done, &mut log),
+                ended = receivers.tasks.join_next() => match ended {
                     None => break,
-                    Some(Ok(ended)) => self.note_end(ended),
+                    Some(Ok(result)) => self.add_result(result),
                     Some(Err(error)) => {
-                        tell(&Remark::Trouble(format!("an action broke off: {error}")));
+                        log(&LogLine::Problem(format!("an action crashed: {error}")));
                     }
                 },
-                () = &mut time_up => {
-                    let left = ears.tasks.len();
-                    let what = format!("{left} actions took too long and were given up");
-                    tell(&Remark::Trouble(what));
+                () = &mut grace => {
+                    let left = receivers.tasks.len();
+                    let text = format!("{left} actions took too long and were cancelled");
+                    log(&LogLine::Problem(text));
                     break;
                 }
             }
         }
-        ears.tasks.abort_all();
-        while let Ok(done) = ears.done.try_recv() {
-            self.settle(done, &mut tell);
+        receivers.tasks.abort_all();
+        while let Ok(done) = receivers.done.try_recv() {
+            self.handle_worker_event(done, &mut log);
         }
-        while let Ok(remark) = ears.remarks.try_recv() {
-            tell(&remark);
+        while let Ok(line) = receivers.log.try_recv() {
+            log(&line);
         }
         self.report
     }
 
-    fn note_end(&mut self, ended: Ended) {
-        match ended {
-            Ended::Courier => {}
-            Ended::Hooks { failed } => self.report.failed_hooks += failed,
-            Ended::Commits(commits) => self.report.commits = commits,
+    fn add_result(&mut self, result: WorkerResult) {
+        match result {
+            WorkerResult::Delivery => {}
+            WorkerResult::Hooks { failed } => self.report.failed_hooks += failed,
+            WorkerResult::Commits(commits) => self.report.commits = commits,
         }
     }
 
-    fn settle(&mut self, done: Done, tell: &mut impl FnMut(&Remark)) {
-        match done {
-            Done::HookRun => self.milestones.hook_over(),
-            Done::Delivered(Delivery { entries, status, reason }) => {
+    fn handle_worker_event(&mut self, event: WorkerEvent, log: &mut impl FnMut(&LogLine)) {
+        match event {
+            WorkerEvent::HookFinished => self.checkpoints.finish_hook(),
+            WorkerEvent::DeliveryFinished(DeliveryResult { entries, status, reason }) => {
                 for entry in entries {
-                    self.report.settle(entry, status, reason.clone());
-                    self.milestones.settled(entry);
+                    self.report.finish(entry, status, reason.clone());
+                    self.checkpoints.finish(entry);
                 }
             }
         }
-        self.pass(tell);
+        self.log_checkpoint(log);
     }
 
-    /// Says how far all is done, if that is further than before.
-    fn pass(&mut self, tell: &mut impl FnMut(&Remark)) {
-        if let Some((place, behind)) = self.milestones.pass() {
-            // A record that is followed for weeks would make a report as long.
-            self.report.forget(behind);
-            tell(&Remark::Passed(place));
+    /// Logs the last completed checkpoint if there is a new one.
+    fn log_checkpoint(&mut self, log: &mut impl FnMut(&LogLine)) {
+        if let Some((position, next)) = self.checkpoints.completed() {
+            // A record may be followed for weeks, so the report must not grow for ever.
+            self.report.discard(next);
+            log(&LogLine::Checkpoint(position));
         }
     }
 
-    async fn hear(
+    async fn handle(
         &mut self,
-        news: News,
-        mouths: &Mouths,
-        tasks: &mut JoinSet<Ended>,
-        tell: &mut impl FnMut(&Remark),
+        event: StreamEvent,
+        senders: &WorkerSenders,
+        tasks: &mut JoinSet<WorkerResult>,
+        log: &mut impl FnMut(&LogLine),
     ) {
-        match news {
-            News::Place { cwd, permission_mode } => {
-                self.circumstances.cwd = cwd.into();
-                self.circumstances.permission_mode = permission_mode;
-                // The next turns say it again, and the agent may have moved; the project stays.
-                self.settle_in(mouths, tasks, tell).await;
+        match event {
+            StreamEvent::Directory { cwd, permission_mode } => {
+                self.hook_context.cwd = cwd.into();
+                self.hook_context.permission_mode = permission_mode;
+                // The agent may change its directory later; the project stays the same.
+                self.start_workers(senders, tasks, log).await;
             }
-            News::Session(session) => {
-                self.circumstances.session = Some(session.clone());
-                self.occasion.session = Some(session);
+            StreamEvent::Session(session) => {
+                self.hook_context.session = Some(session.clone());
+                self.commit_context.session = Some(session);
             }
-            News::Prompt(text) => self.occasion.prompt = Some(text),
-            News::Words(text) => self.occasion.words = Some(text),
-            News::Announced { change, .. } if self.recalling => {
-                if let Ok(file) = self.place(&change) {
+            StreamEvent::Prompt(text) => self.commit_context.prompt = Some(text),
+            StreamEvent::Text(text) => self.commit_context.text = Some(text),
+            StreamEvent::Announced { change, .. } if self.replaying => {
+                if let Ok(file) = self.resolve(&change) {
                     self.announced.insert(change.call.clone(), (file, change));
                 }
             }
-            News::Settled { change, failed, .. } if self.recalling => {
+            StreamEvent::Finished { change, failed, .. } if self.replaying => {
                 let file = self.announced.remove(&change.call);
-                let waits = !failed && self.settings.waits_for_turn();
-                self.of_turn.extend(file.filter(|_| waits));
+                let waits = !failed && self.settings.acts_per_turn();
+                self.turn_files.extend(file.filter(|_| waits));
             }
-            News::ShellEnded { .. } if self.recalling => self.shell_used = true,
-            News::TurnEnded if self.recalling => {}
-            News::Announced { change, input } => {
-                self.settle_in(mouths, tasks, tell).await;
+            StreamEvent::ShellEnded { .. } if self.replaying => self.shell_used = true,
+            StreamEvent::TurnEnded if self.replaying => {}
+            StreamEvent::Announced { change, input } => {
+                self.start_workers(senders, tasks, log).await;
                 let (tool, path) = (change.tool.clone(), change.path.clone());
-                tell(&Remark::Announced { tool, path });
-                if let Ok(file) = self.place(&change) {
+                log(&LogLine::Announced { tool, path });
+                if let Ok(file) = self.resolve(&change) {
                     self.announced.insert(change.call.clone(), (file, change.clone()));
-                    let tool = ToolCall { change, input, response: None };
-                    self.call_hook(Moment::Pre, Some(tool), tell);
+                    let tool = HookToolCall { change, input, response: None };
+                    self.run_hook(HookEvent::Pre, Some(tool), log);
                 }
             }
-            News::Settled { change, failed: true, .. } => {
+            StreamEvent::Finished { change, failed: true, .. } => {
                 self.announced.remove(&change.call);
-                self.skip(&change, "the call failed", tell);
+                self.skip(&change, "the call failed", log);
             }
-            News::Settled { change, failed: false, input, response } => {
-                self.settle_in(mouths, tasks, tell).await;
+            StreamEvent::Finished { change, failed: false, input, response } => {
+                self.start_workers(senders, tasks, log).await;
                 self.announced.remove(&change.call);
-                match self.place(&change) {
+                match self.resolve(&change) {
                     Ok(file) => {
-                        self.act(file, &change, tell);
-                        let tool = ToolCall { change, input, response };
-                        self.call_hook(Moment::Post, Some(tool), tell);
+                        self.act(file, &change, log);
+                        let tool = HookToolCall { change, input, response };
+                        self.run_hook(HookEvent::Post, Some(tool), log);
                     }
-                    Err(reason) => self.skip(&change, &reason, tell),
+                    Err(reason) => self.skip(&change, &reason, log),
                 }
             }
-            News::ShellEnded { session } => {
+            StreamEvent::ShellEnded { session } => {
                 self.shell_used = true;
                 let call = CallId(String::new());
                 let (tool, path) = (SHELL.to_owned(), String::new());
-                self.scan(&Change { call, tool, path, session }, tell).await;
+                self.scan(&Change { call, tool, path, session }, log).await;
             }
-            News::TurnEnded => {
-                // What the shell left running may have written since its command was over. Where it
-                // left nothing, whatever is new is of calls that the stream has yet to tell of.
+            StreamEvent::TurnEnded => {
+                // Background processes of the shell may have written files since its command ended.
+                // Without a shell command, new changes belong to calls that are still to come.
                 if self.shell_used {
-                    let session = self.circumstances.session.clone();
+                    let session = self.hook_context.session.clone();
                     let call = CallId(String::new());
                     let (tool, path) = (SHELL.to_owned(), String::new());
-                    self.scan(&Change { call, tool, path, session }, tell).await;
+                    self.scan(&Change { call, tool, path, session }, log).await;
                 }
                 self.report.turns += 1;
-                self.end_turn(tell);
-                self.call_hook(Moment::Stop, None, tell);
+                self.end_turn(log);
+                self.run_hook(HookEvent::Stop, None, log);
             }
-            News::Unfinished(changes) => self.give_up(changes, tell),
-            News::Recalled => self.recalling = false,
-            News::Milestone(place) => {
-                self.milestones.reach(place, self.report.next());
-                self.pass(tell);
+            StreamEvent::Unfinished(changes) => self.report_unfinished(changes, log),
+            StreamEvent::Replayed => self.replaying = false,
+            StreamEvent::Checkpoint(position) => {
+                self.checkpoints.add(position, self.report.next());
+                self.log_checkpoint(log);
             }
-            News::Over { unfinished } => {
-                self.end_turn(tell);
-                self.give_up(unfinished, tell);
+            StreamEvent::EndOfStream { unfinished } => {
+                self.end_turn(log);
+                self.report_unfinished(unfinished, log);
             }
         }
     }
 
-    fn give_up(&mut self, unfinished: Vec<Change>, tell: &mut impl FnMut(&Remark)) {
+    fn report_unfinished(&mut self, unfinished: Vec<Change>, log: &mut impl FnMut(&LogLine)) {
         for change in unfinished {
             self.announced.remove(&change.call);
             let (tool, path) = (change.tool.clone(), change.path.clone());
-            tell(&Remark::Unfinished { tool, path: path.clone() });
-            let reason = Some("its result never came".to_owned());
-            self.report.add(path, &change, None, Status::Unfinished, reason);
+            log(&LogLine::Unfinished { tool, path: path.clone() });
+            let reason = Some("no result received".to_owned());
+            self.report.add(path, &change, None, ReportStatus::Unfinished, reason);
         }
     }
 
-    /// The file that is meant, if anything is to be done with it.
-    fn place(&self, change: &Change) -> Result<Placed, String> {
-        let work = self.work.as_ref().ok_or("there is no project")?;
-        let placed = work.project.place(&change.path, &self.circumstances.cwd);
-        let placed = placed.map_err(|why| why.to_string())?;
-        if self.settings.selection.takes(&placed.relative) {
-            Ok(placed)
+    /// The file that a change refers to, if it is selected.
+    fn resolve(&self, change: &Change) -> Result<ProjectFile, String> {
+        let workers = self.workers.as_ref().ok_or("the project directory does not exist")?;
+        let file = workers.project.resolve(&change.path, &self.hook_context.cwd);
+        let file = file.map_err(|rejection| rejection.to_string())?;
+        if self.settings.selection.matches(&file.relative) {
+            Ok(file)
         } else {
             Err("not selected".to_owned())
         }
     }
 
-    fn skip(&mut self, change: &Change, reason: &str, tell: &mut impl FnMut(&Remark)) {
-        let path = match &self.work {
-            Some(work) => match work.project.place(&change.path, &self.circumstances.cwd) {
-                Ok(placed) => placed.relative.to_string_lossy().into_owned(),
+    fn skip(&mut self, change: &Change, reason: &str, log: &mut impl FnMut(&LogLine)) {
+        let path = match &self.workers {
+            Some(workers) => match workers.project.resolve(&change.path, &self.hook_context.cwd) {
+                Ok(file) => file.relative.to_string_lossy().into_owned(),
                 Err(_) => change.path.clone(),
             },
             None => change.path.clone(),
         };
-        tell(&Remark::Skipped { path: path.clone(), reason: reason.to_owned() });
-        self.report.add(path, change, None, Status::Skipped, Some(reason.to_owned()));
+        log(&LogLine::Skipped { path: path.clone(), reason: reason.to_owned() });
+        self.report.add(path, change, None, ReportStatus::Skipped, Some(reason.to_owned()));
     }
 
-    /// Does with a changed file what is to be done with it, now or when the turn is over.
-    fn act(&mut self, file: Placed, change: &Change, tell: &mut impl FnMut(&Remark)) {
-        let Some(work) = &mut self.work else { return };
-        if let Some(index) = &mut work.index {
-            index.note(&work.project, &file);
+    /// Acts on a changed file, now or at the end of the turn.
+    fn act(&mut self, file: ProjectFile, change: &Change, log: &mut impl FnMut(&LogLine)) {
+        let Some(workers) = &mut self.workers else { return };
+        if let Some(index) = &mut workers.index {
+            index.update(&workers.project, &file);
         }
-        if work.outboxes.is_empty() && work.jobs.is_none() {
+        if workers.queues.is_empty() && workers.commits.is_none() {
             let path = file.relative.to_string_lossy().into_owned();
-            let reason = Some("there is no target".to_owned());
-            self.report.add(path, change, None, Status::Skipped, reason);
+            let reason = Some("no target".to_owned());
+            self.report.add(path, change, None, ReportStatus::Skipped, reason);
             return;
         }
-        if self.settings.every == Every::Change {
-            self.send(&file, change);
+        if self.settings.trigger == ActionTrigger::Change {
+            self.deliver(&file, change);
         }
-        let commits = self.settings.commit.as_ref().map(|commit| commit.every);
-        if commits == Some(Every::Change) {
-            self.commit(&[(file.clone(), change.clone())], tell);
+        let commit_trigger = self.settings.commit.as_ref().map(|commit| commit.trigger);
+        if commit_trigger == Some(ActionTrigger::Change) {
+            self.commit(&[(file.clone(), change.clone())], log);
         }
-        if self.settings.waits_for_turn() {
-            self.of_turn.push((file, change.clone()));
+        if self.settings.acts_per_turn() {
+            self.turn_files.push((file, change.clone()));
         }
     }
 
-    fn end_turn(&mut self, tell: &mut impl FnMut(&Remark)) {
-        let files = std::mem::take(&mut self.of_turn);
+    fn end_turn(&mut self, log: &mut impl FnMut(&LogLine)) {
+        let files = std::mem::take(&mut self.turn_files);
         if files.is_empty() {
             return;
         }
-        if self.settings.every == Every::Turn {
+        if self.settings.trigger == ActionTrigger::Turn {
             for (file, change) in &files {
-                self.send(file, change);
+                self.deliver(file, change);
             }
         }
-        if self.settings.commit.as_ref().is_some_and(|commit| commit.every == Every::Turn) {
-            self.commit(&files, tell);
+        if self.settings.commit.as_ref().is_some_and(|commit| commit.trigger == ActionTrigger::Turn)
+        {
+            self.commit(&files, log);
         }
     }
 
-    fn send(&mut self, file: &Placed, change: &Change) {
-        let Some(work) = &self.work else { return };
-        for (name, outbox) in &work.outboxes {
-            let entry = self.report.send(&file.relative, change, name);
-            self.milestones.sent(entry);
-            outbox.post(Parcel {
+    fn deliver(&mut self, file: &ProjectFile, change: &Change) {
+        let Some(workers) = &self.workers else { return };
+        for (name, queue) in &workers.queues {
+            let entry = self.report.add_pending(&file.relative, change, name);
+            self.checkpoints.start(entry);
+            queue.add(PendingFile {
                 file: file.clone(),
                 tool: change.tool.clone(),
                 session: change.session.clone(),
@@ -384,98 +385,101 @@ impl Actions {
         }
     }
 
-    fn commit(&mut self, files: &[(Placed, Change)], tell: &mut impl FnMut(&Remark)) {
-        let Some(jobs) = self.work.as_ref().and_then(|work| work.jobs.clone()) else { return };
-        let mut occasion = self.occasion.clone();
+    fn commit(&mut self, files: &[(ProjectFile, Change)], log: &mut impl FnMut(&LogLine)) {
+        let Some(commits) = self.workers.as_ref().and_then(|workers| workers.commits.clone())
+        else {
+            return;
+        };
+        let mut context = self.commit_context.clone();
         if let [(_, change)] = files {
-            occasion.tool = Some(change.tool.clone());
-            occasion.session = change.session.clone().or(occasion.session);
+            context.tool = Some(change.tool.clone());
+            context.session = change.session.clone().or(context.session);
         }
-        let entry = |(file, change): &(Placed, Change)| -> (Placed, EntryNumber) {
-            let entry = self.report.send(&file.relative, change, git::NAME);
-            self.milestones.sent(entry);
+        let entry = |(file, change): &(ProjectFile, Change)| -> (ProjectFile, EntryNumber) {
+            let entry = self.report.add_pending(&file.relative, change, git::NAME);
+            self.checkpoints.start(entry);
             (file.clone(), entry)
         };
         let files = files.iter().map(entry).collect();
-        if let Err(error) = jobs.try_send(Job { files, occasion }) {
-            let reason = "too many commits were waiting".to_owned();
-            tell(&Remark::Trouble(reason.clone()));
+        if let Err(error) = commits.try_send(CommitJob { files, context }) {
+            let reason = "too many commits are waiting".to_owned();
+            log(&LogLine::Problem(reason.clone()));
             for (_, entry) in error.into_inner().files {
-                self.report.settle(entry, Status::Failed, Some(reason.clone()));
-                self.milestones.settled(entry);
+                self.report.finish(entry, ReportStatus::Failed, Some(reason.clone()));
+                self.checkpoints.finish(entry);
             }
         }
     }
 
-    fn call_hook(
+    fn run_hook(
         &mut self,
-        moment: Moment,
-        tool: Option<ToolCall>,
-        tell: &mut impl FnMut(&Remark),
+        event: HookEvent,
+        tool: Option<HookToolCall>,
+        log: &mut impl FnMut(&LogLine),
     ) {
-        let Some(work) = &self.work else { return };
-        let Some(calls) = &work.calls else { return };
-        let mut circumstances = self.circumstances.clone();
-        if circumstances.cwd.as_os_str().is_empty() {
-            work.project.root().clone_into(&mut circumstances.cwd);
+        let Some(workers) = &self.workers else { return };
+        let Some(calls) = &workers.hooks else { return };
+        let mut context = self.hook_context.clone();
+        if context.cwd.as_os_str().is_empty() {
+            workers.project.root().clone_into(&mut context.cwd);
         }
-        if calls.try_send(Call { moment, circumstances, tool }).is_ok() {
-            self.milestones.hook_called();
+        if calls.try_send(HookCall { event, context, tool }).is_ok() {
+            self.checkpoints.start_hook();
         } else {
             self.report.failed_hooks += 1;
-            tell(&Remark::Trouble("too many hooks were waiting, so one was not run".to_owned()));
+            log(&LogLine::Problem("too many hooks are waiting; one was not run".to_owned()));
         }
     }
 
-    /// Looks for what commands changed, and acts on it.
-    async fn scan(&mut self, cause: &Change, tell: &mut impl FnMut(&Remark)) {
-        let Some(work) = &mut self.work else { return };
-        let Some(before) = work.index.take() else { return };
-        let mut after = work.look().await;
+    /// Finds the files that shell commands changed, and acts on them.
+    async fn scan(&mut self, cause: &Change, log: &mut impl FnMut(&LogLine)) {
+        let Some(workers) = &mut self.workers else { return };
+        let Some(before) = workers.index.take() else { return };
+        let mut after = workers.scan().await;
         for (file, _) in self.announced.values() {
-            after.keep(&before, file);
+            after.restore(&before, file);
         }
-        let findings = before.until(&after);
-        work.index = Some(after);
-        for finding in findings {
-            let files = match finding {
-                Finding::Written(file) | Finding::Deleted(file) => vec![file],
-                Finding::Renamed { from, to } => vec![from, to],
+        let changes = before.changes_until(&after);
+        workers.index = Some(after);
+        for change in changes {
+            let files = match change {
+                ScanChange::Written(file) | ScanChange::Deleted(file) => vec![file],
+                ScanChange::Renamed { from, to } => vec![from, to],
             };
             for file in files {
-                if self.settings.selection.takes(&file.relative) {
+                if self.settings.selection.matches(&file.relative) {
                     let path = file.relative.to_string_lossy().into_owned();
-                    self.act(file, &Change { path, ..cause.clone() }, tell);
+                    self.act(file, &Change { path, ..cause.clone() }, log);
                 }
             }
         }
     }
 
-    /// Sets everything up, once it is known where.
-    async fn settle_in(
+    /// Starts the workers once the project is known.
+    async fn start_workers(
         &mut self,
-        mouths: &Mouths,
-        tasks: &mut JoinSet<Ended>,
-        tell: &mut impl FnMut(&Remark),
+        senders: &WorkerSenders,
+        tasks: &mut JoinSet<WorkerResult>,
+        log: &mut impl FnMut(&LogLine),
     ) {
-        if self.work.is_some() {
+        if self.workers.is_some() {
             return;
         }
-        let said = Some(&self.circumstances.cwd).filter(|cwd| !cwd.as_os_str().is_empty());
-        let named = self.settings.project.as_ref().or(said);
-        let named = named.unwrap_or(&self.settings.current_directory);
-        if self.missing.as_ref() == Some(named) {
+        let reported = Some(&self.hook_context.cwd).filter(|cwd| !cwd.as_os_str().is_empty());
+        let directory = self.settings.project.as_ref().or(reported);
+        let directory = directory.unwrap_or(&self.settings.current_directory);
+        if self.missing_project.as_ref() == Some(directory) {
             return;
         }
-        let project = match Project::at(named) {
+        let project = match Project::at(directory) {
             Ok(project) => project,
             Err(error) => {
-                let what = format!("there is no project at `{}`: {error}", named.display());
-                self.missing = Some(named.clone());
-                return tell(&Remark::Trouble(what));
+                let text = format!("cannot open the project `{}`: {error}", directory.display());
+                self.missing_project = Some(directory.clone());
+                return log(&LogLine::Problem(text));
             }
         };
-        tell(&Remark::Watching(project.root().to_owned()));
-        self.work = Some(Work::begin(project, &mut self.settings, mouths, tasks).await);
+        log(&LogLine::Watching(project.root().to_owned()));
+        self.workers = Some(Workers::start(project, &mut self.settings, senders, tasks).await);
     }
 }

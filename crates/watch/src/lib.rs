@@ -1,44 +1,37 @@
 //! A pipe that passes a stream on byte for byte and acts on every file the agent changes.
 //!
 //! ```text
-//! stdin ─► pipe ─► stdout            first and always, in a thread that waits for nothing else
-//!           └► skim ─► observer ─► feed ─► actions ─┬─► outbox ─► courier ─► target   one each
-//!              lines that   calls,   never    place,  ├─► commits, in an index of their own
-//!              may matter   results  waits    select  └─► hooks, one after the other
+//! stdin ─► pipe ─► stdout                  always first, in a thread that waits for nothing else
+//!           └► prefilter ─► observer ─► event queue ─► actions ─┬─► delivery ─► target, one each
+//!              relevant     calls and   never                   ├─► commits with their own index
+//!              lines        results     blocks                  └─► hooks, one after the other
 //! ```
 //!
-//! What fails on the right never reaches the left. A change is announced at its `tool_use` and
-//! acted on at its successful `tool_result`; whoever has the events already, and no bytes, uses an
-//! [`Observer`], a [`Feed`] and [`Actions`] without the pipe; for a record that stays, and somebody who
-//! may be gone in the middle of it, there is a [`Listener`].
+//! A failure on the right never reaches the left. A change is announced at its `tool_use` and acted on
+//! at its successful `tool_result`. A caller that already has events uses an [`Observer`], an
+//! [`EventQueue`] and [`Actions`] without the pipe; one that follows a persistent record and may be
+//! restarted uses a [`RecordWatcher`].
 //!
-//! Deliberately absent: printing, the environment, exit codes. What is worth saying is a [`Remark`],
-//! what came of everything a [`Report`].
+//! The crate does not print, read the environment or exit. It reports through [`LogLine`]s and a
+//! [`Report`].
 
 mod actions;
-mod courier;
-mod feed;
+mod delivery;
+mod files;
 mod git;
 mod hooks;
-mod listener;
-mod milestone;
-mod news;
 mod observer;
-mod outbox;
-mod passage;
 mod pipe;
-mod place;
+mod pipe_thread;
+mod prefilter;
 mod process;
-mod progress;
-mod remark;
+mod project;
+mod record_watcher;
 mod report;
-mod scan;
-mod selection;
 mod settings;
-mod skim;
-mod source;
+mod stream_event;
 mod target;
-mod work;
+mod workers;
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -46,72 +39,63 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 pub use actions::Actions;
-pub use feed::Feed;
-pub use git::{CommitPlace, CommitSettings, DEFAULT_MESSAGE, DEFAULT_TRAILERS};
+pub use git::{CommitSettings, CommitTarget, DEFAULT_MESSAGE, DEFAULT_TRAILERS};
 pub use hooks::HookSettings;
-pub use listener::Listener;
-pub use news::{CallId, Change, News, SessionId};
-pub use observer::{Observer, Wants};
-pub use passage::Watched;
-pub use pipe::{Ended, Way};
-pub use remark::{Loudness, Remark};
-pub use report::{Entry, Report, Status};
-pub use selection::{BadPattern, Selection};
-pub use settings::{Every, Patience, Settings};
-pub use target::{BadTarget, CommandTarget, DirectoryTarget, HttpTarget, StoreTarget, Target};
+pub use observer::{Observer, ObserverOptions};
+pub use pipe::{CopyMethod, PipeEnd};
+pub use pipe_thread::Coverage;
+pub use project::{PatternError, Selection};
+pub use record_watcher::RecordWatcher;
+pub use report::{LogLine, Report, ReportEntry, ReportStatus, Verbosity};
+pub use settings::{ActionTrigger, RetryPolicy, WatchSettings};
+pub use stream_event::{AgentSessionId, CallId, Change, EventQueue, StreamEvent};
+pub use target::{CommandTarget, DirectoryTarget, HttpTarget, StoreTarget, Target, TargetError};
 
-use passage::{Counts, Passage};
+use pipe_thread::{PipeCounts, PipeThread};
 
-/// The stream could not be watched; it was passed on all the same where that was possible.
+/// Why the stream could not be watched.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// No thread to pass it on.
-    #[error("could not start the thread that passes the stream on")]
+    #[error("could not start the pipe thread")]
     Thread(#[source] io::Error),
-    /// Nothing to run actions on.
-    #[error("could not set up what runs the actions")]
+    #[error("could not start the runtime for actions")]
     Runtime(#[source] io::Error),
 }
 
-/// How it went.
+/// The result of watching a stream.
 #[derive(Debug)]
-pub struct Outcome {
-    /// Why the stream ended; nothing if it had not when we were asked to stop.
-    pub ended: Option<Ended>,
-    /// Whether it was watched to its end.
-    pub watched: Watched,
-    /// What came of every change.
+pub struct WatchOutcome {
+    /// Why the stream ended; `None` if watching was stopped before.
+    pub end: Option<PipeEnd>,
+    pub coverage: Coverage,
     pub report: Report,
 }
 
-/// The stream to be passed on. Both ends are closed as soon as it is over: actions may take longer,
-/// and whoever is at the other side should not have to wait for them.
+/// The two ends of the stream. They are closed as soon as the stream ends: actions may take longer,
+/// and the processes at the other ends should not wait for them.
 #[derive(Debug)]
-pub struct Stream {
-    /// Where it comes from.
+pub struct StreamEnds {
     pub input: OwnedFd,
-    /// Where it goes.
     pub output: OwnedFd,
-    /// How it gets there.
-    pub way: Way,
+    pub method: CopyMethod,
 }
 
-/// Passes the stream on until it ends, and acts on every change in it, until all is done or `stop`
-/// comes.
+/// Copies the stream until it ends and acts on every change in it, until everything is done or
+/// `stop` completes.
 pub fn run<Stop: Future<Output = ()>>(
-    stream: Stream,
-    settings: Settings,
-    tell: impl FnMut(&Remark),
+    stream: StreamEnds,
+    settings: WatchSettings,
+    log: impl FnMut(&LogLine),
     stop: impl FnOnce() -> Stop,
-) -> Result<Outcome, Error> {
-    let feed = Arc::new(Feed::default());
-    let counts = Arc::new(Counts::default());
-    let wants = settings.wants();
-    let passage = Passage::new(wants, settings.rejoin, Arc::clone(&feed), Arc::clone(&counts));
-    // The thread comes first: whatever is wrong with the rest, the bytes go through.
+) -> Result<WatchOutcome, Error> {
+    let queue = Arc::new(EventQueue::default());
+    let counts = Arc::new(PipeCounts::default());
+    let options = settings.observer_options();
+    let pipe = PipeThread::new(options, settings.rejoin, Arc::clone(&queue), Arc::clone(&counts));
+    // The thread is started first, so that the bytes are copied even if the rest fails.
     let thread = std::thread::Builder::new()
-        .name("passage".to_owned())
-        .spawn(move || passage.run(stream))
+        .name("pipe".to_owned())
+        .spawn(move || pipe.run(stream))
         .map_err(Error::Thread)?;
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
@@ -121,18 +105,18 @@ pub fn run<Stop: Future<Output = ()>>(
         }
     };
     let actions = Actions::new(settings);
-    let mut report = runtime.block_on(async { actions.run(&feed, tell, stop()).await });
-    // A target that hangs in a call to the system cannot be waited for.
+    let mut report = runtime.block_on(async { actions.run(&queue, log, stop()).await });
+    // A target may hang in a system call, so blocking threads are not joined.
     runtime.shutdown_background();
-    let (ended, watched) = if counts.over.load(Ordering::Acquire) {
+    let (end, coverage) = if counts.ended.load(Ordering::Acquire) {
         match thread.join() {
-            Ok((ended, watched)) => (Some(ended), watched),
-            Err(_) => (None, Watched::Partly),
+            Ok((end, coverage)) => (Some(end), coverage),
+            Err(_) => (None, Coverage::Partial),
         }
     } else {
-        (None, Watched::All)
+        (None, Coverage::Complete)
     };
     report.bytes = counts.bytes.load(Ordering::Relaxed);
     report.unread = counts.unread.load(Ordering::Relaxed);
-    Ok(Outcome { ended, watched, report })
+    Ok(WatchOutcome { end, coverage, report })
 }

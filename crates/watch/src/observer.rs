@@ -1,163 +1,170 @@
-//! From events to news: which files are about to change, which did, which never will.
+//! Turns protocol events into the events that actions need: which files are about to change, which
+//! have changed, and which never will.
 //!
-//! A change is announced at its `tool_use` and settled at its `tool_result`, for before that the
-//! file is not written (and from 2.1.197 on a tool may run while its message still streams).
-//! Pairing is `wire`'s; this adds what a pipe needs to know beyond it.
+//! A change is announced at its `tool_use` and finished at its `tool_result`: before that the file is not
+//! written, and from CLI 2.1.197 on a tool may run while its message is still streamed. `wire` pairs
+//! calls and results.
 
 use std::collections::{HashMap, HashSet};
 
 use serde_json::value::RawValue;
-use wire::Event;
+use wire::{Event, Line, Reading};
+use wire::analysis::{CallEvent, Identity, ToolCalls, file_changed_by};
 use wire::event::{Block, Body, ToolUse, User};
 use wire::json::{Raw, Text};
-use wire::meaning::{CallNews, Calls, Identity, file_changed_by};
 
-use crate::news::{CallId, Change, News, SessionId};
-use crate::skim::Interest;
+use crate::prefilter::Interest;
+use crate::stream_event::{AgentSessionId, CallId, Change, StreamEvent};
 
 /// The tool whose calls may change any file.
 const SHELL: &str = "Bash";
 
-/// How much of what somebody said is kept.
-const WORDS: usize = 4 << 10;
+/// The maximum length of a text.
+const MAX_TEXT: usize = 4 << 10;
 
-/// What those who act want to know beside the changes.
+/// What is reported besides the changes.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Wants {
-    /// What tools were given and gave back.
+pub struct ObserverOptions {
+    /// The inputs and results of tools.
     pub bodies: bool,
-    /// What the person and the agent said.
-    pub words: bool,
-    /// When commands of the shell are over.
+    /// The texts of the user and the agent.
+    pub texts: bool,
+    /// The ends of shell commands.
     pub shell: bool,
 }
 
-/// Watches events for changes.
+/// Finds changes in the events of a stream.
 #[derive(Debug, Default)]
 pub struct Observer {
-    wants: Wants,
-    calls: Calls,
+    options: ObserverOptions,
+    calls: ToolCalls,
     identity: Identity,
-    /// Where the agent works, and what it may do, as it said last.
-    place: Option<(String, Option<String>)>,
-    /// Calls whose result matters.
-    open: HashMap<String, Open>,
-    /// Calls that are over: a session file may hold a call and its result twice.
-    over: HashSet<String>,
+    /// The working directory and the permission mode that the agent reported last.
+    directory: Option<(String, Option<String>)>,
+    /// Calls whose result is needed.
+    open: HashMap<String, OpenCall>,
+    /// Finished calls: a session file may contain a call and its result twice.
+    finished: HashSet<String>,
 }
 
 #[derive(Debug)]
-enum Open {
+enum OpenCall {
     Change { change: Change, input: Option<Box<RawValue>> },
-    Shell { session: Option<SessionId> },
+    Shell { session: Option<AgentSessionId> },
 }
 
 impl Observer {
-    /// One that has seen nothing.
-    pub fn new(wants: Wants) -> Self {
-        Self { wants, ..Self::default() }
+    pub fn new(options: ObserverOptions) -> Self {
+        Self { options, ..Self::default() }
     }
 
-    /// Which lines must be read.
+    /// Which lines are needed.
     pub(crate) fn interest(&self) -> Interest {
-        let Wants { words, bodies, .. } = self.wants;
-        Interest { results: !self.open.is_empty(), words, whole: words || bodies, all: false }
+        let ObserverOptions { texts, bodies, .. } = self.options;
+        Interest { results: !self.open.is_empty(), texts, whole: texts || bodies, all: false }
     }
 
-    /// Tells what the event says.
-    pub fn observe(&mut self, event: &Event<'_>, mut tell: impl FnMut(News)) {
+    /// Emits the events that follow from a line.
+    pub fn observe(&mut self, line: &Line<'_>, mut emit: impl FnMut(StreamEvent)) {
+        if let Reading::Event(event) = &line.reading {
+            self.observe_event(event, &mut emit);
+        }
+        if ends_turn(line) {
+            emit(StreamEvent::TurnEnded);
+        }
+    }
+
+    fn observe_event(&mut self, event: &Event<'_>, emit: &mut impl FnMut(StreamEvent)) {
         if let Some(session) = self.identity.observe(event) {
-            tell(News::Session(SessionId(session.after)));
+            emit(StreamEvent::Session(AgentSessionId(session.after)));
         }
         match &event.body {
             Body::Init(init) => {
-                // It comes with every turn, and nearly always says the same.
-                let place =
+                // It is repeated in every turn and rarely changes.
+                let directory =
                     init.cwd.map(|cwd| (cwd.into(), init.permission_mode.map(String::from)));
                 if let Some((cwd, permission_mode)) =
-                    place.filter(|it| self.place.as_ref() != Some(it))
+                    directory.filter(|it| self.directory.as_ref() != Some(it))
                 {
-                    self.place = Some((cwd.clone(), permission_mode.clone()));
-                    tell(News::Place { cwd, permission_mode });
+                    self.directory = Some((cwd.clone(), permission_mode.clone()));
+                    emit(StreamEvent::Directory { cwd, permission_mode });
                 }
             }
-            Body::TurnEnded(_) => tell(News::TurnEnded),
             Body::Assistant(_) => {
-                self.say(event, News::Words, &mut tell);
-                self.observe_calls(event, &mut tell);
+                self.observe_text(event, StreamEvent::Text, emit);
+                self.observe_calls(event, emit);
             }
             Body::User(user) => {
                 if !user.synthetic && !user.is_tool_result() {
-                    self.say(event, News::Prompt, &mut tell);
+                    self.observe_text(event, StreamEvent::Prompt, emit);
                 }
-                self.observe_results(event, user, &mut tell);
+                self.observe_results(event, user, emit);
             }
             _ => {}
         }
     }
 
     /// Ends the stream.
-    pub fn finish(&mut self, mut tell: impl FnMut(News)) {
-        let unfinished = self.give_up();
-        tell(News::Over { unfinished });
+    pub fn finish(&mut self, mut emit: impl FnMut(StreamEvent)) {
+        let unfinished = self.abandon_calls();
+        emit(StreamEvent::EndOfStream { unfinished });
     }
 
-    /// Waits no longer for results; the changes whose results never came, in the order they were
+    /// Stops waiting for results. Returns the changes without a result, in the order they were
     /// announced.
-    pub(crate) fn give_up(&mut self) -> Vec<Change> {
+    pub(crate) fn abandon_calls(&mut self) -> Vec<Change> {
         let calls = std::mem::take(&mut self.calls);
         let mut open = std::mem::take(&mut self.open);
         let unfinished =
             calls.unanswered().into_iter().filter_map(|call| match open.remove(&call.id)? {
-                Open::Change { change, .. } => Some(change),
-                Open::Shell { .. } => None,
+                OpenCall::Change { change, .. } => Some(change),
+                OpenCall::Shell { .. } => None,
             });
         unfinished.collect()
     }
 
-    /// Whether the result of a call is awaited.
-    pub(crate) fn awaits(&self, call: &str) -> bool {
+    /// Whether a call waits for its result.
+    pub(crate) fn is_open(&self, call: &str) -> bool {
         self.open.contains_key(call)
     }
 
-    /// The calls whose results are awaited.
-    pub(crate) fn awaited(&self) -> impl Iterator<Item = &str> {
+    /// The calls that wait for their results.
+    pub(crate) fn open_calls(&self) -> impl Iterator<Item = &str> {
         self.open.keys().map(String::as_str)
     }
 
-    /// Forgets which calls are over. For a record in which no line comes twice; else what is over
-    /// would be as much as was ever done.
-    pub(crate) fn forget(&mut self) {
-        self.over.clear();
+    /// Forgets the finished calls, so that they do not accumulate. For records without repeated lines.
+    pub(crate) fn forget_finished(&mut self) {
+        self.finished.clear();
     }
 
-    fn observe_calls(&mut self, event: &Event<'_>, tell: &mut impl FnMut(News)) {
+    fn observe_calls(&mut self, event: &Event<'_>, emit: &mut impl FnMut(StreamEvent)) {
         let Some(message) = event.message() else { return };
-        let session = self.identity.current().map(|id| SessionId(id.to_owned()));
-        let matters = |call: &ToolUse<'_>| {
-            file_changed_by(call).is_some() || (self.wants.shell && call.name == *SHELL)
+        let session = self.identity.current().map(|id| AgentSessionId(id.to_owned()));
+        let is_relevant = |call: &ToolUse<'_>| {
+            file_changed_by(call).is_some() || (self.options.shell && call.name == *SHELL)
         };
-        let inputs: Vec<ToolUse<'_>> = message
+        let relevant: Vec<ToolUse<'_>> = message
             .content
             .blocks()
             .filter_map(|block| match block {
-                Block::ToolUse(call) if matters(&call) => Some(call),
+                Block::ToolUse(call) if is_relevant(&call) => Some(call),
                 _ => None,
             })
             .collect();
-        // Results of other calls are not read, so those calls must not be waited for.
-        if inputs.is_empty() {
+        // Results of other calls are not read, so these calls must not stay open.
+        if relevant.is_empty() {
             return;
         }
-        let Self { calls, open, over, wants, .. } = self;
-        calls.observe(event, |news| {
-            let CallNews::Begun(call) = news else { return };
-            if over.contains(&call.id) {
+        let Self { calls, open, finished, options, .. } = self;
+        calls.observe(event, |event| {
+            let CallEvent::Started(call) = event else { return };
+            if finished.contains(&call.id) {
                 return;
             }
             let same = |it: &&ToolUse<'_>| it.id.is_some_and(|id| id == *call.id);
-            let Some(found) = inputs.iter().find(same) else { return };
-            let begun = match &call.change {
+            let Some(found) = relevant.iter().find(same) else { return };
+            let call_state = match &call.change {
                 Some(file) => {
                     let change = Change {
                         call: CallId(call.id.clone()),
@@ -165,66 +172,81 @@ impl Observer {
                         path: file.path.clone(),
                         session: session.clone(),
                     };
-                    let input = found.input.filter(|_| wants.bodies).and_then(body);
-                    tell(News::Announced { change: change.clone(), input: input.clone() });
-                    Open::Change { change, input }
+                    let input = found.input.filter(|_| options.bodies).and_then(body);
+                    emit(StreamEvent::Announced { change: change.clone(), input: input.clone() });
+                    OpenCall::Change { change, input }
                 }
-                None => Open::Shell { session: session.clone() },
+                None => OpenCall::Shell { session: session.clone() },
             };
-            open.insert(call.id.clone(), begun);
+            open.insert(call.id.clone(), call_state);
         });
     }
 
-    fn observe_results(&mut self, event: &Event<'_>, user: &User<'_>, tell: &mut impl FnMut(News)) {
+    fn observe_results(
+        &mut self,
+        event: &Event<'_>,
+        user: &User<'_>,
+        emit: &mut impl FnMut(StreamEvent),
+    ) {
         if self.open.is_empty() {
             return;
         }
-        let Self { calls, open, over, wants, .. } = self;
-        calls.observe(event, |news| {
-            let CallNews::Ended { call, failed } = news else { return };
+        let Self { calls, open, finished, options, .. } = self;
+        calls.observe(event, |event| {
+            let CallEvent::Ended { call, failed } = event else { return };
             match open.remove(&call.id) {
-                Some(Open::Change { change, input }) => {
-                    let response = wants.bodies.then(|| response(user, &call.id)).flatten();
-                    tell(News::Settled { change, failed, input, response });
-                    over.insert(call.id);
+                Some(OpenCall::Change { change, input }) => {
+                    let response = options.bodies.then(|| response(user, &call.id)).flatten();
+                    emit(StreamEvent::Finished { change, failed, input, response });
+                    finished.insert(call.id);
                 }
-                Some(Open::Shell { session }) => {
-                    tell(News::ShellEnded { session });
-                    over.insert(call.id);
+                Some(OpenCall::Shell { session }) => {
+                    emit(StreamEvent::ShellEnded { session });
+                    finished.insert(call.id);
                 }
                 None => {}
             }
         });
     }
 
-    fn say(&self, event: &Event<'_>, news: fn(String) -> News, tell: &mut impl FnMut(News)) {
-        // What a sub-agent says, or is asked, is not what the turn was about.
-        if !self.wants.words || event.of_sub_agent() {
+    fn observe_text(
+        &self,
+        event: &Event<'_>,
+        kind: fn(String) -> StreamEvent,
+        emit: &mut impl FnMut(StreamEvent),
+    ) {
+        // Texts of sub-agents do not describe the turn.
+        if !self.options.texts || event.of_sub_agent() {
             return;
         }
         let Some(message) = event.message() else { return };
-        let mut said = String::new();
+        let mut text = String::new();
         for block in message.content.blocks() {
-            if let Block::Text(text) = block {
-                append(&mut said, text);
+            if let Block::Text(more) = block {
+                append(&mut text, more);
             }
         }
-        if !said.trim().is_empty() {
-            tell(news(said));
+        if !text.trim().is_empty() {
+            emit(kind(text));
         }
     }
 }
 
-/// Puts a text behind another, up to the length that is kept.
-fn append(said: &mut String, text: Text<'_>) {
-    if !said.is_empty() {
-        said.push('\n');
-    }
-    text.decode_into(said);
-    said.truncate(said.floor_char_boundary(WORDS));
+/// Whether a line ends the turn of its session.
+fn ends_turn(line: &Line<'_>) -> bool {
+    matches!(&line.reading, Reading::Event(event) if matches!(event.body, Body::TurnEnded(_)))
 }
 
-/// What the tool gave back: the structured result where there is one, else what the model is told.
+/// Appends a text, up to the maximum length.
+fn append(text: &mut String, more: Text<'_>) {
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    more.decode_into(text);
+    text.truncate(text.floor_char_boundary(MAX_TEXT));
+}
+
+/// The result of a tool: the structured one if there is one, else the one for the model.
 fn response(user: &User<'_>, call: &str) -> Option<Box<RawValue>> {
     let of_block = || {
         user.message.content.blocks().find_map(|block| match block {
@@ -242,4 +264,151 @@ fn body(raw: Raw<'_>) -> Option<Box<RawValue>> {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use wire::{Reading, read};
+
+    use super::{Observer, ObserverOptions};
+    use crate::stream_event::StreamEvent;
+
+    /// Descriptions of the events of some lines.
+    fn describe(options: ObserverOptions, lines: &[&str]) -> Vec<String> {
+        let mut observer = Observer::new(options);
+        let mut events = Vec::new();
+        let mut emit = |event: StreamEvent| {
+            events.push(match event {
+                StreamEvent::Directory { cwd, .. } => format!("in {cwd}"),
+                StreamEvent::Session(id) => format!("session {id}"),
+                StreamEvent::Announced { change, .. } => {
+                    format!("{} announced {}", change.tool, change.path)
+                }
+                StreamEvent::Finished { change, failed: false, .. } => {
+                    format!("{} finished {}", change.tool, change.path)
+                }
+                StreamEvent::Finished { change, failed: true, .. } => {
+                    format!("{} failed {}", change.tool, change.path)
+                }
+                StreamEvent::ShellEnded { .. } => "shell ended".to_owned(),
+                StreamEvent::Prompt(text) => format!("prompt {text}"),
+                StreamEvent::Text(text) => format!("text {text}"),
+                StreamEvent::TurnEnded => "turn ended".to_owned(),
+                StreamEvent::Unfinished(_) | StreamEvent::Replayed | StreamEvent::Checkpoint(_) => {
+                    unreachable!("observers do not emit this")
+                }
+                StreamEvent::EndOfStream { unfinished } => {
+                    let paths: Vec<_> = unfinished.into_iter().map(|it| it.path).collect();
+                    format!("end {}", paths.join(" "))
+                }
+            });
+        };
+        for line in lines.iter().flat_map(|line| read(line.as_bytes())) {
+            assert!(matches!(line.reading, Reading::Event(_)), "{line:?}");
+            observer.observe(&line, &mut emit);
+        }
+        observer.finish(&mut emit);
+        events
+    }
+
+    fn call(id: &str, tool: &str, input: &str) -> String {
+        format!(
+            r#"{{"type":"assistant","message":{{"content":[{{"type":"tool_use","id":"{id}","name":"{tool}","input":{input}}}]}}}}"#
+        )
+    }
+
+    fn result(id: &str, error: bool) -> String {
+        format!(
+            r#"{{"type":"user","message":{{"content":[{{"type":"tool_result","tool_use_id":"{id}","is_error":{error}}}]}}}}"#
+        )
+    }
+
+    #[test]
+    fn a_change_is_announced_then_finished_once_in_the_order_of_results() {
+        let a = call("a", "Write", r#"{"file_path":"/p/a"}"#);
+        let b = call("b", "NotebookEdit", r#"{"notebook_path":"b.ipynb"}"#);
+        let c = call("c", "MultiEdit", r#"{"file_path":"c"}"#);
+        let read = call("r", "Read", r#"{"file_path":"r"}"#);
+        let (b_result, a_result) = (result("b", false), result("a", true));
+        let lines = [&*a, &b, &read, &c, &b_result, &result("r", false), &a_result, &b, &b_result];
+        assert_eq!(
+            describe(ObserverOptions::default(), &lines),
+            [
+                "Write announced /p/a",
+                "NotebookEdit announced b.ipynb",
+                "MultiEdit announced c",
+                "NotebookEdit finished b.ipynb",
+                "Write failed /p/a",
+                "end c",
+            ]
+        );
+    }
+
+    #[test]
+    fn the_flat_dialect_and_bare_results_are_understood() {
+        let lines = [
+            r#"{"type":"session_start","session_id":"s"}"#,
+            r#"{"type":"tool_use","id":"f","toolName":"Edit","toolInput":{"file_path":"x"}}"#,
+            r#"{"type":"tool_result","toolUseId":"f","isError":false,"content":"ok"}"#,
+            r#"{"type":"tool_use","id":"g","toolName":"Write","toolInput":{"file_path":"y"}}"#,
+            r#"{"type":"tool_result","tool_use_id":"g","content":"ok"}"#,
+            r#"{"type":"result","sessionId":"s","result":{"stopReason":"end_turn"}}"#,
+        ];
+        assert_eq!(
+            describe(ObserverOptions::default(), &lines),
+            [
+                "session s",
+                "Edit announced x",
+                "Edit finished x",
+                "Write announced y",
+                "Write finished y",
+                "turn ended",
+                "end "
+            ]
+        );
+    }
+
+    #[test]
+    fn texts_and_shell_commands_are_reported_if_requested() {
+        let options = ObserverOptions { texts: true, shell: true, bodies: false };
+        let lines = [
+            r#"{"type":"system","subtype":"init","cwd":"/p","session_id":"s"}"#,
+            r#"{"type":"user","message":{"role":"user","content":"do it"}}"#,
+            r#"{"type":"assistant","message":{"content":[{"type":"text","text":"I will."}]}}"#,
+            r#"{"type":"assistant","parent_tool_use_id":"t","message":{"content":[{"type":"text","text":"sub"}]}}"#,
+            &call("a", "Bash", r#"{"command":"make"}"#),
+            &result("a", true),
+            r#"{"type":"result","subtype":"success"}"#,
+        ];
+        assert_eq!(
+            describe(options, &lines),
+            [
+                "session s",
+                "in /p",
+                "prompt do it",
+                "text I will.",
+                "shell ended",
+                "turn ended",
+                "end "
+            ]
+        );
+    }
+
+    #[test]
+    fn bodies_are_the_input_and_the_result_of_the_tool() {
+        let mut observer =
+            Observer::new(ObserverOptions { bodies: true, ..ObserverOptions::default() });
+        let mut events = Vec::new();
+        for line in [
+            call("a", "Write", r#"{"file_path":"a","content":"é\u00e9"}"#),
+            result("a", false).replace("}]}}", r#"}]},"tool_use_result":{"type":"create"}}"#),
+        ] {
+            let line = read(line.as_bytes()).next().unwrap();
+            observer.observe(&line, |event| events.push(event));
+        }
+        let [StreamEvent::Announced { input, .. }, StreamEvent::Finished { response, .. }] =
+            &events[..]
+        else {
+            panic!("{events:?}")
+        };
+        assert_eq!(input.as_ref().unwrap().get(), r#"{"file_path":"a","content":"é\u00e9"}"#);
+        assert_eq!(response.as_ref().unwrap().get(), r#"{"type":"create"}"#);
+    }
+}

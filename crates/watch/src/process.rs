@@ -1,7 +1,7 @@
-//! Programs that actions start: git, hooks, commands. Never an agent.
+//! Programs that actions start: git, hooks, commands; never an agent.
 //!
-//! The only file here that starts processes. Each gets a group of its own, so that what it started
-//! ends with it when its time is up, and its output is drained while it runs.
+//! This is the only file of the crate that starts processes. Each runs in a process group of its own, so
+//! that a timeout also kills what it started. Its output is drained while it runs.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -14,13 +14,14 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, timeout, timeout_at};
 
-/// How much of what a program prints is kept: more than `git` says of a thousand files.
-const KEPT: usize = 1 << 20;
+/// How many bytes of the output are kept: more than `git` prints for a thousand files.
+const MAX_OUTPUT: usize = 1 << 20;
 
-/// How long output is awaited once the program has ended: what it left running may hold it open.
-const LINGER: Duration = Duration::from_millis(300);
+/// How long to wait for the end of the output after the program has exited. Processes it left running
+/// may keep the pipe open.
+const DRAIN_TIMEOUT: Duration = Duration::from_millis(300);
 
-/// A program to be run.
+/// A program to run.
 #[derive(Debug)]
 pub(crate) struct Program {
     command: Command,
@@ -28,42 +29,26 @@ pub(crate) struct Program {
     stdin: Vec<u8>,
 }
 
-/// How a program ended.
+/// The result of a run.
 #[derive(Debug)]
-pub(crate) struct Run {
+pub(crate) struct ProgramOutput {
     pub(crate) status: ExitStatus,
     pub(crate) stdout: Vec<u8>,
     pub(crate) stderr: Vec<u8>,
 }
 
-/// A program did not do what it was started for.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ProgramError {
-    /// It could not be started.
     #[error("could not start `{name}`: {source}")]
-    Start {
-        /// The program.
-        name: String,
-        /// Why not.
-        source: io::Error,
-    },
-    /// It ran longer than it may.
-    #[error("`{name}` took longer than {} s and was ended", limit.as_secs_f32())]
-    TimeUp {
-        /// The program.
-        name: String,
-        /// How long it may run.
-        limit: Duration,
-    },
-    /// It says that it failed.
-    #[error("`{name}` failed ({status}){}", if said.is_empty() { String::new() } else { format!(": {said}") })]
+    Start { name: String, source: io::Error },
+    #[error("`{name}` took longer than {} s and was stopped", limit.as_secs_f32())]
+    Timeout { name: String, limit: Duration },
+    #[error("`{name}` failed ({status}){}", if message.is_empty() { String::new() } else { format!(": {message}") })]
     Failed {
-        /// The program.
         name: String,
-        /// How it ended.
         status: ExitStatus,
-        /// What it said last.
-        said: String,
+        /// The last line it printed.
+        message: String,
     },
 }
 
@@ -75,7 +60,7 @@ impl Program {
         Self { command, name, stdin: Vec::new() }
     }
 
-    /// A line for the shell, with arguments that it finds as `$1` and on.
+    /// A command line for the shell, with the arguments `$1`, `$2`, ….
     pub(crate) fn shell(line: &str, arguments: &[&OsStr]) -> Self {
         let mut program = Self::new("sh");
         program.command.arg("-c").arg(line).arg("towpath").args(arguments);
@@ -108,42 +93,42 @@ impl Program {
         self
     }
 
-    /// How it is called where it is spoken of.
-    pub(crate) fn called(mut self, name: String) -> Self {
+    /// Sets the name for error messages.
+    pub(crate) fn named(mut self, name: String) -> Self {
         self.name = name;
         self
     }
 
-    /// Runs it, for no longer than `limit`.
-    pub(crate) async fn run(mut self, limit: Duration) -> Result<Run, ProgramError> {
+    /// Runs the program with a time limit.
+    pub(crate) async fn run(mut self, limit: Duration) -> Result<ProgramOutput, ProgramError> {
         let deadline = Instant::now() + limit;
-        let piped = if self.stdin.is_empty() { Stdio::null() } else { Stdio::piped() };
-        self.command.stdin(piped).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let stdin = if self.stdin.is_empty() { Stdio::null() } else { Stdio::piped() };
+        self.command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = self
             .command
             .spawn()
             .map_err(|source| ProgramError::Start { name: self.name.clone(), source })?;
-        let group = Group::of(&child);
+        let group = ProcessGroup::of(&child);
         let (mut out, mut err) = (Vec::new(), Vec::new());
-        let ended = {
+        let result = {
             let stdin = child.stdin.take();
             let text = &self.stdin;
-            let feeding = async {
+            let write_input = async {
                 if let Some(mut stdin) = stdin {
-                    // One that does not read its input has its reasons.
+                    // A program may exit without reading its input.
                     let _ = stdin.write_all(text).await;
                 }
             };
             let stdout = child.stdout.take();
             let stderr = child.stderr.take();
             let draining = async {
-                tokio::join!(feeding, drain(stdout, &mut out), drain(stderr, &mut err));
+                tokio::join!(write_input, drain(stdout, &mut out), drain(stderr, &mut err));
             };
             tokio::pin!(draining);
             let waiting = async {
                 tokio::select! {
                     status = child.wait() => {
-                        let _ = timeout(LINGER, &mut draining).await;
+                        let _ = timeout(DRAIN_TIMEOUT, &mut draining).await;
                         status
                     }
                     () = &mut draining => child.wait().await,
@@ -151,30 +136,30 @@ impl Program {
             };
             timeout_at(deadline, waiting).await
         };
-        match ended {
-            Ok(Ok(status)) => Ok(Run { status, stdout: out, stderr: err }),
+        match result {
+            Ok(Ok(status)) => Ok(ProgramOutput { status, stdout: out, stderr: err }),
             Ok(Err(source)) => Err(ProgramError::Start { name: self.name, source }),
             Err(_) => {
                 group.kill();
-                Err(ProgramError::TimeUp { name: self.name, limit })
+                Err(ProgramError::Timeout { name: self.name, limit })
             }
         }
     }
 
-    /// Runs it, and takes a status other than 0 for a failure.
-    pub(crate) async fn succeed(self, limit: Duration) -> Result<Vec<u8>, ProgramError> {
+    /// Runs the program and returns its stdout; an exit status other than 0 is an error.
+    pub(crate) async fn run_checked(self, limit: Duration) -> Result<Vec<u8>, ProgramError> {
         let name = self.name.clone();
-        let run = self.run(limit).await?;
-        if run.status.success() {
-            return Ok(run.stdout);
+        let output = self.run(limit).await?;
+        if output.status.success() {
+            return Ok(output.stdout);
         }
-        Err(ProgramError::Failed { name, status: run.status, said: run.said() })
+        Err(ProgramError::Failed { name, status: output.status, message: output.message() })
     }
 }
 
-impl Run {
-    /// What it said last, in a line.
-    pub(crate) fn said(&self) -> String {
+impl ProgramOutput {
+    /// The last line of stderr, or of stdout if stderr is empty.
+    pub(crate) fn message(&self) -> String {
         let text = String::from_utf8_lossy(if self.stderr.is_empty() {
             &self.stdout
         } else {
@@ -186,33 +171,33 @@ impl Run {
     }
 }
 
-/// The processes that a program started.
-struct Group(Option<Pid>);
+/// The process group of a program.
+struct ProcessGroup(Option<Pid>);
 
-impl Group {
+impl ProcessGroup {
     fn of(child: &Child) -> Self {
         Self(child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)))
     }
 
     fn kill(&self) {
         if let Some(group) = self.0 {
-            // It may have ended by itself in the meantime.
+            // This fails if the group has exited meanwhile.
             let _ = kill_process_group(group, Signal::KILL);
         }
     }
 }
 
-/// Reads to the end, and keeps the beginning.
-async fn drain(from: Option<impl AsyncRead + Unpin>, kept: &mut Vec<u8>) {
-    let Some(mut from) = from else { return };
-    let mut piece = vec![0; 8 << 10];
-    while let Ok(count @ 1..) = from.read(&mut piece).await {
-        let room = KEPT.saturating_sub(kept.len()).min(count);
-        kept.extend_from_slice(&piece[..room]);
+/// Reads to the end and keeps the first [`MAX_OUTPUT`] bytes.
+async fn drain(source: Option<impl AsyncRead + Unpin>, kept: &mut Vec<u8>) {
+    let Some(mut source) = source else { return };
+    let mut buffer = vec![0; 8 << 10];
+    while let Ok(count @ 1..) = source.read(&mut buffer).await {
+        let length = MAX_OUTPUT.saturating_sub(kept.len()).min(count);
+        kept.extend_from_slice(&buffer[..length]);
     }
 }
 
-/// A path as git and programs print it, from their output.
+/// The path in the output of a program.
 pub(crate) fn path_from(output: &[u8]) -> OsString {
     use std::os::unix::ffi::OsStringExt as _;
     OsString::from_vec(output.trim_ascii_end().to_vec())
@@ -232,51 +217,51 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_given_its_input_and_its_output_is_drained() {
+    fn a_program_gets_its_input_and_its_output_is_drained() {
         let text = vec![b'x'; 2 << 20];
         let program = Program::shell("cat; echo talk >&2; exit 3", &[]).stdin(text);
-        let ended = run(program.run(LONG)).unwrap();
-        assert_eq!((ended.status.code(), ended.stdout.len()), (Some(3), super::KEPT));
-        assert_eq!(ended.said(), "talk");
+        let output = run(program.run(LONG)).unwrap();
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(3), super::MAX_OUTPUT));
+        assert_eq!(output.message(), "talk");
     }
 
     #[test]
-    fn when_its_time_is_up_all_it_started_ends() {
+    fn a_timeout_kills_the_whole_process_group() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("pid");
         let line = "sleep 1000 & echo $! > \"$1\"; wait";
         let program = Program::shell(line, &[file.as_os_str()]);
-        let ended = run(program.run(Duration::from_millis(300)));
-        assert!(matches!(ended, Err(ProgramError::TimeUp { .. })), "{ended:?}");
+        let output = run(program.run(Duration::from_millis(300)));
+        assert!(matches!(output, Err(ProgramError::Timeout { .. })), "{output:?}");
         let pid = std::fs::read_to_string(file).unwrap();
         let pid = rustix::process::Pid::from_raw(pid.trim().parse().unwrap()).unwrap();
-        let begun = Instant::now();
-        // An orphan is gone once whoever adopted it has noticed.
-        let gone = || {
+        let start = Instant::now();
+        // An orphan is a zombie until the process that adopted it reaps it.
+        let exited = || {
             let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
             stat.map_or(true, |stat| stat.contains(") Z "))
                 && (cfg!(target_os = "linux") || rustix::process::test_kill_process(pid).is_err())
         };
-        while !gone() {
-            assert!(begun.elapsed() < LONG, "it still runs");
+        while !exited() {
+            assert!(start.elapsed() < LONG, "the process still runs");
             std::thread::yield_now();
         }
     }
 
     #[test]
-    fn what_is_left_running_does_not_hold_up_who_waits() {
+    fn a_background_process_does_not_delay_the_result() {
         let start = Instant::now();
-        let output = run(Program::shell("sleep 5 & echo done", &[]).succeed(LONG)).unwrap();
+        let output = run(Program::shell("sleep 5 & echo done", &[]).run_checked(LONG)).unwrap();
         assert_eq!(output, b"done\n");
         assert!(start.elapsed() < Duration::from_secs(4));
     }
 
     #[test]
-    fn failures_say_what_failed_and_what_it_said() {
-        let failed = run(Program::shell("echo no such thing >&2; exit 1", &[]).succeed(LONG));
-        let said = failed.unwrap_err().to_string();
-        assert!(said.ends_with("failed (exit status: 1): no such thing"), "{said}");
-        let missing = run(Program::new("/nowhere/program").succeed(LONG));
+    fn an_error_names_the_program_and_its_message() {
+        let failed = run(Program::shell("echo no such thing >&2; exit 1", &[]).run_checked(LONG));
+        let text = failed.unwrap_err().to_string();
+        assert!(text.ends_with("failed (exit status: 1): no such thing"), "{text}");
+        let missing = run(Program::new("/nowhere/program").run_checked(LONG));
         assert!(matches!(missing, Err(ProgramError::Start { .. })));
     }
 }

@@ -1,95 +1,95 @@
-//! What is to be done with changes.
+//! The settings of a watch.
 
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use crate::git::CommitSettings;
 use crate::hooks::HookSettings;
-use crate::observer::Wants;
-use crate::selection::Selection;
+use crate::observer::ObserverOptions;
+use crate::project::Selection;
 use crate::target::Target;
 
-/// All of it.
+/// What to watch, and what to do with changed files.
 #[derive(Debug)]
-pub struct Settings {
-    /// The directory to watch, if not the one the agent says it works in.
+pub struct WatchSettings {
+    /// The directory to watch; by default the agent's working directory.
     pub project: Option<PathBuf>,
-    /// The directory to watch where the agent does not say.
+    /// The directory to watch if the agent does not report its own.
     pub current_directory: PathBuf,
-    /// Which files of it.
+    /// Which files of the project.
     pub selection: Selection,
     /// Whether events may be spread over several lines.
     pub rejoin: bool,
-    /// Whether to look for what commands of the shell changed.
+    /// Whether to scan for files that shell commands changed.
     pub scan: bool,
-    /// Since when the shell may have changed something that nobody has looked for yet.
-    pub since: Option<SystemTime>,
-    /// Where changed files go.
+    /// The time from which changes of shell commands have not been scanned for yet.
+    pub scan_since: Option<SystemTime>,
+    /// Where changed files are copied to.
     pub targets: Vec<Target>,
-    /// When they go.
-    pub every: Every,
-    /// How hard is tried.
-    pub patience: Patience,
+    /// When they are copied.
+    pub trigger: ActionTrigger,
+    pub retry: RetryPolicy,
     /// Whether and how changes are committed.
     pub commit: Option<CommitSettings>,
-    /// Programs to tell of changes.
     pub hooks: HookSettings,
 }
 
-/// How many changes go together.
+/// When changes are acted on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Every {
-    /// Each by itself.
+pub enum ActionTrigger {
+    /// After each change.
     #[default]
     Change,
-    /// Those of a turn, when it is over.
+    /// At the end of a turn, all together.
     Turn,
 }
 
-/// How hard is tried to bring a file to a target.
+/// How often and how long the delivery of a file is tried.
 #[derive(Clone, Copy, Debug)]
-pub struct Patience {
-    /// How often.
+pub struct RetryPolicy {
     pub attempts: u32,
-    /// How long one attempt may take.
-    pub limit: Duration,
-    /// How long is waited after the first attempt; after each further one, twice as long.
-    pub pause: Duration,
-    /// How long is waited at most.
-    pub longest_pause: Duration,
-    /// How long everything may take once the stream is over.
-    pub at_end: Duration,
+    /// The time limit of one attempt.
+    pub timeout: Duration,
+    /// The delay after the first attempt. It doubles after each further one.
+    pub delay: Duration,
+    pub max_delay: Duration,
+    /// The time limit for all remaining work once the stream has ended.
+    pub grace: Duration,
 }
 
-impl Default for Patience {
+impl Default for RetryPolicy {
     fn default() -> Self {
         Self {
             attempts: 5,
-            limit: Duration::from_mins(1),
-            pause: Duration::from_millis(250),
-            longest_pause: Duration::from_secs(10),
-            at_end: Duration::from_mins(2),
+            timeout: Duration::from_mins(1),
+            delay: Duration::from_millis(250),
+            max_delay: Duration::from_secs(10),
+            grace: Duration::from_mins(2),
         }
     }
 }
 
-impl Patience {
-    /// How long to wait after the attempt of this number, counted from 1.
-    pub(crate) fn pause_after(&self, attempt: u32) -> Duration {
+impl RetryPolicy {
+    /// The delay after an attempt. Attempts are counted from 1.
+    pub(crate) fn delay_after(&self, attempt: u32) -> Duration {
         let factor = 2_u32.saturating_pow(attempt.saturating_sub(1));
-        self.pause.saturating_mul(factor).min(self.longest_pause)
+        self.delay.saturating_mul(factor).min(self.max_delay)
     }
 }
 
-impl Settings {
-    /// Whether something is done with files at the end of a turn only.
-    pub fn waits_for_turn(&self) -> bool {
-        let commits = self.commit.as_ref().map(|commit| commit.every);
-        self.every == Every::Turn || commits == Some(Every::Turn)
+impl WatchSettings {
+    /// Whether some actions run only at the end of a turn.
+    pub fn acts_per_turn(&self) -> bool {
+        let commit = self.commit.as_ref().map(|commit| commit.trigger);
+        self.trigger == ActionTrigger::Turn || commit == Some(ActionTrigger::Turn)
     }
 
-    /// What must be known of the stream to do all this.
-    pub fn wants(&self) -> Wants {
-        Wants { bodies: self.hooks.any_for_tools(), words: self.commit.is_some(), shell: self.scan }
+    /// What the observer must report for these settings.
+    pub fn observer_options(&self) -> ObserverOptions {
+        ObserverOptions {
+            bodies: self.hooks.any_for_tools(),
+            texts: self.commit.is_some(),
+            shell: self.scan,
+        }
     }
 }

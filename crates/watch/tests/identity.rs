@@ -1,4 +1,4 @@
-//! What comes out is what went in, byte for byte, whatever the bytes and whatever fails beside them.
+//! The output equals the input byte for byte, whatever the bytes are and whatever actions fail.
 
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
@@ -10,30 +10,30 @@ use std::time::Duration;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use towpath_watch::{
-    CommandTarget, CommitSettings, DirectoryTarget, Ended, HookSettings, HttpTarget, Outcome,
-    Patience, Settings, Stream, Target, Way,
+    CommandTarget, CommitSettings, CopyMethod, DirectoryTarget, HookSettings, HttpTarget, PipeEnd,
+    RetryPolicy, StreamEnds, Target, WatchOutcome, WatchSettings,
 };
 
-/// How many mutated captures are passed.
+/// How many mutated captures are copied.
 const MUTATIONS: u32 = 10_000;
 
-/// Nothing works: there cannot be such a directory.
-fn failing(project: &Path) -> Settings {
+/// Settings whose target fails: the directory cannot exist.
+fn failing(project: &Path) -> WatchSettings {
     let directory = DirectoryTarget::new(Path::new("/dev/null/nowhere")).expect("a path");
-    Settings {
+    WatchSettings {
         project: Some(project.to_owned()),
         current_directory: project.to_owned(),
         targets: vec![Target::Directory(directory)],
-        patience: Patience { attempts: 1, pause: Duration::ZERO, ..Patience::default() },
+        retry: RetryPolicy { attempts: 1, delay: Duration::ZERO, ..RetryPolicy::default() },
         ..settings(project)
     }
 }
 
-/// The same, and a server, commands, hooks and commits that fail as well.
-fn failing_with_programs(project: &Path) -> Settings {
-    let limit = Duration::from_secs(20);
+/// The same, with a server, commands, hooks and commits that fail as well.
+fn failing_with_programs(project: &Path) -> WatchSettings {
+    let timeout = Duration::from_secs(20);
     let mut settings = failing(project);
-    let command = CommandTarget::new("exit 1".to_owned(), limit);
+    let command = CommandTarget::new("exit 1".to_owned(), timeout);
     settings.targets.push(Target::Command(command));
     let server =
         HttpTarget::new("http://127.0.0.1:1/", Some("token".to_owned())).expect("an address");
@@ -48,61 +48,71 @@ fn failing_with_programs(project: &Path) -> Settings {
     settings
 }
 
-fn settings(project: &Path) -> Settings {
-    Settings {
+fn settings(project: &Path) -> WatchSettings {
+    WatchSettings {
         project: None,
         current_directory: project.to_owned(),
         selection: towpath_watch::Selection::default(),
         rejoin: false,
         scan: false,
-        since: None,
+        scan_since: None,
         targets: Vec::new(),
-        every: towpath_watch::Every::Change,
-        patience: Patience::default(),
+        trigger: towpath_watch::ActionTrigger::Change,
+        retry: RetryPolicy::default(),
         commit: None,
         hooks: HookSettings::default(),
     }
 }
 
-/// A project that has the files that captures speak of, as far as they are relative.
+/// A project with the relative files that captures mention.
 fn project() -> tempfile::TempDir {
     let project = tempfile::tempdir().expect("a directory");
     fs::write(project.path().join("a.txt"), "content").expect("a file");
     project
 }
 
-/// What comes out when the bytes go in, in writes of `size`.
-fn pass(bytes: &[u8], size: usize, way: Way, settings: Settings) -> (Vec<u8>, Outcome) {
-    let (input, feeding) = rustix::pipe::pipe().expect("a pipe");
-    let (draining, output) = rustix::pipe::pipe().expect("a pipe");
+/// The output for an input that is written in chunks of `size`.
+fn copy(
+    bytes: &[u8],
+    size: usize,
+    method: CopyMethod,
+    settings: WatchSettings,
+) -> (Vec<u8>, WatchOutcome) {
+    let (input, writer) = rustix::pipe::pipe().expect("a pipe");
+    let (reader, output) = rustix::pipe::pipe().expect("a pipe");
     thread::scope(|scope| {
         scope.spawn(move || {
-            let mut feeding = File::from(feeding);
-            for piece in bytes.chunks(size.max(1)) {
-                feeding.write_all(piece).expect("somebody reads");
+            let mut writer = File::from(writer);
+            for chunk in bytes.chunks(size.max(1)) {
+                writer.write_all(chunk).expect("the pipe is read");
             }
         });
-        let drained = scope.spawn(move || {
+        let output_thread = scope.spawn(move || {
             let mut out = Vec::new();
-            File::from(draining).read_to_end(&mut out).expect("bytes");
+            File::from(reader).read_to_end(&mut out).expect("bytes");
             out
         });
-        let outcome = run(input, output, way, settings);
-        (drained.join().expect("the reader ends"), outcome)
+        let outcome = run(input, output, method, settings);
+        (output_thread.join().expect("the reader ends"), outcome)
     })
 }
 
-fn run(input: OwnedFd, output: OwnedFd, way: Way, settings: Settings) -> Outcome {
-    let stream = Stream { input, output, way };
+fn run(
+    input: OwnedFd,
+    output: OwnedFd,
+    method: CopyMethod,
+    settings: WatchSettings,
+) -> WatchOutcome {
+    let stream = StreamEnds { input, output, method };
     towpath_watch::run(stream, settings, |_| {}, std::future::pending)
         .expect("a thread and a runtime")
 }
 
 #[track_caller]
-fn check(bytes: &[u8], size: usize, way: Way, settings: Settings) -> Outcome {
-    let (out, outcome) = pass(bytes, size, way, settings);
+fn check(bytes: &[u8], size: usize, method: CopyMethod, settings: WatchSettings) -> WatchOutcome {
+    let (out, outcome) = copy(bytes, size, method, settings);
     assert!(out == bytes, "{} bytes in, {} out", bytes.len(), out.len());
-    assert!(matches!(outcome.ended, Some(Ended::Input)), "{outcome:?}");
+    assert!(matches!(outcome.end, Some(PipeEnd::EndOfInput)), "{outcome:?}");
     assert_eq!(outcome.report.bytes, bytes.len() as u64);
     outcome
 }
@@ -126,24 +136,24 @@ fn captures() -> Vec<PathBuf> {
 }
 
 #[test]
-fn every_capture_comes_out_as_it_went_in_while_everything_fails() {
+fn every_capture_is_copied_unchanged_while_all_actions_fail() {
     let project = project();
     let mut failed = 0;
     for (n, capture) in captures().iter().enumerate() {
         let bytes = fs::read(capture).unwrap();
-        let way = if n % 2 == 0 { Way::Best } else { Way::Copy };
-        // Starting programs takes long, so not every capture does.
+        let method = if n % 2 == 0 { CopyMethod::Best } else { CopyMethod::Copy };
+        // Starting programs is slow, so only some captures do.
         let settings = if n % 10 == 0 {
             failing_with_programs(project.path())
         } else {
             failing(project.path())
         };
-        failed += check(&bytes, 5000, way, settings).report.changes.len();
+        failed += check(&bytes, 5000, method, settings).report.changes.len();
     }
-    assert!(failed > 0, "some captures hold changes");
+    assert!(failed > 0, "some captures contain changes");
 }
 
-/// A change to a capture, as a recording may be damaged.
+/// Damage to a capture.
 #[derive(Clone, Debug)]
 enum Mutation {
     Set(usize, u8),
@@ -158,8 +168,8 @@ impl Mutation {
         let length = bytes.len().max(1);
         match self {
             Self::Set(at, byte) => {
-                if let Some(place) = bytes.get_mut(at % length) {
-                    *place = *byte;
+                if let Some(target) = bytes.get_mut(at % length) {
+                    *target = *byte;
                 }
             }
             Self::Insert(at, piece) => {
@@ -210,7 +220,7 @@ fn mutation() -> impl Strategy<Value = Mutation> {
 }
 
 #[test]
-fn ten_thousand_damaged_captures_come_out_as_they_went_in() {
+fn ten_thousand_damaged_captures_are_copied_unchanged() {
     let project = project();
     let captures: Vec<Vec<u8>> = captures().iter().map(|path| fs::read(path).unwrap()).collect();
     let strategy = (
@@ -225,19 +235,19 @@ fn ten_thousand_damaged_captures_come_out_as_they_went_in() {
         for mutation in &mutations {
             mutation.apply(&mut bytes);
         }
-        let way = if tee { Way::Best } else { Way::Copy };
-        let (out, outcome) = pass(&bytes, size, way, failing(project.path()));
+        let method = if tee { CopyMethod::Best } else { CopyMethod::Copy };
+        let (out, outcome) = copy(&bytes, size, method, failing(project.path()));
         prop_assert!(out == bytes);
-        prop_assert!(outcome.watched == towpath_watch::Watched::All);
+        prop_assert!(outcome.coverage == towpath_watch::Coverage::Complete);
         Ok(())
     });
     outcome.unwrap();
 }
 
 #[test]
-fn random_bytes_come_out_as_they_went_in() {
+fn random_bytes_are_copied_unchanged() {
     let project = project();
-    // A generator with a fixed seed: what fails must fail again.
+    // A generator with a fixed seed, so that a failure is reproducible.
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut bytes = Vec::with_capacity(20 << 20);
     while bytes.len() < 20 << 20 {
@@ -246,16 +256,16 @@ fn random_bytes_come_out_as_they_went_in() {
         state ^= state << 17;
         bytes.extend_from_slice(&state.to_le_bytes());
     }
-    for way in [Way::Best, Way::Copy] {
-        check(&bytes, 1 << 20, way, failing(project.path()));
+    for method in [CopyMethod::Best, CopyMethod::Copy] {
+        check(&bytes, 1 << 20, method, failing(project.path()));
     }
-    check(b"", 1, Way::Best, failing(project.path()));
-    check(b"\n", 1, Way::Best, failing(project.path()));
-    check(b"{\"type\":\"system\"", 3, Way::Copy, failing(project.path()));
+    check(b"", 1, CopyMethod::Best, failing(project.path()));
+    check(b"\n", 1, CopyMethod::Best, failing(project.path()));
+    check(b"{\"type\":\"system\"", 3, CopyMethod::Copy, failing(project.path()));
 }
 
 #[test]
-fn a_write_of_a_hundred_megabytes_is_found_and_passed_on() {
+fn a_write_of_a_hundred_megabytes_is_found_and_copied() {
     let project = project();
     let call = |id: &str, input: &str| {
         format!(
@@ -276,22 +286,22 @@ fn a_write_of_a_hundred_megabytes_is_found_and_passed_on() {
         result("two"),
     ]
     .join("\r\n");
-    for way in [Way::Best, Way::Copy] {
+    for method in [CopyMethod::Best, CopyMethod::Copy] {
         let mut settings = settings(project.path());
         let copy = tempfile::tempdir().unwrap();
         settings.project = Some(project.path().to_owned());
         settings.targets = vec![Target::Directory(DirectoryTarget::new(copy.path()).unwrap())];
-        let outcome = check(stream.as_bytes(), 1 << 20, way, settings);
+        let outcome = check(stream.as_bytes(), 1 << 20, method, settings);
         let found: Vec<_> =
             outcome.report.changes.iter().map(|it| (&*it.path, it.status)).collect();
-        let pushed = towpath_watch::Status::Pushed;
+        let pushed = towpath_watch::ReportStatus::Pushed;
         assert_eq!(found, [("a.txt", pushed), ("gone.txt", pushed)]);
         assert_eq!(fs::read_to_string(copy.path().join("a.txt")).unwrap(), "content");
     }
 }
 
 #[test]
-fn ends_that_are_no_pipes_are_served_as_well() {
+fn ends_that_are_not_pipes_work() {
     let project = project();
     let folder = tempfile::tempdir().unwrap();
     let capture = fs::read(&captures()[0]).unwrap();
@@ -299,55 +309,55 @@ fn ends_that_are_no_pipes_are_served_as_well() {
     fs::write(&from, &capture).unwrap();
     let input = File::open(&from).unwrap().into();
     let output = File::create(&to).unwrap().into();
-    let outcome = run(input, output, Way::Best, failing(project.path()));
-    assert!(matches!(outcome.ended, Some(Ended::Input)));
+    let outcome = run(input, output, CopyMethod::Best, failing(project.path()));
+    assert!(matches!(outcome.end, Some(PipeEnd::EndOfInput)));
     assert!(fs::read(&to).unwrap() == capture);
 }
 
 #[test]
-fn ends_that_do_not_block_are_waited_for() {
+fn non_blocking_ends_work() {
     let project = project();
     let bytes = fs::read(&captures()[0]).unwrap().repeat(20);
-    for way in [Way::Best, Way::Copy] {
-        let (input, feeding) = rustix::pipe::pipe().unwrap();
-        let (draining, output) = rustix::pipe::pipe().unwrap();
+    for method in [CopyMethod::Best, CopyMethod::Copy] {
+        let (input, writer) = rustix::pipe::pipe().unwrap();
+        let (reader, output) = rustix::pipe::pipe().unwrap();
         for end in [&input, &output] {
             rustix::fs::fcntl_setfl(end, rustix::fs::OFlags::NONBLOCK).unwrap();
         }
         let out = thread::scope(|scope| {
-            scope.spawn(|| File::from(feeding).write_all(&bytes).unwrap());
-            let drained = scope.spawn(move || {
+            scope.spawn(|| File::from(writer).write_all(&bytes).unwrap());
+            let output_thread = scope.spawn(move || {
                 let mut out = Vec::new();
-                File::from(draining).read_to_end(&mut out).unwrap();
+                File::from(reader).read_to_end(&mut out).unwrap();
                 out
             });
-            run(input, output, way, failing(project.path()));
-            drained.join().unwrap()
+            run(input, output, method, failing(project.path()));
+            output_thread.join().unwrap()
         });
         assert!(out == bytes);
     }
 }
 
 #[test]
-fn a_reader_that_has_seen_enough_ends_it_quietly() {
+fn a_closed_output_ends_the_stream_without_an_error() {
     let project = project();
-    for way in [Way::Best, Way::Copy] {
-        let (input, feeding) = rustix::pipe::pipe().unwrap();
-        let (draining, output) = rustix::pipe::pipe().unwrap();
+    for method in [CopyMethod::Best, CopyMethod::Copy] {
+        let (input, writer) = rustix::pipe::pipe().unwrap();
+        let (reader, output) = rustix::pipe::pipe().unwrap();
         let outcome = thread::scope(|scope| {
-            let feeder = scope.spawn(move || {
-                let mut feeding = File::from(feeding);
-                // Goes on until nobody reads any more.
-                while feeding.write_all(&[b'x'; 4096]).is_ok() {}
+            let writer_thread = scope.spawn(move || {
+                let mut writer = File::from(writer);
+                // Writes until the pipe is closed.
+                while writer.write_all(&[b'x'; 4096]).is_ok() {}
             });
             scope.spawn(move || {
-                let mut draining = File::from(draining);
-                draining.read_exact(&mut vec![0; 100_000]).unwrap();
+                let mut reader = File::from(reader);
+                reader.read_exact(&mut vec![0; 100_000]).unwrap();
             });
-            let outcome = run(input, output, way, failing(project.path()));
-            feeder.join().unwrap();
+            let outcome = run(input, output, method, failing(project.path()));
+            writer_thread.join().unwrap();
             outcome
         });
-        assert!(matches!(outcome.ended, Some(Ended::Reader)), "{outcome:?}");
+        assert!(matches!(outcome.end, Some(PipeEnd::OutputClosed)), "{outcome:?}");
     }
 }

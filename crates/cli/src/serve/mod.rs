@@ -5,7 +5,7 @@ mod demo;
 mod lock;
 mod telegram;
 mod tokens;
-mod watching;
+mod watch_supervisor;
 
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
@@ -28,7 +28,7 @@ pub(crate) use demo::Demo;
 pub(crate) use lock::ServerLock;
 use lock::ServerRunning;
 use telegram::ServerBridge;
-use watching::Lookout;
+use watch_supervisor::WatchSupervisor;
 
 use crate::clock::now;
 use crate::complaint::complain;
@@ -197,12 +197,12 @@ async fn serve(
     let beside = || ServerBridge::start(&args.bot, settings, roots.clone(), sessions.clone());
     let beside = args.telegram.then(beside).transpose()?;
     print_address(args, address, link.as_ref()).map_err(ServeError::Announce)?;
-    let lookout = Lookout::begin(sessions.journal().clone(), roots);
+    let watch_supervisor = WatchSupervisor::start(sessions.journal().clone(), roots);
     let mut mode = StopMode::KeepAgents;
     let shutdown = async { mode = signals.wait(&tokens).await };
     let (store, served) = (Arc::clone(&tokens), sessions.clone());
     gateway::run(listener, tls, served, store, config, shutdown).await?;
-    let watch_stopped = tokio::time::timeout(RELEASE_TIMEOUT, lookout.leave());
+    let watch_stopped = tokio::time::timeout(RELEASE_TIMEOUT, watch_supervisor.stop());
     let telegram_stopped = async {
         if let Some(beside) = beside {
             beside.stop().await;

@@ -1,117 +1,280 @@
-//! What can be said to `towpath watch`.
+//! The arguments of `towpath watch`, and the settings that follow from them and the environment.
 
-use std::path::PathBuf;
+use std::env;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use ::watch::{
+    ActionTrigger, CommandTarget, CommitSettings, CommitTarget, DirectoryTarget, HookSettings,
+    HttpTarget, PatternError, RetryPolicy, Selection, StoreTarget, Target, TargetError,
+    WatchSettings,
+};
 use clap::{Args, ValueEnum};
 
-/// Pass a stream on untouched, and act on every file the agent changes
+/// The prefixes of the environment variables that configure object stores.
+const STORE_VARIABLES: [&str; 3] = ["AWS_", "GOOGLE_", "AZURE_"];
+
+/// The environment variable with the bearer token for web servers.
+const TOKEN_VARIABLE: &str = "TOWPATH_WATCH_TOKEN";
+
+/// The default branch of a session's own working tree.
+const DEFAULT_BRANCH: &str = "towpath/{session}";
+
+/// Copy a stream unchanged and act on every file the agent changes
 ///
-/// Put it behind an agent: stdout is stdin, byte for byte, whatever happens beside it. When a call
-/// that changes a file has succeeded, the file is brought to every target, committed, or told to a
-/// hook. What goes wrong is said on stderr and in the report; the stream goes on.
-#[expect(clippy::struct_excessive_bools, reason = "they are switches, each on its own")]
+/// Use it in a pipeline after an agent. Stdout is stdin, byte for byte, even if actions fail. When a
+/// tool call has changed a file, the file is copied to every target, committed, or passed to a hook.
+/// Failures are printed to stderr and written to the report; the stream continues.
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 #[derive(Args)]
 #[command(after_help = "\
-Exit codes: 0 done; 1 something did not arrive and never will; 2 could not try; 128 and the number of
-the signal that ended it before the stream was over.
+Exit codes: 0 success; 1 a file could not be delivered; 2 could not start; 128 plus the number of the
+signal that stopped it before the stream ended.
 
-Targets: a directory; s3://BUCKET/PREFIX, gs://, az:// with the vendors' own environment variables;
-http:// or https:// for PUT and DELETE, with `TOWPATH_WATCH_TOKEN` as bearer token.
+Targets: a directory; s3://BUCKET/PREFIX, gs:// or az://, configured with the vendor's environment
+variables; http:// or https://, which uses PUT and DELETE, with `TOWPATH_WATCH_TOKEN` as bearer token.
 
 Examples:
   claude -p 'fix it' --output-format stream-json --verbose | towpath watch --to ../copy
   … | towpath watch --to s3://backup/project --to https://files.example/p/ --report report.json
-  … | towpath watch --commit                            # one commit a turn, just the agent's files
-  … | towpath watch --commit=change --branch            # on a branch per session, yours untouched
+  … | towpath watch --commit                   # one commit per turn, only with the agent's files
+  … | towpath watch --commit=change --branch   # on a separate branch per session
   … | towpath watch --scan --exec 'rsync -a \"$1\" host:project/\"$1\"'
   … | towpath watch --post ./my-hook | towpath inspect")]
-pub(crate) struct WatchOptions {
-    /// Bring changed files to a directory or an address; may be given several times
+pub(crate) struct WatchArgs {
+    /// Copy changed files to a directory or an address (repeatable)
     #[arg(long, value_name = "TARGET")]
     pub(crate) to: Vec<String>,
-    /// Run a command for each changed file; it finds the path as `$1`
+    /// Run a command for each changed file, with the path as `$1` (repeatable)
     #[arg(long, value_name = "COMMAND")]
     pub(crate) exec: Vec<String>,
-    /// The project [default: the directory the stream names, else the current one]
+    /// The project directory [default: the agent's working directory, else the current directory]
     #[arg(long, value_name = "DIR")]
     pub(crate) project: Option<PathBuf>,
-    /// Only these files: names or paths with `*`
+    /// Only files that match this name or path, with `*` as wildcard (repeatable)
     #[arg(long, value_name = "PATTERN")]
     pub(crate) include: Vec<String>,
-    /// Not these files
+    /// No files that match this name or path (repeatable)
     #[arg(long, value_name = "PATTERN")]
     pub(crate) exclude: Vec<String>,
-    /// Also find what shell commands changed, as far as `.gitignore` lets
+    /// Also find files that shell commands changed, except those in `.gitignore`
     #[arg(long)]
     pub(crate) scan: bool,
-    /// Put together events that a terminal or a pretty-printer spread over several lines
+    /// Join events that a terminal or a pretty-printer split into several lines
     #[arg(long)]
     pub(crate) rejoin: bool,
-    /// Bring files after each change, or when the turn is over
+    /// Copy files after each change, or at the end of each turn
     #[arg(long, value_name = "WHEN", default_value = "change")]
-    pub(crate) every: When,
-    /// Commit the agent's changes, one commit a turn or a change
+    pub(crate) every: WatchTrigger,
+    /// Commit the agent's changes, one commit per turn or per change
     #[arg(long, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_missing_value = "turn")]
-    pub(crate) commit: Option<When>,
-    /// The commit's message; `{summary}`, `{prompt}`, `{session}`, `{files}`, `{tool}`, `{count}`
-    /// are filled in
+    pub(crate) commit: Option<WatchTrigger>,
+    /// The commit message, with the placeholders `{summary}`, `{prompt}`, `{session}`, `{files}`,
+    /// `{tool}` and `{count}`
     #[arg(long, value_name = "TEMPLATE", requires = "commit")]
     pub(crate) message: Option<String>,
-    /// A line below the message, in place of those that name the session and the agent
+    /// A trailer of the commit message, instead of the session and the co-author (repeatable)
     #[arg(long, value_name = "LINE", requires = "commit", conflicts_with = "no_trailers")]
     pub(crate) trailer: Vec<String>,
-    /// No lines below the message
+    /// Add no trailers to the commit message
     #[arg(long, requires = "commit")]
     pub(crate) no_trailers: bool,
-    /// The commit's author, as `Name <address>` [default: you]
+    /// The author of commits, as `Name <address>` [default: you]
     #[arg(long, value_name = "AUTHOR", requires = "commit")]
     pub(crate) author: Option<String>,
-    /// Commit to a branch of the session's own, whatever is checked out
-    #[arg(long, value_name = "NAME", requires = "commit", num_args = 0..=1, require_equals = true, default_missing_value = "towpath/{session}")]
+    /// Commit to a separate branch per session, whatever is checked out
+    #[arg(long, value_name = "NAME", requires = "commit", num_args = 0..=1, require_equals = true, default_missing_value = DEFAULT_BRANCH)]
     pub(crate) branch: Option<String>,
-    /// Commit in a working tree of the session's own, below this directory
+    /// Commit in a separate working tree per session, below this directory
     #[arg(long, value_name = "DIR", requires = "commit")]
     pub(crate) worktree: Option<PathBuf>,
-    /// Run a command when a file is about to change; it gets the CLI's hook JSON on stdin
+    /// Run a command before a file changes, with the CLI's hook JSON on stdin
     #[arg(long, value_name = "COMMAND")]
     pub(crate) pre: Option<String>,
-    /// Run a command when a file has changed
+    /// Run a command after a file has changed
     #[arg(long, value_name = "COMMAND")]
     pub(crate) post: Option<String>,
-    /// Run a command when a turn is over
+    /// Run a command at the end of each turn
     #[arg(long, value_name = "COMMAND")]
     pub(crate) stop: Option<String>,
-    /// Run GitButler's hooks, if the `but` that is installed has them
+    /// Run GitButler's hooks, if the installed `but` has them
     #[arg(long)]
     pub(crate) gitbutler: bool,
-    /// How long one push, commit or hook may take, in seconds
+    /// The time limit of one copy, commit or hook
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) timeout: u64,
-    /// How often a push is tried
+    /// How often to try a copy
     #[arg(long, value_name = "NUMBER", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) attempts: u32,
-    /// How long all that is left may take when the stream is over, in seconds
+    /// The time limit for all remaining work after the stream has ended
     #[arg(long, value_name = "SECONDS", default_value_t = 120)]
     pub(crate) grace: u64,
-    /// Write what came of every change to this file, as JSON
+    /// Write the result of every change to this file, as JSON
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
-    /// Say only what went wrong
+    /// Print only errors
     #[arg(long, short, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
-    /// Say everything
+    /// Print everything
     #[arg(long, short)]
     pub(crate) verbose: bool,
-    /// Read and write instead of `tee(2)`, for comparing
+    /// Use reads and writes instead of `tee(2)`, for comparison
     #[arg(long, hide = true)]
     pub(crate) copy: bool,
 }
 
-/// How many changes go together.
+/// When to act on changes.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum When {
-    /// Each by itself
+pub(crate) enum WatchTrigger {
+    /// After each change
     Change,
-    /// Those of a turn
+    /// At the end of each turn
     Turn,
+}
+
+impl From<WatchTrigger> for ActionTrigger {
+    fn from(trigger: WatchTrigger) -> Self {
+        match trigger {
+            WatchTrigger::Change => Self::Change,
+            WatchTrigger::Turn => Self::Turn,
+        }
+    }
+}
+
+/// Arguments that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum WatchArgsError {
+    #[error(transparent)]
+    Pattern(#[from] PatternError),
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    #[error("no such directory: `{}`", .0.display())]
+    Project(PathBuf),
+    #[error("the target is the project itself: `{}`", .0.display())]
+    TargetIsProject(PathBuf),
+    #[error("could not determine the current directory")]
+    CurrentDirectory(#[source] io::Error),
+}
+
+impl WatchArgsError {
+    pub(super) fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Target(TargetError::Address(_)) => {
+                Some("a target is a directory, or an address like `s3://bucket/prefix`")
+            }
+            Self::Target(TargetError::Store { .. }) => {
+                Some("object stores are configured with variables such as `AWS_REGION`")
+            }
+            _ => None,
+        }
+    }
+}
+
+impl WatchArgs {
+    pub(super) fn settings(&self) -> Result<WatchSettings, WatchArgsError> {
+        let current_directory = env::current_dir().map_err(WatchArgsError::CurrentDirectory)?;
+        let timeout = Duration::from_secs(self.timeout);
+        if let Some(project) = self.project.as_ref().filter(|it| !it.is_dir()) {
+            return Err(WatchArgsError::Project(project.clone()));
+        }
+        let project = self.project.as_deref().unwrap_or(&current_directory);
+        let mut targets = Vec::new();
+        for address in &self.to {
+            targets.push(target(address, project)?);
+        }
+        for line in &self.exec {
+            targets.push(Target::Command(CommandTarget::new(line.clone(), timeout)));
+        }
+        Ok(WatchSettings {
+            project: self.project.clone(),
+            selection: Selection::new(&self.include, &self.exclude)?,
+            rejoin: self.rejoin,
+            scan: self.scan,
+            scan_since: None,
+            targets,
+            trigger: self.every.into(),
+            retry: RetryPolicy {
+                attempts: self.attempts,
+                timeout,
+                grace: Duration::from_secs(self.grace),
+                ..RetryPolicy::default()
+            },
+            commit: self.commit.map(|trigger| self.commit_settings(trigger, timeout)),
+            hooks: HookSettings {
+                pre: self.pre.clone(),
+                post: self.post.clone(),
+                stop: self.stop.clone(),
+                gitbutler: self.gitbutler.then(|| PathBuf::from("but")),
+                timeout,
+                home: env::home_dir(),
+            },
+            current_directory,
+        })
+    }
+
+    fn commit_settings(&self, trigger: WatchTrigger, timeout: Duration) -> CommitSettings {
+        let defaults = CommitSettings::default();
+        let trailers = if self.no_trailers {
+            Vec::new()
+        } else if self.trailer.is_empty() {
+            defaults.trailers
+        } else {
+            self.trailer.clone()
+        };
+        CommitSettings {
+            trigger: trigger.into(),
+            message: self.message.clone().unwrap_or(defaults.message),
+            trailers,
+            author: self.author.clone(),
+            target: commit_target(self.worktree.as_deref(), self.branch.as_deref()),
+            timeout,
+        }
+    }
+}
+
+fn target(address: &str, project: &Path) -> Result<Target, WatchArgsError> {
+    match address.split_once("://") {
+        Some(("http" | "https", _)) => {
+            Ok(Target::Http(HttpTarget::new(address, token_in(TOKEN_VARIABLE))?))
+        }
+        Some(_) => Ok(Target::Store(StoreTarget::new(address, &store_options())?)),
+        None => {
+            let path = Path::new(address);
+            let same = |a: &Path, b: &Path| {
+                a.canonicalize().is_ok_and(|a| b.canonicalize().is_ok_and(|b| a == b))
+            };
+            if same(path, project) {
+                return Err(WatchArgsError::TargetIsProject(path.to_owned()));
+            }
+            let target = DirectoryTarget::new(path).map_err(WatchArgsError::CurrentDirectory)?;
+            Ok(Target::Directory(target))
+        }
+    }
+}
+
+/// The token in an environment variable.
+#[expect(clippy::disallowed_methods, reason = "the binary reads the environment")]
+pub(crate) fn token_in(variable: &str) -> Option<String> {
+    env::var(variable).ok().filter(|token| !token.is_empty())
+}
+
+/// The configuration of object stores, from the environment variables of their vendors.
+pub(crate) fn store_options() -> Vec<(String, String)> {
+    env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .filter(|(name, _)| STORE_VARIABLES.iter().any(|prefix| name.starts_with(prefix)))
+        .collect()
+}
+
+/// Where commits go. A working tree without a branch gets the default one.
+pub(crate) fn commit_target(worktree: Option<&Path>, branch: Option<&str>) -> CommitTarget {
+    match (worktree, branch) {
+        (Some(directory), branch) => CommitTarget::Worktree {
+            directory: directory.to_owned(),
+            branch: branch.unwrap_or(DEFAULT_BRANCH).to_owned(),
+        },
+        (None, Some(branch)) => CommitTarget::Branch(branch.to_owned()),
+        (None, None) => CommitTarget::CheckedOut,
+    }
 }

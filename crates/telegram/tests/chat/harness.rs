@@ -437,7 +437,7 @@ pub(crate) fn opened(request: &str, wants: RequestKind) -> Note {
 }
 
 pub(crate) fn offered(request: &str, wants: RequestKind, rules: Vec<Rule>) -> Note {
-    Note::RequestOpened { request: request.to_owned(), wants, expires: None, rules }
+    Note::RequestOpened { request: request.to_owned(), kind: wants, expires: None, rules }
 }
 
 pub(crate) fn resolved(request: &str, outcome: Outcome) -> Note {

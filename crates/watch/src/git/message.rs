@@ -1,30 +1,31 @@
-//! What a commit says.
+//! Commit messages and branch names.
 
 use std::path::Path;
 
-use crate::news::SessionId;
+use crate::stream_event::AgentSessionId;
 
-/// The message unless another is asked for.
+/// The default template of the message.
 pub const DEFAULT_MESSAGE: &str = "{summary}\n\nPrompt: {prompt}\n";
 
-/// The lines below it unless others are asked for.
+/// The default trailers.
 pub const DEFAULT_TRAILERS: [&str; 2] =
     ["Agent-Session: {session}", "Co-Authored-By: Claude <noreply@anthropic.com>"];
 
-/// The longest first line, and the longest prompt.
-const SUBJECT: usize = 72;
-const PROMPT: usize = 200;
+/// The maximum length of the first line, and of the prompt, in characters.
+const MAX_SUBJECT: usize = 72;
+const MAX_PROMPT: usize = 200;
 
-/// What a commit is made of and for.
+/// What the message of a commit is made from.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Occasion {
-    pub(crate) words: Option<String>,
+pub(crate) struct CommitContext {
+    /// The agent's last text.
+    pub(crate) text: Option<String>,
     pub(crate) prompt: Option<String>,
-    pub(crate) session: Option<SessionId>,
+    pub(crate) session: Option<AgentSessionId>,
     pub(crate) tool: Option<String>,
 }
 
-impl Occasion {
+impl CommitContext {
     /// The whole message.
     pub(super) fn message(&self, template: &str, trailers: &[String], files: &[&Path]) -> String {
         let mut message = self.fill(template, files);
@@ -45,7 +46,7 @@ impl Occasion {
         message
     }
 
-    /// A name for a branch.
+    /// A branch name that git accepts.
     pub(super) fn branch(&self, template: &str) -> String {
         let name = template.replace(
             "{session}",
@@ -57,13 +58,16 @@ impl Occasion {
         parts.collect::<Vec<_>>().join("/").replace("..", "-")
     }
 
-    /// Fills in each line; one whose words are all empty is left out.
+    /// Fills in the placeholders. A line whose placeholders are all empty is left out.
     fn fill(&self, template: &str, files: &[&Path]) -> String {
         let names: Vec<String> =
             files.iter().map(|file| file.to_string_lossy().into_owned()).collect();
         let values = [
             ("{summary}", self.summary(files)),
-            ("{prompt}", self.prompt.as_deref().map(|it| one_line(it, PROMPT)).unwrap_or_default()),
+            (
+                "{prompt}",
+                self.prompt.as_deref().map(|it| one_line(it, MAX_PROMPT)).unwrap_or_default(),
+            ),
             ("{session}", self.session.as_ref().map(ToString::to_string).unwrap_or_default()),
             ("{files}", names.join(", ")),
             ("{tool}", self.tool.clone().unwrap_or_default()),
@@ -71,16 +75,16 @@ impl Occasion {
         ];
         let mut filled = String::new();
         for line in template.lines() {
-            let mut words = values.iter().filter(|(word, _)| line.contains(word)).peekable();
-            if words.peek().is_some() && words.all(|(_, value)| value.is_empty()) {
+            let mut used = values.iter().filter(|(name, _)| line.contains(name)).peekable();
+            if used.peek().is_some() && used.all(|(_, value)| value.is_empty()) {
                 continue;
             }
-            // In one pass, for what is filled in may itself look like a word.
+            // In one pass, because a value may itself contain a placeholder.
             let mut rest = line;
-            while let Some((at, word, value)) = first_word(rest, &values) {
+            while let Some((at, name, value)) = first_placeholder(rest, &values) {
                 filled.push_str(&rest[..at]);
                 filled.push_str(value);
-                rest = &rest[at + word.len()..];
+                rest = &rest[at + name.len()..];
             }
             filled.push_str(rest);
             filled.push('\n');
@@ -88,34 +92,34 @@ impl Occasion {
         filled
     }
 
-    /// The agent's last sentence, or else what was done.
+    /// The agent's last sentence, or a description of the change.
     fn summary(&self, files: &[&Path]) -> String {
-        let said = self.words.as_deref().and_then(last_sentence);
-        said.map_or_else(|| self.deed(files), |sentence| one_line(sentence, SUBJECT))
+        let sentence = self.text.as_deref().and_then(last_sentence);
+        sentence.map_or_else(|| self.description(files), |sentence| one_line(sentence, MAX_SUBJECT))
     }
 
-    fn deed(&self, files: &[&Path]) -> String {
+    fn description(&self, files: &[&Path]) -> String {
         match files {
             [file] => {
                 let tool = self.tool.as_deref().unwrap_or("Change");
-                one_line(&format!("{tool} {}", file.display()), SUBJECT)
+                one_line(&format!("{tool} {}", file.display()), MAX_SUBJECT)
             }
             files => format!("Change {} files", files.len()),
         }
     }
 }
 
-fn first_word<'a>(
+fn first_placeholder<'a>(
     text: &str,
     values: &'a [(&'static str, String)],
 ) -> Option<(usize, &'static str, &'a str)> {
     values
         .iter()
-        .filter_map(|(word, value)| Some((text.find(word)?, *word, &**value)))
+        .filter_map(|(name, value)| Some((text.find(name)?, *name, &**value)))
         .min_by_key(|(at, ..)| *at)
 }
 
-/// The last sentence that has a letter in it.
+/// The last sentence that contains a letter.
 fn last_sentence(text: &str) -> Option<&str> {
     let line = text
         .lines()
@@ -129,14 +133,14 @@ fn last_sentence(text: &str) -> Option<&str> {
     Some(line[start.unwrap_or(0)..].trim())
 }
 
-/// A text in one line no longer than `longest`.
-fn one_line(text: &str, longest: usize) -> String {
+/// The text in one line of at most `max` characters.
+fn one_line(text: &str, max: usize) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    if line.chars().count() <= longest {
+    if line.chars().count() <= max {
         return line;
     }
-    let mut short: String = line.chars().take(longest - 1).collect();
-    if let Some(space) = short.rfind(' ').filter(|&space| space > longest / 2) {
+    let mut short: String = line.chars().take(max - 1).collect();
+    if let Some(space) = short.rfind(' ').filter(|&space| space > max / 2) {
         short.truncate(space);
     }
     short.push('…');
@@ -147,37 +151,37 @@ fn one_line(text: &str, longest: usize) -> String {
 mod tests {
     use std::path::Path;
 
-    use super::{DEFAULT_MESSAGE, DEFAULT_TRAILERS, Occasion, last_sentence, one_line};
-    use crate::news::SessionId;
+    use super::{CommitContext, DEFAULT_MESSAGE, DEFAULT_TRAILERS, last_sentence, one_line};
+    use crate::stream_event::AgentSessionId;
 
     #[test]
-    fn a_message_says_what_was_said_and_asked_and_by_whom() {
-        let occasion = Occasion {
-            words: Some("I looked. Now {prompt} works!\n\n".to_owned()),
+    fn a_message_has_the_summary_the_prompt_and_the_session() {
+        let context = CommitContext {
+            text: Some("I looked. Now {prompt} works!\n\n".to_owned()),
             prompt: Some("make it\nwork".to_owned()),
-            session: Some(SessionId("s-1".to_owned())),
+            session: Some(AgentSessionId("s-1".to_owned())),
             tool: Some("Edit".to_owned()),
         };
         let trailers = DEFAULT_TRAILERS.map(str::to_owned);
         let files = [Path::new("a"), Path::new("b")];
         assert_eq!(
-            occasion.message(DEFAULT_MESSAGE, &trailers, &files),
+            context.message(DEFAULT_MESSAGE, &trailers, &files),
             "Now {prompt} works!\n\nPrompt: make it work\n\nAgent-Session: s-1\n\
              Co-Authored-By: Claude <noreply@anthropic.com>\n"
         );
-        let message = occasion.message("{count} by {tool}: {files}", &[], &files);
+        let message = context.message("{count} by {tool}: {files}", &[], &files);
         assert_eq!(message, "2 by Edit: a, b\n");
     }
 
     #[test]
-    fn what_nobody_said_is_left_out() {
-        let occasion = Occasion { tool: Some("Write".to_owned()), ..Occasion::default() };
+    fn lines_without_a_value_are_left_out() {
+        let context = CommitContext { tool: Some("Write".to_owned()), ..CommitContext::default() };
         let trailers = DEFAULT_TRAILERS.map(str::to_owned);
         assert_eq!(
-            occasion.message(DEFAULT_MESSAGE, &trailers, &[Path::new("src/a.rs")]),
+            context.message(DEFAULT_MESSAGE, &trailers, &[Path::new("src/a.rs")]),
             "Write src/a.rs\n\nCo-Authored-By: Claude <noreply@anthropic.com>\n"
         );
-        assert_eq!(occasion.message("{prompt}", &[], &[]), "Change 0 files\n");
+        assert_eq!(context.message("{prompt}", &[], &[]), "Change 0 files\n");
     }
 
     #[test]
@@ -193,10 +197,12 @@ mod tests {
     }
 
     #[test]
-    fn a_branch_has_a_name_that_git_takes() {
-        let occasion =
-            Occasion { session: Some(SessionId("a b:c..d".to_owned())), ..Occasion::default() };
-        assert_eq!(occasion.branch("towpath/{session}"), "towpath/a-b-c-d");
-        assert_eq!(Occasion::default().branch("/x/{session}/"), "x/session");
+    fn a_branch_name_is_valid_for_git() {
+        let context = CommitContext {
+            session: Some(AgentSessionId("a b:c..d".to_owned())),
+            ..CommitContext::default()
+        };
+        assert_eq!(context.branch("towpath/{session}"), "towpath/a-b-c-d");
+        assert_eq!(CommitContext::default().branch("/x/{session}/"), "x/session");
     }
 }

@@ -1,11 +1,10 @@
-//! Commits of what the agent changed, and of nothing else.
+//! Commits of the files that the agent changed and nothing else.
 //!
 //! Everything goes through the `git` program, so the user's configuration, filters and hooks apply.
-//! A commit is prepared in an index of its own: what the user has staged, and what they changed in
-//! other files, stays as it is. Only the entries of the files that were committed are brought up to
-//! date in the user's index, and only where the user had staged nothing in them.
+//! A commit is prepared in a temporary index. What the user has staged or changed in other files is not
+//! touched. In the user's index only the entries of the committed files are updated, and only if the
+//! user had not staged changes of them.
 
-mod commit;
 mod message;
 mod repository;
 
@@ -14,149 +13,145 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-use crate::courier::Delivery;
-use crate::place::{Placed, Project};
+use crate::delivery::DeliveryResult;
 use crate::process::ProgramError;
-use crate::remark::Remark;
-use crate::report::{EntryNumber, Status};
-use crate::settings::Every;
-use crate::work::Done;
+use crate::project::{Project, ProjectFile};
+use crate::report::{EntryNumber, LogLine, ReportStatus};
+use crate::settings::ActionTrigger;
+use crate::workers::WorkerEvent;
 
-pub(crate) use message::Occasion;
+pub(crate) use message::CommitContext;
 pub use message::{DEFAULT_MESSAGE, DEFAULT_TRAILERS};
 use repository::Repository;
 
-/// What commits are called where targets are named.
+/// The name of commits among the targets of the report.
 pub(crate) const NAME: &str = "git";
 
-/// How many commits may wait to be made; one more is not made, which is reported.
-pub(crate) const WAITING: usize = 256;
+/// How many commits may wait. Further ones are dropped and reported.
+pub(crate) const MAX_WAITING: usize = 256;
 
-/// How often is tried what fails because somebody else holds a lock.
+/// How often a commit is tried while another process holds a lock of git.
 const ATTEMPTS: u32 = 6;
 
-/// How long is waited after the first of them; after each further one, twice as long.
-const PAUSE: Duration = Duration::from_millis(100);
+/// The delay after the first attempt. It doubles after each further one.
+const LOCK_DELAY: Duration = Duration::from_millis(100);
 
-/// Whether and how changes are committed.
+/// How changes are committed.
 #[derive(Clone, Debug)]
 pub struct CommitSettings {
-    /// How many changes go into a commit.
-    pub every: Every,
-    /// The message, with `{summary}`, `{prompt}`, `{session}`, `{files}`, `{tool}` and `{count}`
-    /// filled in. A line whose word is empty is left out.
+    /// Whether each change is a commit, or each turn.
+    pub trigger: ActionTrigger,
+    /// The template of the message, with the placeholders `{summary}`, `{prompt}`, `{session}`,
+    /// `{files}`, `{tool}` and `{count}`. A line whose placeholders are all empty is left out.
     pub message: String,
-    /// Lines like `Key: value` below it, filled in the same way.
+    /// Templates of trailers: lines like `Key: value` below the message.
     pub trailers: Vec<String>,
-    /// The author, as `Name <address>`, if not the user.
+    /// The author as `Name <address>`; by default the user.
     pub author: Option<String>,
-    /// Where commits go.
-    pub place: CommitPlace,
-    /// How long `git` may take, with the user's hooks.
-    pub limit: Duration,
+    pub target: CommitTarget,
+    /// The time limit of one call of `git`, including the user's hooks.
+    pub timeout: Duration,
 }
 
 impl Default for CommitSettings {
     fn default() -> Self {
         Self {
-            every: Every::Turn,
+            trigger: ActionTrigger::Turn,
             message: DEFAULT_MESSAGE.to_owned(),
             trailers: DEFAULT_TRAILERS.map(str::to_owned).to_vec(),
             author: None,
-            place: CommitPlace::Here,
-            limit: Duration::from_mins(2),
+            target: CommitTarget::CheckedOut,
+            timeout: Duration::from_mins(2),
         }
     }
 }
 
 /// Where commits go.
 #[derive(Clone, Debug)]
-pub enum CommitPlace {
+pub enum CommitTarget {
     /// The branch that is checked out.
-    Here,
-    /// A branch of its own for each session, which need not be checked out. The name is filled in
-    /// as a message is.
+    CheckedOut,
+    /// A branch for each session, which is not checked out. This is a template of its name.
     Branch(String),
-    /// A working tree of its own for each session, below this directory, on such a branch.
-    Worktree {
-        /// The directory.
-        below: PathBuf,
-        /// The branch.
-        branch: String,
-    },
+    /// A working tree for each session, below this directory, on such a branch.
+    Worktree { directory: PathBuf, branch: String },
 }
 
-/// A commit to be made.
+/// A commit to make.
 #[derive(Debug)]
-pub(crate) struct Job {
-    pub(crate) files: Vec<(Placed, EntryNumber)>,
-    pub(crate) occasion: Occasion,
+pub(crate) struct CommitJob {
+    pub(crate) files: Vec<(ProjectFile, EntryNumber)>,
+    pub(crate) context: CommitContext,
 }
 
 /// The task that commits.
 pub(crate) struct Committer {
     pub(crate) settings: CommitSettings,
     pub(crate) project: Project,
-    pub(crate) jobs: mpsc::Receiver<Job>,
-    pub(crate) done: mpsc::Sender<Done>,
-    pub(crate) remarks: mpsc::Sender<Remark>,
+    pub(crate) jobs: mpsc::Receiver<CommitJob>,
+    pub(crate) done: mpsc::Sender<WorkerEvent>,
+    pub(crate) log: mpsc::Sender<LogLine>,
 }
 
 /// Why nothing was committed.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Error {
+pub(crate) enum CommitError {
     #[error(transparent)]
     Git(#[from] ProgramError),
-    #[error("could not prepare a commit: {0}")]
+    #[error("could not prepare the commit: {0}")]
     Prepare(#[from] std::io::Error),
-    #[error("{0} is under way")]
-    UnderWay(&'static str),
-    #[error("there is no commit yet to branch from")]
-    Unborn,
-    #[error("could not bring it to the working tree: {0}")]
-    Carry(String),
+    #[error("{0} is in progress")]
+    InProgress(&'static str),
+    #[error("the repository has no commit to branch from")]
+    NoCommit,
+    #[error("could not copy the file to the working tree: {0}")]
+    Copy(String),
 }
 
-/// What became of the files of a job.
-pub(crate) struct Committed {
-    /// The commit and its first line, if there was anything to commit.
+pub(crate) struct CommitOutcome {
+    /// The id and first line of the commit; `None` if there was nothing to commit.
     pub(crate) commit: Option<(String, String)>,
     /// Files that git ignores.
-    pub(crate) ignored: Vec<Placed>,
+    pub(crate) ignored: Vec<ProjectFile>,
 }
 
 impl Committer {
-    /// Commits until no more jobs come; the commits that were made.
+    /// Commits until the channel is closed. Returns the ids of the commits.
     pub(crate) async fn run(mut self) -> Vec<String> {
         let mut commits = Vec::new();
-        let mut stages: Vec<Repository> = Vec::new();
+        let mut repositories: Vec<Repository> = Vec::new();
         while let Some(job) = self.jobs.recv().await {
-            let outcome = self.commit(&mut stages, &job).await;
-            if let Ok(Committed { commit: Some((id, _)), .. }) = &outcome {
+            let outcome = self.commit(&mut repositories, &job).await;
+            if let Ok(CommitOutcome { commit: Some((id, _)), .. }) = &outcome {
                 commits.push(id.clone());
             }
             self.report(job, outcome).await;
         }
-        for stage in stages {
-            stage.leave(&self.settings).await;
+        for repository in repositories {
+            repository.close(&self.settings).await;
         }
         commits
     }
 
-    async fn commit(&self, stages: &mut Vec<Repository>, job: &Job) -> Result<Committed, Error> {
-        let session = &job.occasion.session;
-        let known = stages.iter().position(|stage| stage.is_for(session.as_ref()));
+    async fn commit(
+        &self,
+        repositories: &mut Vec<Repository>,
+        job: &CommitJob,
+    ) -> Result<CommitOutcome, CommitError> {
+        let session = &job.context.session;
+        let known = repositories.iter().position(|repository| repository.is_for(session.as_ref()));
         if known.is_none() {
-            stages.push(Repository::enter(&self.project, &self.settings, &job.occasion).await?);
+            repositories.push(Repository::open(&self.project, &self.settings, &job.context).await?);
         }
-        let stage = &stages[known.unwrap_or(stages.len() - 1)];
-        let files: Vec<Placed> = job.files.iter().map(|(file, _)| file.clone()).collect();
+        let repository = &repositories[known.unwrap_or(repositories.len() - 1)];
+        let files: Vec<ProjectFile> = job.files.iter().map(|(file, _)| file.clone()).collect();
         let mut attempt = 1;
         loop {
-            let outcome = stage.commit(&self.settings, &self.project, &files, &job.occasion).await;
+            let outcome =
+                repository.commit(&self.settings, &self.project, &files, &job.context).await;
             match outcome {
-                Err(error) if attempt < ATTEMPTS && error.is_a_lock() => {
-                    tokio::time::sleep(PAUSE * 2_u32.pow(attempt - 1)).await;
+                Err(error) if attempt < ATTEMPTS && error.is_locked() => {
+                    tokio::time::sleep(LOCK_DELAY * 2_u32.pow(attempt - 1)).await;
                     attempt += 1;
                 }
                 outcome => return outcome,
@@ -164,50 +159,53 @@ impl Committer {
         }
     }
 
-    async fn report(&self, job: Job, outcome: Result<Committed, Error>) {
-        let say = async |remark| drop(self.remarks.send(remark).await);
-        let settle = async |entries: Vec<EntryNumber>, status, reason: Option<String>| {
-            let delivery = Delivery { entries, status, reason };
-            let _ = self.done.send(Done::Delivered(delivery)).await;
+    async fn report(&self, job: CommitJob, outcome: Result<CommitOutcome, CommitError>) {
+        let log = async |line| drop(self.log.send(line).await);
+        let finish = async |entries: Vec<EntryNumber>, status, reason: Option<String>| {
+            let delivery = DeliveryResult { entries, status, reason };
+            let _ = self.done.send(WorkerEvent::DeliveryFinished(delivery)).await;
         };
-        let Committed { commit, ignored } = match outcome {
+        let CommitOutcome { commit, ignored } = match outcome {
             Ok(committed) => committed,
             Err(error) => {
                 let reason = error.to_string();
                 let status = match error {
-                    Error::UnderWay(_) => Status::Skipped,
-                    _ => Status::Failed,
+                    CommitError::InProgress(_) => ReportStatus::Skipped,
+                    _ => ReportStatus::Failed,
                 };
-                let files = job.files.len();
-                say(Remark::Trouble(format!("nothing was committed of {files}: {reason}"))).await;
+                let files = match job.files.len() {
+                    1 => "1 file".to_owned(),
+                    count => format!("{count} files"),
+                };
+                log(LogLine::Problem(format!("could not commit {files}: {reason}"))).await;
                 let entries = job.files.into_iter().map(|(_, entry)| entry).collect();
-                return settle(entries, status, Some(reason)).await;
+                return finish(entries, status, Some(reason)).await;
             }
         };
-        let (left_out, taken): (Vec<_>, Vec<_>) =
+        let (left_out, included): (Vec<_>, Vec<_>) =
             job.files.into_iter().partition(|(file, _)| ignored.contains(file));
         for (file, entry) in left_out {
             let path = file.relative.to_string_lossy().into_owned();
-            let reason = "git ignores it".to_owned();
-            say(Remark::Skipped { path, reason: reason.clone() }).await;
-            settle(vec![entry], Status::Skipped, Some(reason)).await;
+            let reason = "ignored by git".to_owned();
+            log(LogLine::Skipped { path, reason: reason.clone() }).await;
+            finish(vec![entry], ReportStatus::Skipped, Some(reason)).await;
         }
-        let count = taken.len();
-        let entries = taken.into_iter().map(|(_, entry)| entry).collect();
+        let count = included.len();
+        let entries = included.into_iter().map(|(_, entry)| entry).collect();
         if let Some((commit, subject)) = commit {
-            say(Remark::Committed { commit, subject, files: count }).await;
-            settle(entries, Status::Pushed, None).await;
+            log(LogLine::Committed { commit, subject, files: count }).await;
+            finish(entries, ReportStatus::Pushed, None).await;
         } else {
-            let reason = "it is as it was committed".to_owned();
-            settle(entries, Status::Skipped, Some(reason)).await;
+            let reason = "unchanged since the last commit".to_owned();
+            finish(entries, ReportStatus::Skipped, Some(reason)).await;
         }
     }
 }
 
-impl Error {
-    /// Whether somebody else was at it, as an agent that uses git itself is.
-    fn is_a_lock(&self) -> bool {
-        matches!(self, Self::Git(ProgramError::Failed { said, .. })
-            if said.contains(".lock") || said.contains("cannot lock ref"))
+impl CommitError {
+    /// Whether another process held a lock, as an agent does that uses git itself.
+    fn is_locked(&self) -> bool {
+        matches!(self, Self::Git(ProgramError::Failed { message, .. })
+            if message.contains(".lock") || message.contains("cannot lock ref"))
     }
 }

@@ -1,7 +1,7 @@
-//! A directory that is kept like the project.
+//! A directory that mirrors the project.
 //!
-//! A file is written beside its place and moved there, so whoever reads it sees the old content or
-//! the new one, never half of it.
+//! A file is written to a temporary name in the same directory and then renamed, so readers see the old
+//! content or the new one, never a part of it.
 
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
@@ -10,28 +10,28 @@ use std::path::{Path, PathBuf};
 use tokio::fs;
 use tokio::io::AsyncWriteExt as _;
 
-use super::{Trouble, written_meanwhile};
-use crate::place::{Placed, resolved};
-use crate::source::Source;
+use super::{PushError, changed_while_read};
+use crate::files::SourceFile;
+use crate::project::{ProjectFile, resolve_links};
 
-/// The directory.
+/// A directory that mirrors the project.
 #[derive(Debug)]
 pub struct DirectoryTarget {
     root: PathBuf,
     name: String,
-    /// Whether files are not brought through links that lead out of it.
+    /// Whether to refuse symbolic links that lead out of the directory.
     confined: bool,
 }
 
 impl DirectoryTarget {
-    /// The directory at `root`, which is made when the first file comes.
+    /// The directory at `root`. It is created with the first file.
     pub fn new(root: &Path) -> io::Result<Self> {
         let name = root.display().to_string();
         Ok(Self { root: std::path::absolute(root)?, name, confined: false })
     }
 
-    /// The directory at a path without links, of which nothing leads out: what is brought there stays
-    /// there, whoever puts a link in it.
+    /// The directory at a path without symbolic links. Nothing is written outside it, even if another
+    /// process puts a link into it.
     pub fn confined(root: PathBuf) -> Self {
         let name = root.display().to_string();
         Self { root, name, confined: true }
@@ -45,69 +45,69 @@ impl DirectoryTarget {
         &self.root
     }
 
-    pub(crate) async fn write<Still: Future<Output = bool>>(
+    pub(crate) async fn write<Unchanged: Future<Output = bool>>(
         &self,
-        file: &Placed,
-        mut source: Source,
-        still: impl FnOnce() -> Still,
-    ) -> Result<(), Trouble> {
-        let place = self.root.join(&file.relative);
-        let folder = place.parent().unwrap_or(&self.root);
-        self.check_stays(folder)?;
-        self.make_folder(folder).await?;
-        let partial = tempfile::Builder::new().prefix(".towpath-").tempfile_in(folder)?;
-        let (partial, path) = partial.into_parts();
-        let mut partial = fs::File::from_std(partial);
-        while let Some(piece) = source.piece().await? {
-            partial.write_all(&piece).await?;
+        file: &ProjectFile,
+        mut source: SourceFile,
+        unchanged: impl FnOnce() -> Unchanged,
+    ) -> Result<(), PushError> {
+        let path = self.root.join(&file.relative);
+        let folder = path.parent().unwrap_or(&self.root);
+        self.check_confinement(folder)?;
+        self.create_folder(folder).await?;
+        let temporary = tempfile::Builder::new().prefix(".towpath-").tempfile_in(folder)?;
+        let (temporary, temporary_path) = temporary.into_parts();
+        let mut temporary = fs::File::from_std(temporary);
+        while let Some(chunk) = source.chunk().await? {
+            temporary.write_all(&chunk).await?;
         }
-        partial.flush().await?;
-        // What lets a file act for its owner is not for a copy.
+        temporary.flush().await?;
+        // The set-uid and set-gid bits are not copied.
         let mode = source.version().mode & 0o777;
-        partial.set_permissions(std::fs::Permissions::from_mode(mode)).await?;
-        if !still().await {
-            return Err(written_meanwhile());
+        temporary.set_permissions(std::fs::Permissions::from_mode(mode)).await?;
+        if !unchanged().await {
+            return Err(changed_while_read());
         }
-        drop(partial);
-        match path.persist(&place) {
+        drop(temporary);
+        match temporary_path.persist(&path) {
             Ok(()) => Ok(()),
             Err(error) if error.error.kind() == io::ErrorKind::IsADirectory => {
-                // Where a file is now, there was a directory; if it has emptied, it goes.
-                fs::remove_dir(&place).await?;
-                error.path.persist(&place).map_err(|error| error.error.into())
+                // The file replaces a directory. It is removed only if it is empty.
+                fs::remove_dir(&path).await?;
+                error.path.persist(&path).map_err(|error| error.error.into())
             }
             Err(error) => Err(error.error.into()),
         }
     }
 
-    pub(crate) async fn delete(&self, file: &Placed) -> Result<(), Trouble> {
-        let place = self.root.join(&file.relative);
-        self.check_stays(place.parent().unwrap_or(&self.root))?;
-        match fs::remove_file(&place).await {
+    pub(crate) async fn delete(&self, file: &ProjectFile) -> Result<(), PushError> {
+        let path = self.root.join(&file.relative);
+        self.check_confinement(path.parent().unwrap_or(&self.root))?;
+        match fs::remove_file(&path).await {
             Ok(()) => {}
-            Err(error) if is_absence(&error) => return Ok(()),
+            Err(error) if is_missing(&error) => return Ok(()),
             Err(error) => return Err(error.into()),
         }
-        let mut folder = place.parent();
-        while let Some(path) = folder.filter(|path| *path != self.root) {
-            // Goes as far as folders are empty.
-            if fs::remove_dir(path).await.is_err() {
+        let mut folder = path.parent();
+        while let Some(parent) = folder.filter(|path| *path != self.root) {
+            // This fails at the first folder that is not empty.
+            if fs::remove_dir(parent).await.is_err() {
                 break;
             }
-            folder = path.parent();
+            folder = parent.parent();
         }
         Ok(())
     }
 
-    fn check_stays(&self, folder: &Path) -> Result<(), Trouble> {
-        if self.confined && !resolved(folder).starts_with(&self.root) {
-            return Err(Trouble::Lasting("a link leads out of the target".to_owned()));
+    fn check_confinement(&self, folder: &Path) -> Result<(), PushError> {
+        if self.confined && !resolve_links(folder).starts_with(&self.root) {
+            return Err(PushError::Permanent("a symbolic link leads out of the target".to_owned()));
         }
         Ok(())
     }
 
-    /// Makes the folder, in place of a file that may stand in its way.
-    async fn make_folder(&self, folder: &Path) -> io::Result<()> {
+    /// Creates the folder. A file that has the name of one of its parents is replaced.
+    async fn create_folder(&self, folder: &Path) -> io::Result<()> {
         let Err(error) = fs::create_dir_all(folder).await else { return Ok(()) };
         let below = folder.strip_prefix(&self.root).unwrap_or(Path::new(""));
         let mut path = self.root.clone();
@@ -122,7 +122,7 @@ impl DirectoryTarget {
     }
 }
 
-fn is_absence(error: &io::Error) -> bool {
+fn is_missing(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
@@ -132,33 +132,40 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::DirectoryTarget;
-    use crate::place::Placed;
-    use crate::source::Found;
-    use crate::target::Trouble;
+    use crate::files::FileLookup;
+    use crate::project::ProjectFile;
+    use crate::target::PushError;
 
-    async fn write(project: &tempfile::TempDir, path: &str, still: bool) -> Result<(), Trouble> {
+    async fn write(
+        project: &tempfile::TempDir,
+        path: &str,
+        unchanged: bool,
+    ) -> Result<(), PushError> {
         let target = DirectoryTarget::new(&project.path().join("copy")).unwrap();
-        let Found::File(source) = Found::at(&project.path().join("file"), None).await.unwrap()
+        let FileLookup::File(source) =
+            FileLookup::at(&project.path().join("file"), None).await.unwrap()
         else {
             panic!("no file")
         };
-        target.write(&Placed { relative: path.into() }, *source, || async move { still }).await
+        target
+            .write(&ProjectFile { relative: path.into() }, *source, || async move { unchanged })
+            .await
     }
 
     #[tokio::test]
-    async fn what_was_written_while_it_was_read_does_not_replace_what_is_there() {
+    async fn a_file_that_changed_while_it_was_read_does_not_replace_the_copy() {
         let project = tempfile::tempdir().unwrap();
         fs::write(project.path().join("file"), "one").unwrap();
         write(&project, "a", true).await.unwrap();
         fs::write(project.path().join("file"), "half of tw").unwrap();
-        assert!(matches!(write(&project, "a", false).await, Err(Trouble::Passing(_))));
+        assert!(matches!(write(&project, "a", false).await, Err(PushError::Temporary(_))));
         assert_eq!(fs::read_to_string(project.path().join("copy/a")).unwrap(), "one");
         let left: Vec<_> = fs::read_dir(project.path().join("copy")).unwrap().collect();
-        assert_eq!(left.len(), 1, "nothing half-written is left behind");
+        assert_eq!(left.len(), 1, "no temporary file is left");
     }
 
     #[tokio::test]
-    async fn a_file_takes_the_place_of_an_empty_directory_and_a_directory_that_of_a_file() {
+    async fn a_file_replaces_an_empty_directory_and_a_directory_replaces_a_file() {
         let project = tempfile::tempdir().unwrap();
         fs::write(project.path().join("file"), "x").unwrap();
         fs::create_dir_all(project.path().join("copy/a")).unwrap();
@@ -170,62 +177,68 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nothing_leaves_a_confined_directory_through_a_link() {
-        let place = tempfile::tempdir().unwrap();
-        let place = place.path().canonicalize().unwrap();
-        fs::create_dir_all(place.join("copy")).unwrap();
-        fs::create_dir_all(place.join("outside")).unwrap();
-        fs::write(place.join("outside/kept"), "x").unwrap();
-        fs::write(place.join("file"), "new").unwrap();
-        symlink(place.join("outside"), place.join("copy/out")).unwrap();
-        symlink(place.join("outside/not-yet"), place.join("copy/dangling")).unwrap();
-        symlink(place.join("outside/kept"), place.join("copy/kept")).unwrap();
-        let target = DirectoryTarget::confined(place.join("copy"));
+    async fn nothing_is_written_outside_a_confined_directory_through_a_link() {
+        let base = tempfile::tempdir().unwrap();
+        let base = base.path().canonicalize().unwrap();
+        fs::create_dir_all(base.join("copy")).unwrap();
+        fs::create_dir_all(base.join("outside")).unwrap();
+        fs::write(base.join("outside/kept"), "x").unwrap();
+        fs::write(base.join("file"), "new").unwrap();
+        symlink(base.join("outside"), base.join("copy/out")).unwrap();
+        symlink(base.join("outside/not-yet"), base.join("copy/dangling")).unwrap();
+        symlink(base.join("outside/kept"), base.join("copy/kept")).unwrap();
+        let target = DirectoryTarget::confined(base.join("copy"));
         let write = async |path: &str| {
-            let found = Found::at(&place.join("file"), None).await.unwrap();
-            let Found::File(source) = found else { panic!("no file") };
-            target.write(&Placed { relative: path.into() }, *source, async || true).await
+            let found = FileLookup::at(&base.join("file"), None).await.unwrap();
+            let FileLookup::File(source) = found else { panic!("no file") };
+            target.write(&ProjectFile { relative: path.into() }, *source, async || true).await
         };
         for path in ["out/new", "out/deep/new", "dangling/new"] {
             assert!(write(path).await.is_err(), "{path}");
         }
-        let gone = Placed { relative: "out/kept".into() };
+        let gone = ProjectFile { relative: "out/kept".into() };
         assert!(target.delete(&gone).await.is_err());
-        // A link in a file's place is replaced, not followed.
+        // A link with the name of the file is replaced, not followed.
         write("kept").await.unwrap();
-        assert_eq!(fs::read_to_string(place.join("outside/kept")).unwrap(), "x");
-        assert_eq!(fs::read_dir(place.join("outside")).unwrap().count(), 1);
-        // Neither through the target itself, if it is swapped for a link.
-        fs::rename(place.join("copy"), place.join("moved")).unwrap();
-        symlink(place.join("outside"), place.join("copy")).unwrap();
+        assert_eq!(fs::read_to_string(base.join("outside/kept")).unwrap(), "x");
+        assert_eq!(fs::read_dir(base.join("outside")).unwrap().count(), 1);
+        // The same holds if the target itself is replaced by a link.
+        fs::rename(base.join("copy"), base.join("moved")).unwrap();
+        symlink(base.join("outside"), base.join("copy")).unwrap();
         assert!(write("new").await.is_err());
-        assert_eq!(fs::read_dir(place.join("outside")).unwrap().count(), 1);
+        assert_eq!(fs::read_dir(base.join("outside")).unwrap().count(), 1);
     }
 
     #[tokio::test]
-    async fn links_and_directories_are_noticed_not_followed() {
+    async fn links_and_directories_are_not_followed() {
         let project = tempfile::tempdir().unwrap();
         let path = |name: &str| project.path().join(name);
         fs::write(path("file"), "x").unwrap();
         symlink(path("file"), path("link")).unwrap();
         fs::create_dir(path("folder")).unwrap();
-        for (name, why) in [("link", "is a link"), ("folder", "is a directory")] {
-            let found = Found::at(&path(name), None).await.unwrap();
-            assert!(matches!(found, Found::Odd(said) if said == why), "{name}");
+        for (name, expected) in [("link", "is a symbolic link"), ("folder", "is a directory")] {
+            let found = FileLookup::at(&path(name), None).await.unwrap();
+            assert!(
+                matches!(found, FileLookup::NotRegular(reason) if reason == expected),
+                "{name}"
+            );
         }
-        assert!(matches!(Found::at(&path("none"), None).await.unwrap(), Found::Gone));
-        assert!(matches!(Found::at(&path("file/below"), None).await.unwrap(), Found::Gone));
+        assert!(matches!(FileLookup::at(&path("none"), None).await.unwrap(), FileLookup::Missing));
+        assert!(matches!(
+            FileLookup::at(&path("file/below"), None).await.unwrap(),
+            FileLookup::Missing
+        ));
     }
 
     #[cfg(target_os = "linux")]
     #[tokio::test]
-    async fn a_fifo_is_noticed_and_not_waited_for() {
+    async fn a_fifo_is_not_read() {
         use rustix::fs::{CWD, FileType, Mode, mknodat};
 
         let project = tempfile::tempdir().unwrap();
         let fifo = project.path().join("fifo");
         mknodat(CWD, &fifo, FileType::Fifo, Mode::RWXU, 0).unwrap();
-        let found = Found::at(&fifo, None).await.unwrap();
-        assert!(matches!(found, Found::Odd("is no regular file")));
+        let found = FileLookup::at(&fifo, None).await.unwrap();
+        assert!(matches!(found, FileLookup::NotRegular("is not a regular file")));
     }
 }

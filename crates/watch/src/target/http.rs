@@ -1,7 +1,7 @@
-//! A web server that takes `PUT` and `DELETE`.
+//! A web server that accepts `PUT` and `DELETE`.
 //!
-//! The tag that the server gave a file is sent back with its next version, so that what somebody
-//! else put there in the meantime is not overwritten.
+//! The `ETag` of a file is sent back as `If-Match` with its next version, so that a change by another
+//! client is not overwritten.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -10,35 +10,37 @@ use futures_util::stream;
 use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE, ETAG, HeaderValue, IF_MATCH};
 use reqwest::{Body, Client, Method, RequestBuilder, Response, StatusCode, Url};
 
-use super::{BadTarget, Trouble};
-use crate::place::Placed;
-use crate::source::Source;
+use super::{PushError, TargetError};
+use crate::files::SourceFile;
+use crate::project::ProjectFile;
 
-const CONNECTING: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The server.
+/// A web server.
 #[derive(Debug)]
 pub struct HttpTarget {
     client: Client,
     base: Url,
     token: Option<String>,
     name: String,
-    tags: HashMap<Placed, HeaderValue>,
+    tags: HashMap<ProjectFile, HeaderValue>,
 }
 
 impl HttpTarget {
-    /// The server below whose address files are put, with a token where it wants one.
-    pub fn new(address: &str, token: Option<String>) -> Result<Self, BadTarget> {
-        let bad = || BadTarget::Address(address.to_owned());
-        let base = Url::parse(address).map_err(|_| bad())?;
+    /// The server at an address, with a bearer token if it needs one. Files go below the address.
+    pub fn new(address: &str, token: Option<String>) -> Result<Self, TargetError> {
+        let error = || TargetError::Address(address.to_owned());
+        let base = Url::parse(address).map_err(|_| error())?;
         if base.cannot_be_a_base() || base.host_str().is_none() {
-            return Err(bad());
+            return Err(error());
         }
-        // The process has one provider of cryptography; `reqwest` brings none. Later calls change nothing.
+        // `reqwest` is built without a provider of cryptography. Later calls change nothing.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let client =
-            Client::builder().connect_timeout(CONNECTING).build().map_err(BadTarget::Client)?;
-        let name = shown(&base);
+        let client = Client::builder()
+            .connect_timeout(CONNECT_TIMEOUT)
+            .build()
+            .map_err(TargetError::Client)?;
+        let name = without_secrets(&base);
         Ok(Self { client, base, token, name, tags: HashMap::new() })
     }
 
@@ -46,21 +48,25 @@ impl HttpTarget {
         &self.name
     }
 
-    pub(super) async fn write(&mut self, file: &Placed, source: Source) -> Result<(), Trouble> {
+    pub(super) async fn write(
+        &mut self,
+        file: &ProjectFile,
+        source: SourceFile,
+    ) -> Result<(), PushError> {
         let length = source.version().length;
-        let pieces = stream::try_unfold(source, |mut source| async move {
-            let piece = source.piece().await?;
-            Ok::<_, std::io::Error>(piece.map(|piece| (piece, source)))
+        let chunks = stream::try_unfold(source, |mut source| async move {
+            let chunk = source.chunk().await?;
+            Ok::<_, std::io::Error>(chunk.map(|chunk| (chunk, source)))
         });
         let mut request = self
             .request(Method::PUT, file)?
             .header(CONTENT_TYPE, "application/octet-stream")
             .header(CONTENT_LENGTH, length)
-            .body(Body::wrap_stream(pieces));
+            .body(Body::wrap_stream(chunks));
         if let Some(tag) = self.tags.get(file) {
             request = request.header(IF_MATCH, tag);
         }
-        let response = judged(request.send().await.map_err(unreachable)?)?;
+        let response = check_status(request.send().await.map_err(request_error)?)?;
         match response.headers().get(ETAG) {
             Some(tag) => self.tags.insert(file.clone(), tag.clone()),
             None => self.tags.remove(file),
@@ -68,21 +74,21 @@ impl HttpTarget {
         Ok(())
     }
 
-    pub(super) async fn delete(&mut self, file: &Placed) -> Result<(), Trouble> {
+    pub(super) async fn delete(&mut self, file: &ProjectFile) -> Result<(), PushError> {
         let mut request = self.request(Method::DELETE, file)?;
         if let Some(tag) = self.tags.get(file) {
             request = request.header(IF_MATCH, tag);
         }
-        let response = request.send().await.map_err(unreachable)?;
+        let response = request.send().await.map_err(request_error)?;
         self.tags.remove(file);
         match response.status() {
-            // What is not there need not be deleted.
+            // It is already deleted.
             StatusCode::NOT_FOUND | StatusCode::GONE => Ok(()),
-            _ => judged(response).map(drop),
+            _ => check_status(response).map(drop),
         }
     }
 
-    fn request(&self, method: Method, file: &Placed) -> Result<RequestBuilder, Trouble> {
+    fn request(&self, method: Method, file: &ProjectFile) -> Result<RequestBuilder, PushError> {
         let request = self.client.request(method, self.address(file)?);
         Ok(match &self.token {
             Some(token) => request.bearer_auth(token),
@@ -90,52 +96,53 @@ impl HttpTarget {
         })
     }
 
-    fn address(&self, file: &Placed) -> Result<Url, Trouble> {
+    fn address(&self, file: &ProjectFile) -> Result<Url, PushError> {
         let mut address = self.base.clone();
         if let Ok(mut parts) = address.path_segments_mut() {
             parts.pop_if_empty();
             for part in file.relative.components() {
                 let part = part.as_os_str().to_str();
-                parts.push(part.ok_or_else(not_text)?);
+                parts.push(part.ok_or_else(not_utf8)?);
             }
         }
         Ok(address)
     }
 }
 
-pub(super) fn not_text() -> Trouble {
-    Trouble::Lasting("its name is not UTF-8".to_owned())
+pub(super) fn not_utf8() -> PushError {
+    PushError::Permanent("the file name is not UTF-8".to_owned())
 }
 
-/// The address without what may be secret.
-pub(super) fn shown(address: &Url) -> String {
-    let mut shown = address.clone();
-    // Neither fails on an address that has a host.
-    let _ = shown.set_password(None);
-    let _ = shown.set_username("");
-    shown.set_query(None);
-    shown.set_fragment(None);
-    shown.into()
+/// The address without credentials, query and fragment, which may hold secrets.
+pub(super) fn without_secrets(address: &Url) -> String {
+    let mut plain = address.clone();
+    // These calls fail only for an address without a host.
+    let _ = plain.set_password(None);
+    let _ = plain.set_username("");
+    plain.set_query(None);
+    plain.set_fragment(None);
+    plain.into()
 }
 
-fn unreachable(error: reqwest::Error) -> Trouble {
-    // The error's own text names the address, which may hold a secret.
+fn request_error(error: reqwest::Error) -> PushError {
+    // The text of the error contains the address, which may hold a secret.
     let error = error.without_url();
     let cause = std::error::Error::source(&error).map(|it| format!(": {it}"));
-    Trouble::Passing(format!("{error}{}", cause.unwrap_or_default()))
+    PushError::Temporary(format!("{error}{}", cause.unwrap_or_default()))
 }
 
-/// What the server made of it.
-fn judged(response: Response) -> Result<Response, Trouble> {
+fn check_status(response: Response) -> Result<Response, PushError> {
     let status = response.status();
     let text = format!("the server answered {status}");
     match status {
         status if status.is_success() => Ok(response),
         StatusCode::PRECONDITION_FAILED => {
-            Err(Trouble::Lasting("somebody else changed it there".to_owned()))
+            Err(PushError::Permanent("the file was changed on the server".to_owned()))
         }
-        StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS => Err(Trouble::Passing(text)),
-        status if status.is_server_error() => Err(Trouble::Passing(text)),
-        _ => Err(Trouble::Lasting(text)),
+        StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS => {
+            Err(PushError::Temporary(text))
+        }
+        status if status.is_server_error() => Err(PushError::Temporary(text)),
+        _ => Err(PushError::Permanent(text)),
     }
 }

@@ -1,7 +1,7 @@
 //! Takes the place of `store` in a build without the feature `object-store`.
 
 use super::http::shown;
-use super::{BadTarget, Trouble};
+use super::{TargetError, Trouble};
 use crate::place::Placed;
 use crate::source::Source;
 use reqwest::Url;
@@ -13,9 +13,9 @@ pub enum StoreTarget {}
 #[expect(clippy::unused_async, reason = "the same signatures as with the feature")]
 impl StoreTarget {
     /// Fails: the error says how to build with support for object stores.
-    pub fn new(address: &str, _options: &[(String, String)]) -> Result<Self, BadTarget> {
-        let url = Url::parse(address).map_err(|_| BadTarget::Address(address.to_owned()))?;
-        Err(BadTarget::NoStores(shown(&url)))
+    pub fn new(address: &str, _options: &[(String, String)]) -> Result<Self, TargetError> {
+        let url = Url::parse(address).map_err(|_| TargetError::Address(address.to_owned()))?;
+        Err(TargetError::NoObjectStores(shown(&url)))
     }
 
     pub(super) fn name(&self) -> &str {

@@ -1,6 +1,7 @@
-//! Object stores: S3 and what speaks like it, Google's, Azure's.
+//! Object stores: S3 and compatible ones, Google Cloud Storage, Azure.
 //!
-//! Small files go in one request, large ones in parts; either way nobody sees half an object.
+//! Small files are uploaded in one request, large ones in parts. Either way an object appears only when
+//! it is complete.
 
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::path::Path;
@@ -10,19 +11,19 @@ use object_store::{
 };
 use reqwest::Url;
 
-use super::http::{not_text, shown};
-use super::{BadTarget, Trouble};
-use crate::place::Placed;
-use crate::source::Source;
+use super::http::{not_utf8, without_secrets};
+use super::{PushError, TargetError};
+use crate::files::SourceFile;
+use crate::project::ProjectFile;
 
-/// The longest file that goes in one request, and the size of a part of a longer one. Stores refuse
-/// parts smaller than this.
-const PART: usize = 5 << 20;
+/// The size of a part, and of the largest file that is uploaded in one request. Stores refuse smaller
+/// parts.
+const PART_SIZE: usize = 5 << 20;
 
-/// Parts on their way at a time.
-const PARTS: usize = 2;
+/// How many parts are uploaded at a time.
+const CONCURRENT_PARTS: usize = 2;
 
-/// The store.
+/// An object store.
 #[derive(Debug)]
 pub struct StoreTarget {
     store: Box<dyn ObjectStore>,
@@ -31,17 +32,16 @@ pub struct StoreTarget {
 }
 
 impl StoreTarget {
-    /// The store at an address like `s3://bucket/prefix`, with options named as the vendors' own
-    /// environment variables are.
-    pub fn new(address: &str, options: &[(String, String)]) -> Result<Self, BadTarget> {
-        let url = Url::parse(address).map_err(|_| BadTarget::Address(address.to_owned()))?;
-        // The process has one provider of cryptography; `reqwest` brings none. Later calls change nothing.
+    /// The store at an address like `s3://bucket/prefix`. The options have the names of the vendors'
+    /// environment variables.
+    pub fn new(address: &str, options: &[(String, String)]) -> Result<Self, TargetError> {
+        let url = Url::parse(address).map_err(|_| TargetError::Address(address.to_owned()))?;
+        // `reqwest` is built without a provider of cryptography. Later calls change nothing.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let unusable =
-            |source: Error| BadTarget::Store { address: shown(&url), source: source.into() };
+        let error = |source: Error| TargetError::Store { address: without_secrets(&url), source: source.into() };
         let (store, prefix) = if matches!(url.scheme(), "s3" | "s3a") {
-            let prefix = Path::from_url_path(url.path()).map_err(|it| unusable(it.into()))?;
-            // Retrying is the courier's, which also tells of it.
+            let prefix = Path::from_url_path(url.path()).map_err(|it| error(it.into()))?;
+            // The delivery worker retries, and logs it.
             let retry = RetryConfig { max_retries: 0, ..RetryConfig::default() };
             let mut builder = AmazonS3Builder::new().with_url(address).with_retry(retry);
             for (name, value) in options {
@@ -49,59 +49,63 @@ impl StoreTarget {
                     builder = builder.with_config(key, value);
                 }
             }
-            let store = builder.build().map_err(unusable)?;
+            let store = builder.build().map_err(error)?;
             (Box::new(store) as Box<dyn ObjectStore>, prefix)
         } else {
             let options = options.iter().map(|(name, value)| (name.to_ascii_lowercase(), value));
-            parse_url_opts(&url, options).map_err(unusable)?
+            parse_url_opts(&url, options).map_err(error)?
         };
-        Ok(Self { store, prefix, name: shown(&url) })
+        Ok(Self { store, prefix, name: without_secrets(&url) })
     }
 
     pub(super) fn name(&self) -> &str {
         &self.name
     }
 
-    pub(super) async fn write(&self, file: &Placed, mut source: Source) -> Result<(), Trouble> {
+    pub(super) async fn write(
+        &self,
+        file: &ProjectFile,
+        mut source: SourceFile,
+    ) -> Result<(), PushError> {
         let location = self.location(file)?;
-        if source.version().length <= PART as u64 {
-            let mut pieces = Vec::new();
-            while let Some(piece) = source.piece().await? {
-                pieces.push(piece);
+        if source.version().length <= PART_SIZE as u64 {
+            let mut chunks = Vec::new();
+            while let Some(chunk) = source.chunk().await? {
+                chunks.push(chunk);
             }
-            let payload: PutPayload = pieces.into_iter().collect();
-            self.store.put(&location, payload).await.map_err(trouble)?;
+            let payload: PutPayload = chunks.into_iter().collect();
+            self.store.put(&location, payload).await.map_err(push_error)?;
             return Ok(());
         }
-        let upload = self.store.put_multipart(&location).await.map_err(trouble)?;
-        let mut upload = WriteMultipart::new_with_chunk_size(upload, PART);
-        while let Some(piece) = source.piece().await? {
-            upload.wait_for_capacity(PARTS).await.map_err(trouble)?;
-            upload.put(piece);
+        let upload = self.store.put_multipart(&location).await.map_err(push_error)?;
+        let mut upload = WriteMultipart::new_with_chunk_size(upload, PART_SIZE);
+        while let Some(chunk) = source.chunk().await? {
+            upload.wait_for_capacity(CONCURRENT_PARTS).await.map_err(push_error)?;
+            upload.put(chunk);
         }
-        upload.finish().await.map_err(trouble)?;
+        upload.finish().await.map_err(push_error)?;
         Ok(())
     }
 
-    pub(super) async fn delete(&self, file: &Placed) -> Result<(), Trouble> {
+    pub(super) async fn delete(&self, file: &ProjectFile) -> Result<(), PushError> {
         match self.store.delete(&self.location(file)?).await {
             Ok(()) | Err(Error::NotFound { .. }) => Ok(()),
-            Err(error) => Err(trouble(error)),
+            Err(error) => Err(push_error(error)),
         }
     }
 
-    /// Where the file goes. Names stay as they are, which `Path::from` would not leave them.
-    fn location(&self, file: &Placed) -> Result<Path, Trouble> {
+    /// The location of a file. `Path::from` would change some names, so the path is parsed instead.
+    fn location(&self, file: &ProjectFile) -> Result<Path, PushError> {
         let mut parts: Vec<&str> = self.prefix.as_ref().split('/').collect();
         for part in file.relative.components() {
-            parts.push(part.as_os_str().to_str().ok_or_else(not_text)?);
+            parts.push(part.as_os_str().to_str().ok_or_else(not_utf8)?);
         }
-        Path::parse(parts.join("/")).map_err(|error| Trouble::Lasting(error.to_string()))
+        Path::parse(parts.join("/")).map_err(|error| PushError::Permanent(error.to_string()))
     }
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "it is given to `map_err`")]
-fn trouble(error: Error) -> Trouble {
+#[expect(clippy::needless_pass_by_value, reason = "it is passed to `map_err`")]
+fn push_error(error: Error) -> PushError {
     let mut text = error.to_string();
     if text.len() > 300 {
         text.truncate(text.floor_char_boundary(300));
@@ -113,7 +117,7 @@ fn trouble(error: Error) -> Trouble {
         | Error::NotSupported { .. }
         | Error::PermissionDenied { .. }
         | Error::Unauthenticated { .. }
-        | Error::UnknownConfigurationKey { .. } => Trouble::Lasting(text),
-        _ => Trouble::Passing(text),
+        | Error::UnknownConfigurationKey { .. } => PushError::Permanent(text),
+        _ => PushError::Temporary(text),
     }
 }

@@ -1,0 +1,11 @@
+//! `towpath watch`, run as a process after an agent.
+
+#![expect(clippy::disallowed_methods, reason = "tests start programs and read the environment")]
+
+mod agents;
+mod commits;
+mod pipe;
+mod process;
+mod signals;
+mod store;
+mod web_server;
