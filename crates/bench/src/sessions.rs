@@ -10,7 +10,10 @@ use std::time::{Duration, Instant};
 
 use cpu_time::ProcessTime;
 use journal::{Journal, Origin, Seq};
-use session::{AgentProgram, NewPrompt, Session, SessionLimits, SessionOptions, SessionSpec, Sessions, SessionsConfig, UnattendedLimits};
+use session::{
+    AgentProgram, NewPrompt, Session, SessionLimits, SessionOptions, SessionSpec, Sessions,
+    SessionsConfig, UnattendedLimits,
+};
 use tokio::runtime::Runtime;
 use uuid::Uuid;
 use wire::note::{Actor, Delivery, Note, QueuePolicy};

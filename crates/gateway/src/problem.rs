@@ -228,7 +228,9 @@ impl From<CommandError> for Problem {
             }
             CommandError::Busy => Self::conflict("busy", detail),
             CommandError::RefusedByAgent(_) => Self::conflict("agent-refused", detail),
-            CommandError::NoAnswer | CommandError::AgentGone => Self::conflict("agent-silent", detail),
+            CommandError::NoAnswer | CommandError::AgentGone => {
+                Self::conflict("agent-silent", detail)
+            }
         }
     }
 }

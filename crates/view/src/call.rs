@@ -2,7 +2,7 @@
 //! that some of them wait for.
 
 use serde::{Deserialize, Serialize};
-use wire::consent::{Disclosure, Rule, self};
+use wire::consent::{self, Disclosure, Rule};
 use wire::note::{Actor, RequestKind};
 
 use crate::item::ItemId;

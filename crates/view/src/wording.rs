@@ -161,7 +161,9 @@ pub fn stop_cause(cause: &ExitCause) -> String {
             format!("The agent exited with code {code}: {}", stderr.trim())
         }
         ExitCause::Killed { signal } => format!("The agent was killed by signal {signal}"),
-        ExitCause::Unresponsive => "The agent was killed because it did not stop when asked".to_owned(),
+        ExitCause::Unresponsive => {
+            "The agent was killed because it did not stop when asked".to_owned()
+        }
         ExitCause::Parked => "The agent is paused and resumes with the next message".to_owned(),
         ExitCause::Closed => "The session was closed".to_owned(),
         ExitCause::Lost => "The agent was lost when the machine stopped".to_owned(),

@@ -8,10 +8,10 @@
 use std::collections::{HashMap, HashSet};
 
 use serde_json::value::RawValue;
-use wire::{Event, Line, Reading};
 use wire::analysis::{CallEvent, Identity, ToolCalls, file_changed_by};
 use wire::event::{Block, Body, ToolUse, User};
 use wire::json::{Raw, Text};
+use wire::{Event, Line, Reading, TurnSignal};
 
 use crate::prefilter::Interest;
 use crate::stream_event::{AgentSessionId, CallId, Change, StreamEvent};
@@ -234,7 +234,7 @@ impl Observer {
 
 /// Whether a line ends the turn of its session.
 fn ends_turn(line: &Line<'_>) -> bool {
-    matches!(&line.reading, Reading::Event(event) if matches!(event.body, Body::TurnEnded(_)))
+    matches!(TurnSignal::of(line), Some(TurnSignal::Ended(_)))
 }
 
 /// Appends a text, up to the maximum length.

@@ -13,7 +13,8 @@ use std::str::FromStr as _;
 use uuid::Uuid;
 
 use crate::event::{
-    Body, CanUseTool, ControlRequest, Event, ControlRequestKind, ControlResult, Signal, System, TurnEnded,
+    Body, CanUseTool, ControlRequest, ControlRequestKind, ControlResult, Event, Signal, System,
+    TurnEnded,
 };
 use crate::json::{Raw, Text};
 use crate::{Kind, Line, Reading};
@@ -145,9 +146,15 @@ impl<'a> TurnSignal<'a> {
     fn of_request(request: &ControlRequest<'a>, subtype: Option<Text<'a>>) -> Option<Self> {
         let id = request.request_id;
         match &request.request {
-            ControlRequestKind::CanUseTool(call) => Some(Self::RequestOpened { id, call: Box::new(*call) }),
+            ControlRequestKind::CanUseTool(call) => {
+                Some(Self::RequestOpened { id, call: Box::new(*call) })
+            }
             // The CLI continues without an answer if no host declared that it shows such dialogs.
-            ControlRequestKind::Other(_) if subtype.is_some_and(|it| it == "request_user_dialog") => None,
+            ControlRequestKind::Other(_)
+                if subtype.is_some_and(|it| it == "request_user_dialog") =>
+            {
+                None
+            }
             _ => Some(Self::UnsupportedRequest { id, subtype }),
         }
     }

@@ -247,7 +247,11 @@ pub(super) async fn close(
     Ok(StatusCode::NO_CONTENT)
 }
 
-async fn query(gateway: &Gateway, id: Uuid, question: AgentQuery) -> ApiResult<Json<Box<RawValue>>> {
+async fn query(
+    gateway: &Gateway,
+    id: Uuid,
+    question: AgentQuery,
+) -> ApiResult<Json<Box<RawValue>>> {
     let payload = gateway.sessions.open(SessionId(id)).await?.query(question).await?;
     let payload = payload.unwrap_or_else(|| "{}".to_owned());
     RawValue::from_string(payload).map(Json).map_err(|it| Problem::failed(&it))

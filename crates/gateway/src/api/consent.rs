@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use view::ToolAction;
-use wire::consent::{Disclosure, MODES, ModeDescription, PLAN_APPROVAL_MODES, Rule, RuleId, self};
+use wire::consent::{self, Disclosure, MODES, ModeDescription, PLAN_APPROVAL_MODES, Rule, RuleId};
 use wire::note::RequestKind;
 use wire::outgoing::PermissionMode;
 

@@ -99,10 +99,7 @@ impl PromptRequest {
         Ok(())
     }
 
-    pub(super) fn into_prompt(
-        self,
-        by: &AuthenticatedClient,
-    ) -> ApiResult<session::NewPrompt> {
+    pub(super) fn into_prompt(self, by: &AuthenticatedClient) -> ApiResult<session::NewPrompt> {
         self.check()?;
         let images = self.images.iter().map(ImageRequest::decode).collect::<ApiResult<_>>()?;
         Ok(session::NewPrompt {

@@ -156,7 +156,10 @@ impl AnswerRequest {
     fn into_answer(self) -> ApiResult<(RequestAnswer, Outcome)> {
         if matches!(self.decision, AnswerDecision::Deny) {
             let message = consent::denial(self.message.as_deref().unwrap_or("")).to_owned();
-            return Ok((RequestAnswer::Deny { message, interrupt: self.interrupt }, Outcome::Denied));
+            return Ok((
+                RequestAnswer::Deny { message, interrupt: self.interrupt },
+                Outcome::Denied,
+            ));
         }
         if let Some(answers) = self.answers {
             return Ok((RequestAnswer::Answers(answers.into_iter().collect()), Outcome::Allowed));

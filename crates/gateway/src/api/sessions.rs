@@ -306,7 +306,8 @@ pub(super) async fn fork(
     };
     let options: SessionOptions = serde_json::from_str(&record.options).unwrap_or_default();
     // The watch configuration was authorized for the original session only.
-    let options = SessionOptions { directory: record.directory, fork: true, watch: None, ..options };
+    let options =
+        SessionOptions { directory: record.directory, fork: true, watch: None, ..options };
     let title = body.title.as_deref().map(check_title).transpose()?.or(record.title);
     let creation = SessionSpec { id: None, title, options, resume: Some(resume) };
     let session = gateway.sessions.create(creation).await?;

@@ -12,7 +12,9 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use journal::{Entry, Error, Journal, Origin, Seq, SessionId, SessionRecord, SessionStatus, SpoolPosition};
+use journal::{
+    Entry, Error, Journal, Origin, Seq, SessionId, SessionRecord, SessionStatus, SpoolPosition,
+};
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep};
 use tracing::debug;

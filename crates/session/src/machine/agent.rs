@@ -121,7 +121,10 @@ impl Machine {
 
     fn initialize(&mut self) {
         let initialize = Initialize { forward_subagent_text: true, ..Initialize::default() };
-        self.send_control(&OutgoingRequest::Initialize(Box::new(initialize)), ControlPurpose::Initialize);
+        self.send_control(
+            &OutgoingRequest::Initialize(Box::new(initialize)),
+            ControlPurpose::Initialize,
+        );
     }
 
     /// The agent has answered `initialize`. An error is an answer too.
@@ -171,7 +174,8 @@ impl Machine {
         match &mut self.agent.phase {
             AgentPhase::Reattaching { .. } => self.agent_ready(Ok(None)),
             AgentPhase::Initializing { .. } => {
-                self.agent.phase = AgentPhase::Stopping { cause: ExitCause::NotReady, until: retry_at };
+                self.agent.phase =
+                    AgentPhase::Stopping { cause: ExitCause::NotReady, until: retry_at };
                 self.effects.push(Effect::Kill);
             }
             AgentPhase::Stopping { until, .. } => {
@@ -206,7 +210,8 @@ impl Machine {
         let interrupted = matches!(requested, Some(ExitCause::Unresponsive))
             || requested.is_none() && turn.is_some_and(super::turns::RunningTurn::is_stopping);
         let cut = turn.is_some() && !interrupted && had_process;
-        let ending = if interrupted { TurnEnding::Interrupted } else { TurnEnding::Aborted { cause } };
+        let ending =
+            if interrupted { TurnEnding::Interrupted } else { TurnEnding::Aborted { cause } };
         self.end_turn(ending);
         self.reset_turn();
         self.fail_controls();

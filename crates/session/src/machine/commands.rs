@@ -50,7 +50,8 @@ impl Machine {
         if let Some(state) = self.prompts.state(prompt.id) {
             return Ok(CommandOutput::Prompt(state));
         }
-        let valid = OutgoingPrompt::with_images(prompt.id, prompt.text.clone(), prompt.images.clone());
+        let valid =
+            OutgoingPrompt::with_images(prompt.id, prompt.text.clone(), prompt.images.clone());
         valid.map_err(|_| CommandError::EmptyPrompt)?;
         // A new prompt is a reason to try a failing agent again.
         if self.has_failed() {
@@ -222,8 +223,10 @@ impl Machine {
         if !self.agent.is_ready() {
             return self.defer(id, SessionCommand::Rewind { prompt, what, by });
         }
-        let files = OutgoingRequest::RewindFiles { user_message_id: prompt.to_string(), dry_run: false };
-        let conversation = OutgoingRequest::RewindConversation { target_message_uuid: prompt.to_string() };
+        let files =
+            OutgoingRequest::RewindFiles { user_message_id: prompt.to_string(), dry_run: false };
+        let conversation =
+            OutgoingRequest::RewindConversation { target_message_uuid: prompt.to_string() };
         let (first, then) = match what {
             Rewind::Files => (files, None),
             Rewind::Conversation => (conversation, None),

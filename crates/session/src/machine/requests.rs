@@ -1,9 +1,12 @@
 //! Requests of the agent to a person.
 
 use journal::{Grant, RequestRecord, Resolution};
-use wire::consent::{Rule, self};
+use wire::consent::{self, Rule};
 use wire::note::{Actor, Note, Outcome, RequestKind};
-use wire::outgoing::{ControlReply, DenyReply as Denial, Destination, JsonObject, OutgoingLine, PermissionUpdate, QuestionAnswers};
+use wire::outgoing::{
+    ControlReply, DenyReply as Denial, Destination, JsonObject, OutgoingLine, PermissionUpdate,
+    QuestionAnswers,
+};
 
 use super::{Effect, Machine};
 use crate::agent_event::PermissionRequest;

@@ -9,9 +9,9 @@
 use session::GrantScope;
 use uuid::Uuid;
 use view::diff::{Diff, DiffLine};
-use view::telegram::{LIMIT, TextFormat, FormattedText};
-use view::{ItemBody, CallPermission, Question, Request, ToolInput, wording};
-use wire::consent::{Disclosure, PLAN_APPROVAL_MODES, Rule, self};
+use view::telegram::{FormattedText, LIMIT, TextFormat};
+use view::{CallPermission, ItemBody, Question, Request, ToolInput, wording};
+use wire::consent::{self, Disclosure, PLAN_APPROVAL_MODES, Rule};
 use wire::note::{Actor, Outcome, RequestKind};
 use wire::outgoing::PermissionMode;
 
@@ -129,8 +129,10 @@ impl Chat {
 
     /// The rules that *Always* offers, with their numbers: those whose text fits on the card.
     pub(super) fn offered_rules<'r>(&self, request: &'r Request) -> Vec<(usize, &'r Rule)> {
-        let text = self.permission_text(request, &self.required(request), &FormattedText::default());
-        let mut left = LIMIT.saturating_sub(units(text.plain_text()) + units(ALWAYS) + units(SHOW_ALL));
+        let text =
+            self.permission_text(request, &self.required(request), &FormattedText::default());
+        let mut left =
+            LIMIT.saturating_sub(units(text.plain_text()) + units(ALWAYS) + units(SHOW_ALL));
         let mut offered = Vec::new();
         for (number, rule) in request.rules.iter().enumerate() {
             let length = units(&rule_line(number, rule));
@@ -208,7 +210,12 @@ impl Chat {
         MessageContent::new(&text, vec![allow, deny])
     }
 
-    fn permission_text(&self, request: &Request, required: &[Disclosure], details: &FormattedText) -> FormattedText {
+    fn permission_text(
+        &self,
+        request: &Request,
+        required: &[Disclosure],
+        details: &FormattedText,
+    ) -> FormattedText {
         let mut text = FormattedText::default();
         text.push("🔐 ");
         text.push_formatted(TextFormat::Bold, &title(request, self.document.head.cwd.as_deref()));
@@ -315,7 +322,11 @@ pub(super) fn abandoned_card(card: &CardState) -> MessageContent {
 }
 
 /// The message that asks the user for a text.
-pub(super) fn text_question(request: &Request, state: &CardState, purpose: ReplyPurpose) -> FormattedText {
+pub(super) fn text_question(
+    request: &Request,
+    state: &CardState,
+    purpose: ReplyPurpose,
+) -> FormattedText {
     let mut text = FormattedText::default();
     let question = current_question(request, state).map(|(_, question)| question);
     match (purpose, question) {
@@ -405,7 +416,11 @@ fn push_excerpts(text: &mut FormattedText, required: &[Disclosure]) {
         push_disclosure(text, &disclosure.label, &excerpt, required.len() > 1);
         if excerpt != full {
             let characters = full.chars().count();
-            push_line(text, TextFormat::Italic, &format!("… shortened, {characters} characters in all"));
+            push_line(
+                text,
+                TextFormat::Italic,
+                &format!("… shortened, {characters} characters in all"),
+            );
         }
     }
 }

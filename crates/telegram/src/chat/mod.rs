@@ -25,8 +25,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use view::telegram::{LIMIT, FormattedText};
-use view::{ItemBody, Call, Conversation, RevisionGap, Item, Turn, Update};
+use view::telegram::{FormattedText, LIMIT};
+use view::{Call, Conversation, Item, ItemBody, RevisionGap, Turn, Update};
 
 use crate::address::{ChatAddress, MessageId};
 use crate::bot::{BotCall, BotCallError, BotKeyboard, BotResponse, MessageText};
@@ -212,7 +212,12 @@ impl Chat {
     }
 
     /// Queues a reply to a user.
-    pub fn reply(&mut self, text: &FormattedText, buttons: BotKeyboard, reply_to: Option<MessageId>) {
+    pub fn reply(
+        &mut self,
+        text: &FormattedText,
+        buttons: BotKeyboard,
+        reply_to: Option<MessageId>,
+    ) {
         self.blocked = false;
         let mut reply_to = reply_to;
         let mut parts = text.messages(LIMIT);

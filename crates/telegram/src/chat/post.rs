@@ -9,9 +9,10 @@
 
 use std::borrow::Cow;
 
-use view::telegram::{LIMIT, TelegramOptions, TextFormat, FormattedText, markdown, turn_end};
+use view::telegram::{FormattedText, LIMIT, TelegramOptions, TextFormat, markdown, turn_end};
 use view::{
-    AgentProcessEvent, ItemBody, Call, Item, NoticeLevel, Position, PromptItem, PromptAuthor, ToolInput, Turn, ToolAction, relative_path,
+    AgentProcessEvent, Call, Item, ItemBody, NoticeLevel, Position, PromptAuthor, PromptItem,
+    ToolAction, ToolInput, Turn, relative_path,
 };
 use wire::note::TurnEnding;
 
@@ -203,7 +204,8 @@ impl Chat {
 
     fn turn_sections(&self) -> Vec<TurnSection<'_>> {
         let delivered = self.checkpoint.delivered;
-        let is_due = |item: &&Item| !item.open && item.parent.is_none() && item.position > delivered;
+        let is_due =
+            |item: &&Item| !item.open && item.parent.is_none() && item.position > delivered;
         let mut items = self.document.items.iter().filter(is_due).peekable();
         let mut sections = Vec::new();
         let turns = &self.document.turns;
@@ -215,7 +217,8 @@ impl Chat {
         }
         sections.push(TurnSection { turn: None, over: true, end_is_due: false, items: early });
         for (at, turn) in turns.iter().enumerate() {
-            let end = turns.get(at + 1).map_or(Position(u64::MAX, 0), |next| Position(next.first, 0));
+            let end =
+                turns.get(at + 1).map_or(Position(u64::MAX, 0), |next| Position(next.first, 0));
             let mut own = Vec::new();
             while let Some(item) = items.next_if(|item| item.position < end) {
                 own.push(item);
@@ -253,9 +256,13 @@ impl Chat {
             {
                 ItemTreatment::Skip
             }
-            ItemBody::Prompt(_) | ItemBody::Compaction(_) | ItemBody::Reset => ItemTreatment::Silent,
+            ItemBody::Prompt(_) | ItemBody::Compaction(_) | ItemBody::Reset => {
+                ItemTreatment::Silent
+            }
             // A text that was dropped to save memory is reported as missing.
-            ItemBody::Text { text } if text.trim().is_empty() && !item.trimmed => ItemTreatment::Skip,
+            ItemBody::Text { text } if text.trim().is_empty() && !item.trimmed => {
+                ItemTreatment::Skip
+            }
             ItemBody::Text { .. } if verbosity == 0 => answers_only(section.over, next_call, rest),
             ItemBody::Call(call) if is_plan(call) => ItemTreatment::Silent,
             ItemBody::Call(call) if has_card(call) => ItemTreatment::Skip,
@@ -269,7 +276,9 @@ impl Chat {
             | ItemBody::Hook(_)
             | ItemBody::Agent(AgentProcessEvent::Started { .. }) => ItemTreatment::Skip,
             // The line about the end of the turn says the same.
-            ItemBody::Interruption if ending == Some(&TurnEnding::Interrupted) => ItemTreatment::Skip,
+            ItemBody::Interruption if ending == Some(&TurnEnding::Interrupted) => {
+                ItemTreatment::Skip
+            }
             ItemBody::Failure { text, .. } if matches!(ending, Some(TurnEnding::Failed { message }) if message == text) => {
                 ItemTreatment::Skip
             }
@@ -280,7 +289,9 @@ impl Chat {
             | ItemBody::Interruption
             | ItemBody::Failure { .. }
             | ItemBody::Agent(AgentProcessEvent::Stopped { .. }) => if_last,
-            ItemBody::Notice(it) if it.level == NoticeLevel::Error && section.over => ItemTreatment::Notify,
+            ItemBody::Notice(it) if it.level == NoticeLevel::Error && section.over => {
+                ItemTreatment::Notify
+            }
             ItemBody::Notice(_) => notice,
         }
     }

@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
-use view::telegram::{LIMIT, TextFormat, FormattedText, markdown};
-use view::{ItemBody, Card, Conversation, Item, ItemId, SessionPhase, wording};
+use view::telegram::{FormattedText, LIMIT, TextFormat, markdown};
+use view::{Card, Conversation, Item, ItemBody, ItemId, SessionPhase, wording};
 
 use super::card::MessageContent;
 use super::schedule::{CallPlan, CallPurpose, PlannedCall};
@@ -273,7 +273,8 @@ impl Chat {
             };
             if visible {
                 let card = Card::of(call, base);
-                let mut line = FormattedText::plain(&format!("{} {} ", card.state_icon, card.label));
+                let mut line =
+                    FormattedText::plain(&format!("{} {} ", card.state_icon, card.label));
                 line.push_formatted(TextFormat::Code, &shortened_to(&card.target, TARGET));
                 lines.push(line);
             }
@@ -294,7 +295,9 @@ impl Chat {
     fn text_being_written(&self) -> Option<(&Item, &str)> {
         let running = self.running_turn()?.number;
         self.document.items.iter().rev().find_map(|item| match &item.body {
-            ItemBody::Text { text } if item.open && item.parent.is_none() && item.turn == running => {
+            ItemBody::Text { text }
+                if item.open && item.parent.is_none() && item.turn == running =>
+            {
                 (!text.trim().is_empty()).then_some((item, text.as_str()))
             }
             _ => None,
@@ -351,7 +354,9 @@ impl MessageContent {
 fn phase_text(phase: &SessionPhase) -> String {
     match phase {
         SessionPhase::Starting => "Starting…".to_owned(),
-        SessionPhase::Idle | SessionPhase::Working | SessionPhase::Thinking { .. } => "Thinking…".to_owned(),
+        SessionPhase::Idle | SessionPhase::Working | SessionPhase::Thinking { .. } => {
+            "Thinking…".to_owned()
+        }
         SessionPhase::Writing => "Writing…".to_owned(),
         SessionPhase::Running { .. } => "Working…".to_owned(),
         SessionPhase::Waiting { .. } => "Waiting for you…".to_owned(),

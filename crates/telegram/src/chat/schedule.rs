@@ -4,7 +4,7 @@
 //! then messages and cards in their order, obsolete messages, files, and progress.
 
 use uuid::Uuid;
-use view::telegram::{TextFormat, FormattedText};
+use view::telegram::{FormattedText, TextFormat};
 use view::{Item, ItemId, Position, Request};
 
 use super::card::{self, MessageContent};

@@ -7,7 +7,7 @@ use journal::SessionId;
 use session::{RequestAnswer, RuleChoice};
 use uuid::Uuid;
 use view::Request;
-use wire::consent::{PLAN_APPROVAL_MODES, self};
+use wire::consent::{self, PLAN_APPROVAL_MODES};
 use wire::note::RequestKind;
 
 use super::card::{self, MessageContent};
@@ -134,7 +134,9 @@ impl Chat {
                 self.card_state(request).choosing_rule = false;
                 UserIntent::ChangeCard
             }
-            (RequestKind::Permission | RequestKind::Plan, verb) => self.tap_on_approval(request, verb),
+            (RequestKind::Permission | RequestKind::Plan, verb) => {
+                self.tap_on_approval(request, verb)
+            }
             (RequestKind::Question, verb) => self.tap_on_question(request, verb),
         }
     }
@@ -145,7 +147,8 @@ impl Chat {
         if !self.was_shown_in_full(request, &card) {
             return stale("Tap “Show all” first: you have not seen all of this request.");
         }
-        let allow = |remember, mode| answer(request, RequestAnswer::Allow { input: None, remember, mode });
+        let allow =
+            |remember, mode| answer(request, RequestAnswer::Allow { input: None, remember, mode });
         match (request.kind, verb) {
             (RequestKind::Permission, "y") => allow(None, None),
             (RequestKind::Permission, "a") => {

@@ -1,6 +1,6 @@
 //! Small functions on texts that several messages share.
 
-use view::telegram::{TextFormat, FormattedText};
+use view::telegram::{FormattedText, TextFormat};
 
 use crate::bot::MessageText;
 

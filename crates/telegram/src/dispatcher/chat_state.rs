@@ -369,7 +369,7 @@ fn escape_html(text: &str) -> String {
 mod tests {
     use journal::SessionId;
     use uuid::Uuid;
-    use view::telegram::{TextFormat, FormattedText};
+    use view::telegram::{FormattedText, TextFormat};
 
     use super::{ChatDemand, ChatState, ReplyQueue};
     use crate::address::{ChatAddress, ChatId, ChatKind, MessageId};

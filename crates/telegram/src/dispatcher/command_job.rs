@@ -7,7 +7,7 @@ use journal::SessionId;
 use session::{NewPrompt, OpenError, Session};
 use uuid::Uuid;
 use view::diff::Diff;
-use view::{ItemBody, CallState, Conversation, ToolInput};
+use view::{CallState, Conversation, ItemBody, ToolInput};
 use wire::note::{Actor, Delivery, Setting};
 
 use super::follower::fold_session;

@@ -110,7 +110,8 @@ impl JobContext {
             return files.images.push(image);
         }
         let (directory, name) = (directory.to_owned(), file.name.clone());
-        let saved = tokio::task::spawn_blocking(move || store_upload(&directory, &name, &bytes)).await;
+        let saved =
+            tokio::task::spawn_blocking(move || store_upload(&directory, &name, &bytes)).await;
         match saved {
             Ok(Ok(path)) => files.saved.push(path),
             failed => {

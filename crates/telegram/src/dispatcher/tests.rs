@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use journal::{Journal, SessionId};
-use session::{AgentProgram, RequestAnswer, Roots, SessionLimits, Sessions, SessionsConfig, UnattendedLimits};
+use session::{
+    AgentProgram, RequestAnswer, Roots, SessionLimits, Sessions, SessionsConfig, UnattendedLimits,
+};
 use tempfile::TempDir;
 use tokio::sync::mpsc;
 use uuid::Uuid;

@@ -1,7 +1,7 @@
 //! What users can choose: the model, the permission mode, the verbosity.
 
 use serde::Deserialize;
-use view::telegram::{TextFormat, FormattedText};
+use view::telegram::{FormattedText, TextFormat};
 use wire::consent::{MODES, ModeDescription, describe_mode};
 use wire::outgoing::PermissionMode;
 

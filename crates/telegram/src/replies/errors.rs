@@ -87,9 +87,13 @@ fn refused(refusal: &CommandError) -> BotReply {
         .into(),
         CommandError::NoSuchRequest => "The agent no longer waits for this.".into(),
         CommandError::AlreadyResolved(it) => resolution(it),
-        CommandError::Invalid(why) => format!("This answer does not fit the request: {why}.").into(),
+        CommandError::Invalid(why) => {
+            format!("This answer does not fit the request: {why}.").into()
+        }
         CommandError::Busy => "The agent is working. Use /stop, or wait until it is done.".into(),
-        CommandError::RefusedByAgent(text) => format!("The agent refused: {}", shortened(text, 500)).into(),
+        CommandError::RefusedByAgent(text) => {
+            format!("The agent refused: {}", shortened(text, 500)).into()
+        }
         CommandError::NoAnswer => "The agent did not respond in time. Try again.".into(),
         CommandError::AgentGone => "The agent stopped before it responded. Try again.".into(),
     }

@@ -12,7 +12,7 @@ mod tests;
 use journal::SessionId;
 use session::RequestAnswer;
 use uuid::Uuid;
-use view::telegram::{TextFormat, FormattedText};
+use view::telegram::{FormattedText, TextFormat};
 
 use crate::bot::{BotButton, BotKeyboard};
 use crate::chat::UserIntent;

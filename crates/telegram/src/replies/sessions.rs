@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use journal::{SessionId, SessionRecord, SessionStatus};
 use session::Roots;
 use uuid::Uuid;
-use view::telegram::{TextFormat, FormattedText};
-use view::{Conversation, SessionUsage, QueuedPrompt, wording, terminal};
+use view::telegram::{FormattedText, TextFormat};
+use view::{Conversation, QueuedPrompt, SessionUsage, terminal, wording};
 use wire::note::PromptState;
 
 use super::choices::mode_label;
@@ -245,7 +245,9 @@ pub fn queue(prompts: &[QueuedPrompt]) -> BotReply {
         return "No messages are queued.".into();
     }
     let mut reply = BotReply::default();
-    reply.text.push_formatted(TextFormat::Bold, &wording::plural(prompts.len(), "message", "messages"));
+    reply
+        .text
+        .push_formatted(TextFormat::Bold, &wording::plural(prompts.len(), "message", "messages"));
     reply.text.push(" queued:");
     for (prompt, number) in prompts.iter().zip(1..).take(QUEUE) {
         let mut text = shortened(&prompt.text, QUEUED_TEXT);

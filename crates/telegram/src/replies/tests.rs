@@ -9,7 +9,7 @@ use session::shim::OwnershipError;
 use session::{Error, OpenError, Roots};
 use uuid::Uuid;
 use view::telegram::LIMIT;
-use view::{Conversation, SessionPhase, TokenCounts, SessionUsage, QueuedPrompt};
+use view::{Conversation, QueuedPrompt, SessionPhase, SessionUsage, TokenCounts};
 use wire::note::{Actor, Delivery, Outcome, PromptState};
 use wire::outgoing::PermissionMode;
 
@@ -19,7 +19,12 @@ use crate::inbound::{ChatCommand, RejectedContent};
 
 const NOW: u64 = 1_794_735_000_000;
 
-fn record(number: u128, title: Option<&str>, directory: PathBuf, status: SessionStatus) -> SessionRecord {
+fn record(
+    number: u128,
+    title: Option<&str>,
+    directory: PathBuf,
+    status: SessionStatus,
+) -> SessionRecord {
     SessionRecord {
         id: SessionId(Uuid::from_u128(0xabcd_ef00 << 96 | number)),
         title: title.map(ToOwned::to_owned),
@@ -68,8 +73,15 @@ fn conversation(directory: &std::path::Path) -> Conversation {
 }
 
 fn usage() -> SessionUsage {
-    let tokens = TokenCounts { input: 1_200, output: 3_400, cache_read: 98_000, cache_write: 2_000 };
-    SessionUsage { tokens, cost: Some(0.4321), context: Some(45_000), window: Some(200_000), plan: None }
+    let tokens =
+        TokenCounts { input: 1_200, output: 3_400, cache_read: 98_000, cache_write: 2_000 };
+    SessionUsage {
+        tokens,
+        cost: Some(0.4321),
+        context: Some(45_000),
+        window: Some(200_000),
+        plan: None,
+    }
 }
 
 fn refused(refusal: CommandError) -> BotReply {

@@ -5,7 +5,7 @@ use session::{GrantScope, RequestAnswer, RuleChoice};
 use towpath_telegram::BotCall;
 use towpath_telegram::chat::{NextCall, UserIntent};
 use towpath_telegram::checkpoint::ChatCheckpoint;
-use wire::consent::{Rule, RuleId, self};
+use wire::consent::{self, Rule, RuleId};
 use wire::note::{Actor, Note, Outcome, RequestKind};
 use wire::outgoing::PermissionMode;
 

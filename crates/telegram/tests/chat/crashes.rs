@@ -8,7 +8,7 @@ use serde_json::json;
 use towpath_telegram::chat::NextCall;
 use towpath_telegram::{BotCallError, ChatKind};
 use view::telegram::markdown;
-use view::{ItemBody, Fold};
+use view::{Fold, ItemBody};
 use wire::note::{Note, Outcome, RequestKind, TurnEnding};
 
 use super::harness::{

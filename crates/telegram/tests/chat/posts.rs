@@ -164,7 +164,8 @@ fn a_prompt_that_moves_to_the_next_turn_is_posted_once() {
     let (text_of, delivery) = ("next".to_owned(), Delivery::Steer);
     let steers =
         Note::PromptQueued { prompt: id(2), text: text_of, images: 0, delivery, by: ann() };
-    test.note(&steers).note(&Note::PromptStateChanged { prompt: id(2), state: PromptState::Written });
+    test.note(&steers)
+        .note(&Note::PromptStateChanged { prompt: id(2), state: PromptState::Written });
     test.run_calls().over(1).run_calls();
     test.note(&began(2, &[id(2)])).line(&text("m2", "Two.")).over(2).run_calls();
     assert_eq!(

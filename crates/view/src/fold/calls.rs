@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use serde::{Deserialize, Serialize};
 use wire::event::{Task, TaskPhase, ToolResult, ToolUse};
 use wire::json::{Raw, Shape, Text};
-use wire::note::{RequestKind, self};
+use wire::note::{self, RequestKind};
 
 use super::{Fold, Visibility, prefix, requests};
 use crate::call::{

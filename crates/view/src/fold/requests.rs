@@ -1,6 +1,9 @@
 //! Requests of the agent: permissions, questions, plans, and hooks that the host answers.
 
-use wire::event::{CanUseTool, ControlCancel, ControlRequest, ControlRequestKind as WireRequest, ControlResponse, ControlResult};
+use wire::event::{
+    CanUseTool, ControlCancel, ControlRequest, ControlRequestKind as WireRequest, ControlResponse,
+    ControlResult,
+};
 use wire::json::{Raw, Text};
 use wire::note::{Actor, Outcome, RequestKind};
 
@@ -100,7 +103,13 @@ impl Fold {
 
     /// Marks a call as waiting for its request. A call whose own line is missing is created from the
     /// request.
-    fn attach_request(&mut self, item: &ItemId, id: &str, request: &CanUseTool<'_>, kind: RequestKind) {
+    fn attach_request(
+        &mut self,
+        item: &ItemId,
+        id: &str,
+        request: &CanUseTool<'_>,
+        kind: RequestKind,
+    ) {
         if !self.items.has(item) {
             let call = wire::event::ToolUse {
                 id: request.tool_use_id,

@@ -1,7 +1,10 @@
 //! The CLI's messages beside the dialogue: `system` lines, signals, and the extra entries of session
 //! files.
 
-use wire::event::{ApiRetry, CommandLifecycle, CompactBoundary, Event, Hook, HookPhase, PermissionDenied, RateLimit, Record, Signal, StatusUpdate as WireStatus, System, SystemNotice as WireNotice};
+use wire::event::{
+    ApiRetry, CommandLifecycle, CompactBoundary, Event, Hook, HookPhase, PermissionDenied,
+    RateLimit, Record, Signal, StatusUpdate as WireStatus, System, SystemNotice as WireNotice,
+};
 use wire::json::{Raw, Shape, Text};
 use wire::note::PromptState;
 

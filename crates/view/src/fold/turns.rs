@@ -373,7 +373,9 @@ fn turn_ending(ended: &TurnEnded<'_>, interrupted: bool) -> TurnEnding {
     }
     let text = ended.result.map(|it| it.decode().into_owned()).filter(|it| !it.is_empty());
     let message = text.or_else(|| first_error(ended.errors?)).or_else(|| match ended.ending {
-        Some(ResultSubtype::Error(name) | ResultSubtype::Other(name)) => Some(name.decode().into_owned()),
+        Some(ResultSubtype::Error(name) | ResultSubtype::Other(name)) => {
+            Some(name.decode().into_owned())
+        }
         _ => None,
     });
     TurnEnding::Failed { message: message.unwrap_or_default() }

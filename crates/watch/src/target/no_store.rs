@@ -1,32 +1,37 @@
-//! Takes the place of `store` in a build without the feature `object-store`.
+//! Replaces `store` in a build without the feature `object-store`.
 
-use super::http::shown;
-use super::{TargetError, Trouble};
-use crate::place::Placed;
-use crate::source::Source;
 use reqwest::Url;
 
-/// An object store, of which there is none in this build.
+use super::http::without_secrets;
+use super::{PushError, TargetError};
+use crate::files::SourceFile;
+use crate::project::ProjectFile;
+
+/// An object store. There are none in this build.
 #[derive(Debug)]
 pub enum StoreTarget {}
 
 #[expect(clippy::unused_async, reason = "the same signatures as with the feature")]
 impl StoreTarget {
-    /// Fails: the error says how to build with support for object stores.
+    /// Fails with an error that says how to build with support for object stores.
     pub fn new(address: &str, _options: &[(String, String)]) -> Result<Self, TargetError> {
         let url = Url::parse(address).map_err(|_| TargetError::Address(address.to_owned()))?;
-        Err(TargetError::NoObjectStores(shown(&url)))
+        Err(TargetError::NoObjectStores(without_secrets(&url)))
     }
 
     pub(super) fn name(&self) -> &str {
         match *self {}
     }
 
-    pub(super) async fn write(&self, _file: &Placed, _source: Source) -> Result<(), Trouble> {
+    pub(super) async fn write(
+        &self,
+        _file: &ProjectFile,
+        _source: SourceFile,
+    ) -> Result<(), PushError> {
         match *self {}
     }
 
-    pub(super) async fn delete(&self, _file: &Placed) -> Result<(), Trouble> {
+    pub(super) async fn delete(&self, _file: &ProjectFile) -> Result<(), PushError> {
         match *self {}
     }
 }

@@ -38,7 +38,10 @@ impl StoreTarget {
         let url = Url::parse(address).map_err(|_| TargetError::Address(address.to_owned()))?;
         // `reqwest` is built without a provider of cryptography. Later calls change nothing.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let error = |source: Error| TargetError::Store { address: without_secrets(&url), source: source.into() };
+        let error = |source: Error| TargetError::Store {
+            address: without_secrets(&url),
+            source: source.into(),
+        };
         let (store, prefix) = if matches!(url.scheme(), "s3" | "s3a") {
             let prefix = Path::from_url_path(url.path()).map_err(|it| error(it.into()))?;
             // The delivery worker retries, and logs it.

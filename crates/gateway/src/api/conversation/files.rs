@@ -10,8 +10,8 @@ use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
-use view::diff::{Diff, DiffLine, DiffHunk, LineChange, DiffSpan};
-use view::{ItemBody, CallState, Fold, ToolInput, Turn, html};
+use view::diff::{Diff, DiffHunk, DiffLine, DiffSpan, LineChange};
+use view::{CallState, Fold, ItemBody, ToolInput, Turn, html};
 
 use super::{for_each_entry, subscribe};
 use crate::api::extract::{PathParams, QueryParams};
@@ -290,10 +290,8 @@ mod tests {
                 "tokens": { "input": 0, "output": 0, "cache_read": 0, "cache_write": 0 },
             }))
             .unwrap();
-            let touched = |(path, times): &(&str, u32)| FileEdits {
-                path: (*path).to_owned(),
-                edits: *times,
-            };
+            let touched =
+                |(path, times): &(&str, u32)| FileEdits { path: (*path).to_owned(), edits: *times };
             turn.files = files.iter().map(touched).collect();
             turn
         };

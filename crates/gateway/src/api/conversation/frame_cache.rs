@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use axum::extract::ws::Utf8Bytes;
 use serde::{Deserialize, Serialize};
 use view::html::{self, HtmlOptions};
-use view::{ItemBody, Fold, Item, ItemId, Patch, Request, Revision, Turn};
+use view::{Fold, Item, ItemBody, ItemId, Patch, Request, Revision, Turn};
 
 use super::frame::{ConversationFrame, PatchFrame, SharedJson, Snapshot, UpdateFrame};
 use super::item::ItemResponse;

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 use view::html::{self, HtmlOptions};
-use view::{ItemBody, CallState, Item, SystemMessage, PromptAuthor, ToolAction};
+use view::{CallState, Item, ItemBody, PromptAuthor, SystemMessage, ToolAction};
 
 use super::parts::{CallStateName, PromptStateName};
 use super::streamed_text::StreamedText;
@@ -269,7 +269,9 @@ fn element(item: &Item, look: HtmlOptions<'_>) -> String {
             (&unfinished, "")
         }
         // The element for a sub-agent's items must exist before the first of them.
-        ItemBody::Call(call) if call.agent.is_some() || call.action == ToolAction::Delegate => (item, "\n"),
+        ItemBody::Call(call) if call.agent.is_some() || call.action == ToolAction::Delegate => {
+            (item, "\n")
+        }
         _ => (item, ""),
     };
     html::item(item, look, children, &mut out);
@@ -281,7 +283,9 @@ fn excerpt(item: &Item) -> Item {
     let mut item = item.clone();
     match &mut item.body {
         ItemBody::Prompt(prompt) => truncate(&mut prompt.text),
-        ItemBody::Text { text } | ItemBody::Thinking { text, .. } | ItemBody::Failure { text, .. } => {
+        ItemBody::Text { text }
+        | ItemBody::Thinking { text, .. }
+        | ItemBody::Failure { text, .. } => {
             truncate(text);
         }
         ItemBody::Call(call) => {

@@ -18,7 +18,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use uuid::Uuid;
 use view::html::HtmlOptions;
-use view::{Fold, Item, OlderItems, HistoryPage, Position};
+use view::{Fold, HistoryPage, Item, OlderItems, Position};
 
 pub(super) use follow::ClientFrame;
 pub(super) use frame::{ConversationFrame, SessionListFrame};

@@ -17,7 +17,10 @@ fn an_exit_cuts_the_turn_and_the_prompt_is_not_sent_again() {
     let mut harness = Harness::with_running_turn();
     harness.agent(permission_request("r", "id"));
     harness.on(Input::AgentGone(AgentExit::Killed(9)));
-    assert_eq!(harness.endings(), [(1, TurnEnding::Aborted { cause: ExitCause::Killed { signal: 9 } })]);
+    assert_eq!(
+        harness.endings(),
+        [(1, TurnEnding::Aborted { cause: ExitCause::Killed { signal: 9 } })]
+    );
     assert_eq!(harness.states(1), [Written, Accepted, PromptState::Done]);
     assert_eq!(harness.outcomes(), [("r".to_owned(), Outcome::Withdrawn)]);
     assert_eq!(harness.machine.status(), SessionStatus::Dead);

@@ -8,7 +8,9 @@ mod turns;
 use journal::SessionId;
 use uuid::Uuid;
 use wire::TurnResult;
-use wire::note::{Actor, Delivery, Note, Outcome, PromptState, QueuePolicy, RequestKind, TurnEnding};
+use wire::note::{
+    Actor, Delivery, Note, Outcome, PromptState, QueuePolicy, RequestKind, TurnEnding,
+};
 
 use super::{CommandId, Effect, Input, Machine, MachineSnapshot, StartMode};
 use crate::agent_event::{AgentEvent, PermissionRequest};

@@ -34,7 +34,9 @@ fn a_late_idle_report_of_the_previous_turn_ends_nothing() {
 
 #[test]
 fn an_interrupt_keeps_or_clears_the_queue() {
-    for (queue, after) in [(QueuePolicy::Keep, vec![Written]), (QueuePolicy::Clear, vec![Cancelled])] {
+    for (queue, after) in
+        [(QueuePolicy::Keep, vec![Written]), (QueuePolicy::Clear, vec![Cancelled])]
+    {
         let mut harness = Harness::with_running_turn();
         harness.prompt(2, Delivery::Queue).unwrap();
         harness.command(interrupt(queue)).unwrap().unwrap();

@@ -430,8 +430,10 @@ impl World {
     pub(super) fn take_over(&mut self) {
         self.record(|| "towpath takes over".to_owned());
         self.down = false;
-        let open =
-            matches!(self.stored.status, journal::SessionStatus::Running | journal::SessionStatus::Waiting);
+        let open = matches!(
+            self.stored.status,
+            journal::SessionStatus::Running | journal::SessionStatus::Waiting
+        );
         let shim = self.shim.as_ref().filter(|shim| shim.run == self.stored.run);
         let attached = shim.is_some_and(|shim| shim.lives);
         let agent_may_run = shim.is_some() || open;

@@ -50,7 +50,9 @@ fn journal(turns: u64) -> Vec<Vec<u8>> {
         if lines.iter().all(|line| *line != queued(turn + 1).to_line()) {
             lines.push(queued(turn + 1).to_line());
         }
-        lines.push(Note::PromptStateChanged { prompt: id(turn), state: PromptState::Done }.to_line());
+        lines.push(
+            Note::PromptStateChanged { prompt: id(turn), state: PromptState::Done }.to_line(),
+        );
         let over = Note::TurnEnded { turn: turn + 1, ending: TurnEnding::Completed };
         lines.push(over.to_line());
     }

@@ -7,7 +7,10 @@ use towpath_view::{
     PromptAuthor, Revision, SessionPhase, Update,
 };
 use uuid::Uuid;
-use wire::note::{Actor, Delivery, ExitCause, Note, Outcome, PromptState, QueuePolicy, RequestKind, Rewind, Setting, TurnEnding};
+use wire::note::{
+    Actor, Delivery, ExitCause, Note, Outcome, PromptState, QueuePolicy, RequestKind, Rewind,
+    Setting, TurnEnding,
+};
 
 /// A journal being written, with the document after each entry.
 struct Journal {
