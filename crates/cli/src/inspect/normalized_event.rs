@@ -1,7 +1,7 @@
-//! Events in one form, whatever dialect they came in: the output of `--events`.
+//! Events in one format, whatever their dialect: the output of `--events`.
 //!
-//! The words here are Towpath's own and stay when the CLI's change. What is passed on without a
-//! meaning of ours (a tool's input, a result's content) is copied as it stands.
+//! The names are Towpath's own and do not change with the CLI's. Values that Towpath does not
+//! interpret, such as the input of a tool or the content of a result, are copied unchanged.
 
 use std::io::{self, Write};
 
@@ -13,25 +13,28 @@ use wire::event::{
 use wire::json::{Raw, Text};
 use wire::{Reading, read};
 
-use super::source::{LineText, SourceLine};
+use super::input::{InputLine, InputText};
 
-/// Writes the events of a line, one object a line; noise is none.
-pub(super) fn write(out: &mut impl Write, line: &SourceLine<'_>) -> io::Result<()> {
-    let LineText::Whole(bytes) = line.text else { return Ok(()) };
+/// Writes the events of a line, one JSON object per line. Noise is left out.
+pub(super) fn write(out: &mut impl Write, line: &InputLine<'_>) -> io::Result<()> {
+    let InputText::Whole(bytes) = line.text else { return Ok(()) };
     for reading in read(bytes) {
         let dialect = reading.dialect.name();
-        let (kind, envelope, said) = match &reading.reading {
-            Reading::Event(event) => (event.kind, Some(&event.envelope), Said::of(event)),
+        let (kind, envelope, body) = match &reading.reading {
+            Reading::Event(event) => {
+                (event.kind, Some(&event.envelope), NormalizedBody::new(event))
+            }
             Reading::Unknown(unknown) => {
-                (unknown.kind, None, Said::Unknown { raw: unknown.object })
+                (unknown.kind, None, NormalizedBody::Unknown { raw: unknown.object })
             }
             Reading::Mismatch(mismatch) => {
-                let said = Said::Mismatch { reason: &mismatch.reason, raw: mismatch.object };
-                (mismatch.kind, None, said)
+                let body =
+                    NormalizedBody::Mismatch { reason: &mismatch.reason, raw: mismatch.object };
+                (mismatch.kind, None, body)
             }
             Reading::Noise(_) => continue,
         };
-        let normalised = Normalised {
+        let event = NormalizedEvent {
             file: line.file,
             line: line.number,
             kind: kind.to_string(),
@@ -39,16 +42,16 @@ pub(super) fn write(out: &mut impl Write, line: &SourceLine<'_>) -> io::Result<(
             session: envelope.and_then(|it| it.session_id),
             uuid: envelope.and_then(|it| it.uuid),
             parent: envelope.and_then(|it| it.parent_tool_use_id),
-            said,
+            body,
         };
-        serde_json::to_writer(&mut *out, &normalised)?;
+        serde_json::to_writer(&mut *out, &event)?;
         out.write_all(b"\n")?;
     }
     Ok(())
 }
 
 #[derive(Serialize)]
-struct Normalised<'a> {
+struct NormalizedEvent<'a> {
     file: &'a str,
     line: u64,
     kind: String,
@@ -57,33 +60,33 @@ struct Normalised<'a> {
     session: Option<Text<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     uuid: Option<Text<'a>>,
-    /// The call whose sub-agent this belongs to.
+    /// The call whose sub-agent sent the event.
     #[serde(skip_serializing_if = "Option::is_none")]
     parent: Option<Text<'a>>,
     #[serde(flatten)]
-    said: Said<'a>,
+    body: NormalizedBody<'a>,
 }
 
 #[derive(Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
-enum Said<'a> {
+enum NormalizedBody<'a> {
     Init {
         model: Option<Text<'a>>,
         cwd: Option<Text<'a>>,
         version: Option<Text<'a>>,
         mode: Option<Text<'a>>,
     },
-    Assistant(Spoken<'a>),
+    Assistant(NormalizedMessage<'a>),
     User {
         replay: bool,
         synthetic: bool,
         #[serde(flatten)]
-        spoken: Spoken<'a>,
+        content: NormalizedMessage<'a>,
     },
-    MessageStarted(Spoken<'a>),
+    MessageStarted(NormalizedMessage<'a>),
     BlockStarted {
         index: u64,
-        block: Piece<'a>,
+        block: NormalizedBlock<'a>,
     },
     Delta {
         index: u64,
@@ -95,7 +98,7 @@ enum Said<'a> {
     },
     MessageEnding {
         stop_reason: Option<Text<'a>>,
-        usage: Option<Tokens>,
+        usage: Option<NormalizedUsage>,
     },
     MessageEnded,
     TurnEnded {
@@ -104,7 +107,7 @@ enum Said<'a> {
         result: Option<Text<'a>>,
         stop_reason: Option<Text<'a>>,
         cost_usd: Option<f64>,
-        usage: Option<Tokens>,
+        usage: Option<NormalizedUsage>,
     },
     Asked {
         request: Text<'a>,
@@ -153,7 +156,7 @@ enum Said<'a> {
     Notice {
         text: Option<Text<'a>>,
     },
-    /// A known kind of which nothing more is decided here.
+    /// A known kind without a normalized form.
     Other,
     Unknown {
         raw: Raw<'a>,
@@ -164,23 +167,23 @@ enum Said<'a> {
     },
 }
 
-/// A message, or as much of it as there is.
+/// A message, complete or partial.
 #[derive(Serialize)]
-struct Spoken<'a> {
+struct NormalizedMessage<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<Text<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<Text<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<Text<'a>>,
-    blocks: Vec<Piece<'a>>,
+    blocks: Vec<NormalizedBlock<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    usage: Option<Tokens>,
+    usage: Option<NormalizedUsage>,
 }
 
 #[derive(Serialize)]
 #[serde(tag = "block", rename_all = "snake_case")]
-enum Piece<'a> {
+enum NormalizedBlock<'a> {
     Text { text: Text<'a> },
     Thinking { text: Text<'a> },
     Call { id: Option<Text<'a>>, tool: Text<'a>, input: Option<Raw<'a>> },
@@ -190,15 +193,15 @@ enum Piece<'a> {
 }
 
 #[derive(Serialize)]
-struct Tokens {
+struct NormalizedUsage {
     input: Option<u64>,
     output: Option<u64>,
     cache_read: Option<u64>,
     cache_write: Option<u64>,
 }
 
-impl<'a> Said<'a> {
-    fn of(event: &Event<'a>) -> Self {
+impl<'a> NormalizedBody<'a> {
+    fn new(event: &Event<'a>) -> Self {
         match &event.body {
             Body::Init(init) => Self::Init {
                 model: init.model,
@@ -208,16 +211,16 @@ impl<'a> Said<'a> {
             },
             Body::Assistant(assistant) => {
                 let error = assistant.error.and_then(|fault| fault.name.or(fault.message));
-                Self::Assistant(Spoken::of(&assistant.message, error))
+                Self::Assistant(NormalizedMessage::new(&assistant.message, error))
             }
             Body::User(user) => Self::User {
                 replay: user.replay,
                 synthetic: user.synthetic,
-                spoken: Spoken::of(&user.message, None),
+                content: NormalizedMessage::new(&user.message, None),
             },
-            Body::Stream(stream) => Self::of_stream(stream),
-            Body::TurnEnded(turn) => Self::of_turn(turn, event.kind.subtype),
-            Body::System(system) => Self::of_system(system),
+            Body::Stream(stream) => Self::from_stream(stream),
+            Body::TurnEnded(turn) => Self::from_turn(turn, event.kind.subtype),
+            Body::System(system) => Self::from_system(system),
             Body::ControlRequest(asked) => {
                 let (tool, call, input) = match &asked.request {
                     Request::CanUseTool(ask) => (Some(ask.tool_name), ask.tool_use_id, ask.input),
@@ -239,17 +242,19 @@ impl<'a> Said<'a> {
                 }
             },
             Body::ControlCancel(cancel) => Self::AskWithdrawn { request: cancel.request_id },
-            Body::Signal(signal) => Self::of_signal(signal),
+            Body::Signal(signal) => Self::from_signal(signal),
             Body::Record(Record::Title(text)) => Self::Notice { text: *text },
             Body::Record(_) => Self::Other,
         }
     }
 
-    fn of_stream(stream: &Stream<'a>) -> Self {
+    fn from_stream(stream: &Stream<'a>) -> Self {
         match stream {
-            Stream::MessageStart(message) => Self::MessageStarted(Spoken::of(message, None)),
+            Stream::MessageStart(message) => {
+                Self::MessageStarted(NormalizedMessage::new(message, None))
+            }
             Stream::BlockStart { index, block } => {
-                Self::BlockStarted { index: *index, block: Piece::of(*block) }
+                Self::BlockStarted { index: *index, block: NormalizedBlock::new(*block) }
             }
             Stream::BlockDelta { index, delta } => {
                 let (of, text) = match delta {
@@ -262,27 +267,28 @@ impl<'a> Said<'a> {
                 Self::Delta { index: *index, of, text }
             }
             Stream::BlockStop { index } => Self::BlockEnded { index: *index },
-            Stream::MessageDelta { stop_reason, usage } => {
-                Self::MessageEnding { stop_reason: *stop_reason, usage: usage.map(Tokens::from) }
-            }
+            Stream::MessageDelta { stop_reason, usage } => Self::MessageEnding {
+                stop_reason: *stop_reason,
+                usage: usage.map(NormalizedUsage::from),
+            },
             Stream::MessageStop => Self::MessageEnded,
             Stream::Ping => Self::Other,
-            Stream::Error(fault) => Self::of_fault(*fault),
+            Stream::Error(fault) => Self::from_fault(*fault),
         }
     }
 
-    fn of_turn(turn: &TurnEnded<'a>, subtype: Option<Text<'a>>) -> Self {
+    fn from_turn(turn: &TurnEnded<'a>, subtype: Option<Text<'a>>) -> Self {
         Self::TurnEnded {
             failed: turn.failed(),
             subtype,
             result: turn.result,
             stop_reason: turn.stop_reason,
             cost_usd: turn.total_cost_usd,
-            usage: turn.usage.map(Tokens::from),
+            usage: turn.usage.map(NormalizedUsage::from),
         }
     }
 
-    fn of_system(system: &System<'a>) -> Self {
+    fn from_system(system: &System<'a>) -> Self {
         match system {
             System::ApiRetry(retry) => Self::Retrying {
                 attempt: retry.attempt,
@@ -319,9 +325,9 @@ impl<'a> Said<'a> {
         }
     }
 
-    fn of_signal(signal: &Signal<'a>) -> Self {
+    fn from_signal(signal: &Signal<'a>) -> Self {
         match signal {
-            Signal::Error(fault) => Self::of_fault(*fault),
+            Signal::Error(fault) => Self::from_fault(*fault),
             Signal::ToolUseSummary(text) | Signal::PromptSuggestion(text) => {
                 Self::Notice { text: *text }
             }
@@ -334,25 +340,25 @@ impl<'a> Said<'a> {
         }
     }
 
-    fn of_fault(fault: Fault<'a>) -> Self {
+    fn from_fault(fault: Fault<'a>) -> Self {
         Self::Failed { name: fault.name, message: fault.message }
     }
 }
 
-impl<'a> Spoken<'a> {
-    fn of(message: &Message<'a>, error: Option<Text<'a>>) -> Self {
+impl<'a> NormalizedMessage<'a> {
+    fn new(message: &Message<'a>, error: Option<Text<'a>>) -> Self {
         Self {
             message: message.id,
             model: message.model,
             error,
-            blocks: message.content.blocks().map(Piece::of).collect(),
-            usage: message.usage.map(Tokens::from),
+            blocks: message.content.blocks().map(NormalizedBlock::new).collect(),
+            usage: message.usage.map(NormalizedUsage::from),
         }
     }
 }
 
-impl<'a> Piece<'a> {
-    fn of(block: Block<'a>) -> Self {
+impl<'a> NormalizedBlock<'a> {
+    fn new(block: Block<'a>) -> Self {
         match block {
             Block::Text(text) => Self::Text { text },
             Block::Thinking(text) => Self::Thinking { text },
@@ -368,7 +374,7 @@ impl<'a> Piece<'a> {
     }
 }
 
-impl From<Usage> for Tokens {
+impl From<Usage> for NormalizedUsage {
     fn from(usage: Usage) -> Self {
         Self {
             input: usage.input_tokens,
