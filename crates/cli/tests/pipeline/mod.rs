@@ -1,4 +1,4 @@
-//! `towpath watch` with both ends in the test's hands, and the lines an agent would write.
+//! `towpath watch` with its stdin and stdout controlled by the test, and the lines of an agent.
 
 #![expect(clippy::disallowed_methods, reason = "tests start the program they test")]
 
@@ -11,17 +11,17 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Longer than anything takes, even on a machine with better things to do.
+/// Longer than anything takes, even on a loaded machine.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 pub(crate) const SESSION: &str = "0b0e9a7c-3c3c-4a5b-9c58-0123456789ab";
 
-/// A project with an agent in it, and `towpath watch` behind the agent.
+/// A project directory in which `towpath watch` runs.
 pub(crate) struct Project {
     directory: tempfile::TempDir,
 }
 
-/// A run that goes on.
+/// A running `towpath watch`.
 pub(crate) struct Running {
     child: Child,
     stdin: Option<ChildStdin>,
@@ -32,7 +32,7 @@ pub(crate) struct Running {
     report: PathBuf,
 }
 
-/// What a run came to.
+/// The result of a run.
 pub(crate) struct Finished {
     pub(crate) code: i32,
     pub(crate) remarks: Vec<String>,
@@ -73,7 +73,7 @@ impl Project {
         text(&output.stdout)
     }
 
-    /// A repository with a commit, of which `mine.txt` is changed and `staged.txt` staged.
+    /// A repository with one commit, a changed `mine.txt` and a staged `staged.txt`.
     pub(crate) fn with_repository() -> Self {
         let project = Self::new();
         project.git(&["init", "--quiet", "--initial-branch=main"]);
@@ -89,7 +89,7 @@ impl Project {
         project
     }
 
-    /// What the user has changed and staged, if nobody touched it.
+    /// The status of the user's own changes while they are untouched.
     pub(crate) const USERS: &str = " M mine.txt\nA  staged.txt\n";
 
     pub(crate) fn status(&self) -> String {
@@ -106,7 +106,7 @@ impl Project {
         self.start(command)
     }
 
-    /// The same, started by a shell that has something to say first.
+    /// The same, started by a shell that runs another command first.
     pub(crate) fn watch_after(&self, words: &str, arguments: &[&str]) -> Running {
         let mut command = Command::new("sh");
         command.arg("-c").arg(format!("{words}; exec \"$0\" watch \"$@\""));
@@ -154,10 +154,10 @@ impl Project {
 }
 
 impl Running {
-    /// Writes what an agent would.
+    /// Writes bytes of the agent to stdin.
     pub(crate) fn bytes(&mut self, bytes: &[u8]) {
         self.written.extend_from_slice(bytes);
-        self.stdin.as_mut().expect("an open stdin").write_all(bytes).expect("somebody reads");
+        self.stdin.as_mut().expect("an open stdin").write_all(bytes).expect("stdin is read");
     }
 
     pub(crate) fn line(&mut self, line: &str) {
@@ -178,7 +178,7 @@ impl Running {
         ));
     }
 
-    /// A call and its success.
+    /// Writes a call and its successful result.
     pub(crate) fn change(&mut self, id: &str, tool: &str, path: &str) {
         self.call(id, tool, path);
         self.result(id, false);
@@ -195,7 +195,7 @@ impl Running {
         self.line(r#"{"type":"result","subtype":"success","is_error":false,"result":"done"}"#);
     }
 
-    /// Waits until something is said.
+    /// Waits until stderr has a line that contains a text.
     #[track_caller]
     pub(crate) fn hear(&mut self, words: &str) {
         loop {
@@ -208,13 +208,12 @@ impl Running {
         }
     }
 
-    /// Sends it a signal.
     pub(crate) fn signal(&self, signal: Signal) {
         let pid = Pid::from_raw(self.child.id().cast_signed()).expect("a process");
         kill_process(pid, signal).expect("it runs");
     }
 
-    /// Writes lines, some megabytes a second, until nobody takes them any more.
+    /// Writes some megabytes of lines per second until stdin is closed.
     pub(crate) fn pump(&mut self) {
         let mut stdin = self.stdin.take().expect("an open stdin");
         for n in 0.. {
@@ -227,14 +226,14 @@ impl Running {
         }
     }
 
-    /// Waits for it to end while the stream goes on, and sees to it that the stream came out as it
-    /// went in, as far as it got.
+    /// Waits for the program to exit while stdin is open, and checks that the output is a prefix of the
+    /// input.
     #[track_caller]
     pub(crate) fn end(mut self) -> Finished {
         let status = self.child.wait().expect("an exit status");
         let out = self.stdout.join().expect("the reader ends");
         let (written, came) = (self.written.len(), out.len());
-        // Only of a stream that had to be cut may something be missing.
+        // Only a stream that was cut off may lack its end.
         let whole = written == came || self.stdin.is_none();
         assert!(whole && self.written.starts_with(&out), "{written} bytes in, {came} out");
         self.heard.extend(self.remarks.iter());
@@ -243,7 +242,7 @@ impl Running {
         Finished { code: status.code().expect("no signal"), remarks: self.heard, report }
     }
 
-    /// Ends the stream, and sees to it that it came out as it went in.
+    /// Closes stdin, and checks that the output equals the input.
     #[track_caller]
     pub(crate) fn finish(mut self) -> Finished {
         drop(self.stdin.take());
@@ -269,7 +268,7 @@ impl Finished {
     }
 }
 
-/// All files below a directory with their content, but those of git.
+/// All files below a directory with their contents, except git's.
 pub(crate) fn tree(root: &Path) -> Vec<(String, String)> {
     let mut files = Vec::new();
     let mut folders = vec![root.to_owned()];

@@ -1,4 +1,4 @@
-//! A home of its own for each test: data, working directory, no CLI, the built-in agent.
+//! A separate home for each test: data directory, working directory, built-in agent, no CLI.
 
 use std::fmt;
 use std::io::Write as _;
@@ -9,22 +9,22 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// How long anything may take on a machine under load.
-pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
+/// How long anything may take on a loaded machine.
+pub(crate) const TIMEOUT: Duration = Duration::from_mins(1);
 
-/// A home of its own.
-pub(crate) struct House {
+/// A temporary home directory.
+pub(crate) struct TestHome {
     directory: TempDir,
 }
 
-impl House {
+impl TestHome {
     pub(crate) fn new() -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
         std::fs::create_dir(directory.path().join("work")).expect("a directory");
         Self { directory }
     }
 
-    /// Where the agent works.
+    /// The working directory of the agent.
     pub(crate) fn work(&self) -> PathBuf {
         self.directory.path().join("work")
     }
@@ -33,14 +33,13 @@ impl House {
         self.directory.path().join("data")
     }
 
-    /// A file in the working directory.
+    /// Creates a file in the working directory.
     pub(crate) fn file(&self, name: &str, content: &[u8]) -> PathBuf {
         let path = self.work().join(name);
         std::fs::write(&path, content).expect("a file");
         path
     }
 
-    /// The environment everything runs in.
     fn environment(&self) -> Vec<(&'static str, String)> {
         let path = |path: &Path| path.display().to_string();
         vec![
@@ -58,24 +57,24 @@ impl House {
         Output::of(&mut self.command(arguments), "")
     }
 
-    /// A run that must go well, and what it printed as JSON.
+    /// Runs a command that must succeed, and parses its output as JSON.
     pub(crate) fn json(&self, arguments: &[&str]) -> Value {
         let output = self.towpath(arguments);
         assert_eq!(output.code, 0, "{output}");
         serde_json::from_str(&output.stdout).expect("JSON on stdout")
     }
 
-    /// Looks again and again until something holds.
+    /// Polls until a condition holds.
     pub(crate) fn wait_until(&self, what: &str, holds: impl Fn(&Self) -> bool) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         while !holds(self) {
-            assert!(Instant::now() < deadline, "never: {what}");
-            // Nothing tells another process when a journal changes.
+            assert!(Instant::now() < deadline, "timed out: {what}");
+            // Another process gets no notification when the journal changes.
             std::thread::sleep(Duration::from_millis(50));
         }
     }
 
-    /// A run of `towpath` to be.
+    /// The command to run `towpath` with.
     #[expect(clippy::disallowed_methods, reason = "tests start the program they test")]
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_towpath"));
@@ -84,7 +83,7 @@ impl House {
     }
 }
 
-/// What a run came to.
+/// The result of a run.
 pub(crate) struct Output {
     pub(crate) code: i32,
     pub(crate) stdout: String,
@@ -95,7 +94,7 @@ impl Output {
     pub(crate) fn of(command: &mut Command, stdin: &str) -> Self {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the binary starts");
-        // A program may end before it has read everything.
+        // The program may exit before it has read everything.
         drop(child.stdin.take().expect("a pipe").write_all(stdin.as_bytes()));
         let output = child.wait_with_output().expect("an exit status");
         Self {

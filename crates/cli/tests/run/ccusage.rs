@@ -1,7 +1,7 @@
 //! `towpath inspect` and `ccusage` count the same tokens in the same session files.
 //!
 //! `ccusage` is installed under `target/` on first use. Without node or a way to install it the test
-//! says that it was skipped; where `CI` is `true` that is a failure.
+//! reports that it was skipped; if `CI` is `true` that is a failure.
 
 #![expect(clippy::disallowed_methods, reason = "tests start programs")]
 
@@ -15,32 +15,32 @@ use test_support::packages::{self, OptionalPackages};
 
 const CCUSAGE: &str = "ccusage@20.0.24";
 
-/// In, out, read from and written to the cache.
-type Tokens = [u64; 4];
+/// Input, output, cache reads and cache writes.
+type TokenSums = [u64; 4];
 
 #[test]
 fn the_tokens_of_every_captured_session_file_are_those_that_ccusage_counts() {
-    let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ccusage");
-    let installed = packages::npm(&place, &[CCUSAGE], OptionalPackages::Install);
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ccusage");
+    let installed = packages::npm(&directory, &[CCUSAGE], OptionalPackages::Install);
     if packages::or_skip(installed).is_none() {
         return;
     }
     let home = tempfile::tempdir().expect("a directory");
     let mut ours = BTreeMap::new();
     for (number, transcript) in transcripts().iter().enumerate() {
-        // It looks for sessions in directories of projects, and takes their names for their ids.
+        // ccusage expects one directory per project, and takes file names for session ids.
         let name = format!("00000000-0000-4000-8000-{number:012}");
         let project = home.path().join("projects").join(&name);
         fs::create_dir_all(&project).expect("a directory");
         fs::copy(transcript, project.join(format!("{name}.jsonl"))).expect("a copy");
-        let counted = inspected(transcript);
-        // What used nothing is not in its list.
+        let counted = count_with_inspect(transcript);
+        // ccusage leaves out sessions without usage.
         if counted != [0; 4] {
             ours.insert(name, counted);
         }
     }
     assert!(ours.len() > 20, "the captures are there");
-    let theirs = counted_by_ccusage(&place, home.path());
+    let theirs = count_with_ccusage(&directory, home.path());
     assert_eq!(ours, theirs);
 }
 
@@ -53,7 +53,7 @@ fn transcripts() -> Vec<PathBuf> {
     files
 }
 
-fn inspected(transcript: &Path) -> Tokens {
+fn count_with_inspect(transcript: &Path) -> TokenSums {
     let mut inspect = Command::new(env!("CARGO_BIN_EXE_towpath"));
     let output = inspect.args(["inspect", "--json"]).arg(transcript).output().expect("it runs");
     let report: Value = serde_json::from_slice(&output.stdout).expect("a report");
@@ -66,8 +66,8 @@ fn inspected(transcript: &Path) -> Tokens {
     sum
 }
 
-fn counted_by_ccusage(place: &Path, home: &Path) -> BTreeMap<String, Tokens> {
-    let mut ccusage = Command::new(place.join("node_modules/.bin/ccusage"));
+fn count_with_ccusage(directory: &Path, home: &Path) -> BTreeMap<String, TokenSums> {
+    let mut ccusage = Command::new(directory.join("node_modules/.bin/ccusage"));
     ccusage.args(["session", "--json", "--offline"]).env("CLAUDE_CONFIG_DIR", home);
     let output = ccusage.env("HOME", home).output().expect("it runs");
     let report: Value = serde_json::from_slice(&output.stdout).expect("a report");

@@ -1,11 +1,8 @@
-//! `towpath inspect` as a person runs it: exit code, stdout and stderr of the built binary.
-
-#[expect(dead_code, reason = "other commands need more of it")]
-mod program;
+//! `towpath inspect`: exit code, stdout and stderr of the built binary.
 
 use std::fs;
 
-use program::{Program, capture};
+use crate::program::{Program, capture};
 
 const TURN: &str = r#"{"type":"system","subtype":"init","cwd":"/p","session_id":"s1","model":"claude-opus-5-5","claude_code_version":"2.1.325","tools":[]}
 {"type":"assistant","session_id":"s1","message":{"id":"m1","model":"claude-opus-5-5","content":[{"type":"tool_use","id":"t1","name":"Write","input":{"file_path":"/p/a.txt"}}],"usage":{"input_tokens":3,"output_tokens":1,"cache_read_input_tokens":1000}}}
@@ -15,7 +12,7 @@ const TURN: &str = r#"{"type":"system","subtype":"init","cwd":"/p","session_id":
 {"duration_ms":1200,"type":"result","subtype":"success","is_error":true,"session_id":"s1","total_cost_usd":0.0123,"result":"API Error: 500"}
 "#;
 
-const ODD: &str = "{\"type\":\"next_years\"}\n\
+const ANOMALIES: &str = "{\"type\":\"next_years\"}\n\
     not an event, \u{1b}[31mred\u{1b}[0m\n\
     \n\
     {\"type\":\"assistant\",\"message\":5}\n\
@@ -23,17 +20,17 @@ const ODD: &str = "{\"type\":\"next_years\"}\n\
     data: {\"type\":\"keep_alive\"}\n";
 
 #[test]
-fn a_report_tells_a_person_what_a_stream_holds() {
+fn the_report_summarizes_a_stream() {
     insta::assert_snapshot!(Program::inspect(&[]).stdin(TURN).run());
 }
 
 #[test]
-fn the_json_form_has_the_promised_keys() {
+fn the_json_output_has_the_documented_keys() {
     insta::assert_snapshot!(Program::inspect(&["--json"]).stdin(TURN).pretty().run());
 }
 
 #[test]
-fn events_come_in_one_form_from_every_dialect() {
+fn events_of_every_dialect_have_one_format() {
     let flat = r#"{"type":"tool_use","id":"t1","toolName":"Edit","toolInput":{"file_path":"a"}}
 {"type":"tool_result","toolUseId":"t1","isError":false,"content":"ok"}
 {"type":"text","text":"done\n"}
@@ -44,27 +41,27 @@ fn events_come_in_one_form_from_every_dialect() {
 }
 
 #[test]
-fn what_is_odd_is_listed_with_its_place() {
-    insta::assert_snapshot!(Program::inspect(&[]).stdin(ODD).run());
+fn anomalies_are_listed_with_their_position() {
+    insta::assert_snapshot!(Program::inspect(&[]).stdin(ANOMALIES).run());
 }
 
 #[test]
-fn strict_says_no_if_anything_is_unknown_or_mismatched() {
+fn strict_exits_with_1_if_anything_is_unknown_or_mismatched() {
     assert_eq!(Program::inspect(&["--strict"]).stdin(TURN).run().code, 0);
-    assert_eq!(Program::inspect(&["--strict", "--json"]).stdin(ODD).run().code, 1);
-    for odd in [
+    assert_eq!(Program::inspect(&["--strict", "--json"]).stdin(ANOMALIES).run().code, 1);
+    for line in [
         r#"{"type":"next_years"}"#,
         r#"{"type":"assistant","message":5}"#,
         r#"{"type":"assistant","message":{"content":[{"type":"hologram"}]}}"#,
         r#"{"type":"result","subtype":"error_new"}"#,
     ] {
-        assert_eq!(Program::inspect(&["--strict"]).stdin(odd).run().code, 1, "{odd}");
+        assert_eq!(Program::inspect(&["--strict"]).stdin(line).run().code, 1, "{line}");
     }
     assert_eq!(Program::inspect(&["--strict"]).stdin("noise\n\n").run().code, 0);
 }
 
 #[test]
-fn what_cannot_be_read_is_said_and_the_rest_inspected() {
+fn unreadable_files_are_reported_and_the_rest_is_inspected() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name).display().to_string();
     fs::write(path("good.jsonl"), TURN).unwrap();
@@ -92,7 +89,7 @@ fn nul_bytes_among_events_do_not_make_a_file_binary() {
 }
 
 #[test]
-fn a_reader_that_has_seen_enough_ends_it_quietly() {
+fn a_closed_pipe_ends_it_quietly() {
     let stream = TURN.repeat(20_000);
     let output = Program::inspect(&["--events"]).stdin(&stream).close_stdout_early().run();
     assert_eq!((output.code, output.stderr.as_str()), (0, ""));
@@ -114,12 +111,12 @@ fn a_line_beyond_the_limit_is_counted_and_the_rest_read() {
     let stream = format!("{{\"type\":\"{}\"}}\n{TURN}", "x".repeat(1 << 20));
     let output = Program::inspect(&["--max-line", "1"]).stdin(&stream).run();
     assert_eq!(output.code, 0);
-    assert!(output.stdout.contains("stdin:1  noise    1 MiB, too long to be read"));
+    assert!(output.stdout.contains("stdin:1  noise    1 MiB, longer than --max-line"));
     assert!(output.stdout.contains("session s1"));
 }
 
 #[test]
-fn a_real_stream_and_a_real_session_file_hold_nothing_odd() {
+fn a_real_stream_and_a_real_session_file_have_no_anomalies() {
     for file in ["2.1.325/stdout/tools-misc.jsonl", "2.1.260/transcript/tools-misc.jsonl"] {
         let path = capture(file);
         let output = Program::inspect(&["--strict", path.to_str().unwrap()]).run();
@@ -129,7 +126,7 @@ fn a_real_stream_and_a_real_session_file_hold_nothing_odd() {
 }
 
 #[test]
-fn resumed_and_cleared_sessions_are_kept_apart() {
+fn resumed_and_cleared_sessions_are_counted_separately() {
     let stream = r#"{"type":"result","subtype":"success","session_id":"a","total_cost_usd":0.5}
 {"type":"conversation_reset","new_conversation_id":"b","session_id":"a"}
 {"type":"result","subtype":"success","session_id":"b","total_cost_usd":0.75}
@@ -143,12 +140,12 @@ fn resumed_and_cleared_sessions_are_kept_apart() {
         .iter()
         .map(|it| (it["id"].as_str().unwrap(), it["turns"].as_u64(), it["cost_usd"].as_f64()))
         .collect();
-    // The second process of `a` begins its count anew.
+    // The second process of `a` starts its count at zero.
     assert_eq!(sessions, [("a", Some(2), Some(0.75)), ("b", Some(1), Some(0.75))]);
 }
 
 #[test]
-fn a_fork_does_not_count_what_it_was_forked_from_again() {
+fn a_fork_does_not_count_its_origin_again() {
     let line = |session: &str, id: &str| {
         format!(
             r#"{{"type":"assistant","sessionId":"{session}","requestId":"r-{id}","message":{{"id":"{id}","content":[],"usage":{{"input_tokens":5,"output_tokens":7}}}}}}"#

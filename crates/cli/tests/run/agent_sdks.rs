@@ -1,9 +1,9 @@
 //! The official Agent SDKs, driving `towpath play` as if it were the CLI.
 //!
 //! The SDKs are installed under `target/` on first use. Without Python, node or a way to install,
-//! the test says that it was skipped; where `CI` is `true` that is a failure.
+//! the tests report that they were skipped; if `CI` is `true` that is a failure.
 
-#![expect(clippy::print_stdout, reason = "what the SDKs say is worth reading")]
+#![expect(clippy::print_stdout, reason = "the output of the SDKs helps to explain a failure")]
 #![expect(clippy::disallowed_methods, reason = "tests start programs")]
 
 use std::ffi::OsStr;
@@ -25,7 +25,7 @@ fn the_python_agent_sdk_drives_the_player() {
 
 #[test]
 fn the_typescript_agent_sdk_drives_the_player() {
-    // A module finds its packages beside itself.
+    // Node looks for packages beside the module.
     if let Some(script) = packages::or_skip(node()) {
         drive("node", &script);
     }
@@ -35,7 +35,7 @@ fn drive(program: impl AsRef<OsStr>, script: &Path) {
     let home = tempfile::tempdir().expect("a temporary directory");
     let project = home.path().join("project");
     std::fs::create_dir(&project).expect("a directory");
-    // SDKs start one program, and append their arguments.
+    // SDKs start one program and append their arguments.
     let agent = home.path().join("claude");
     let text = format!("#!/bin/sh\nexec '{}' play \"$@\"\n", env!("CARGO_BIN_EXE_towpath"));
     std::fs::write(&agent, text).expect("a script");
@@ -55,14 +55,14 @@ fn drive(program: impl AsRef<OsStr>, script: &Path) {
 
 /// A Python with the SDK.
 fn python() -> Result<PathBuf, String> {
-    Ok(packages::python(&place("python"), &[PYTHON])?.join("python"))
+    Ok(packages::python(&install_directory("python"), &[PYTHON])?.join("python"))
 }
 
 /// The script, in a directory with the SDK.
 fn node() -> Result<PathBuf, String> {
-    let place = place("node");
-    packages::npm(&place, &NODE, OptionalPackages::Omit)?;
-    let script = place.join("drive.mjs");
+    let directory = install_directory("node");
+    packages::npm(&directory, &NODE, OptionalPackages::Omit)?;
+    let script = directory.join("drive.mjs");
     std::fs::copy(scripts().join("drive.mjs"), &script).map_err(|error| error.to_string())?;
     Ok(script)
 }
@@ -71,6 +71,6 @@ fn scripts() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../testbed/tests/agents")
 }
 
-fn place(name: &str) -> PathBuf {
+fn install_directory(name: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("agent-sdk").join(name)
 }
