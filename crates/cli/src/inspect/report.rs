@@ -126,13 +126,13 @@ fn write_files(
     out: &mut impl Write,
 ) -> io::Result<()> {
     let mut files: Vec<(&str, Vec<&FileChangeCall>)> = Vec::new();
-    let mut places = HashMap::new();
+    let mut indexes = HashMap::new();
     for changed in &statistics.files {
-        let place = *places.entry(changed.path.as_str()).or_insert_with(|| {
+        let index = *indexes.entry(changed.path.as_str()).or_insert_with(|| {
             files.push((&changed.path, Vec::new()));
             files.len() - 1
         });
-        files[place].1.push(changed);
+        files[index].1.push(changed);
     }
     if files.is_empty() {
         return Ok(());
@@ -184,13 +184,13 @@ fn write_anomalies(
         return writeln!(out, "\nno anomalies{blank}");
     }
     writeln!(out, "\n{HEADING}anomalies{HEADING:#}")?;
-    write_places(&statistics.mismatches, listed, out, |it, out| {
+    write_positions(&statistics.mismatches, listed, out, |it, out| {
         write!(out, "{BAD}mismatch{BAD:#} {}: {}", it.kind, it.reason)
     })?;
-    write_places(&statistics.unknown_places, listed, out, |kind, out| {
+    write_positions(&statistics.unknown_positions, listed, out, |kind, out| {
         write!(out, "{WARNING}unknown{WARNING:#}  {kind}")
     })?;
-    write_places(&statistics.noise, listed, out, |it, out| {
+    write_positions(&statistics.noise, listed, out, |it, out| {
         write!(out, "{FAINT}noise{FAINT:#}    {}  {FAINT}{}{FAINT:#}", it.reason, it.excerpt)
     })?;
     if noise > 2 && statistics.events.is_empty() && statistics.lines < 100_000 {
@@ -199,7 +199,7 @@ fn write_anomalies(
     Ok(())
 }
 
-fn write_places<T, W: Write>(
+fn write_positions<T, W: Write>(
     anomalies: &Anomalies<T>,
     listed: usize,
     out: &mut W,
@@ -237,8 +237,8 @@ fn size(bytes: u64) -> String {
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
             out.push(',');
         }
         out.push(digit);

@@ -25,7 +25,7 @@ pub(super) struct StreamStatistics {
     pub(super) events: KindCounts,
     pub(super) unknown: KindCounts,
     /// Where each unknown kind occurs.
-    pub(super) unknown_places: Anomalies<String>,
+    pub(super) unknown_positions: Anomalies<String>,
     pub(super) mismatches: Anomalies<MismatchAnomaly>,
     pub(super) dialects: BTreeMap<Dialect, u64>,
     sessions: Vec<SessionStatistics>,
@@ -70,7 +70,7 @@ impl StreamStatistics {
             }
             Reading::Unknown(unknown) => {
                 self.unknown.add(unknown.kind);
-                self.unknown_places.add(at.file, at.number, || unknown.kind.to_string());
+                self.unknown_positions.add(at.file, at.number, || unknown.kind.to_string());
             }
             Reading::Mismatch(mismatch) => self.mismatches.add(at.file, at.number, || {
                 MismatchAnomaly { kind: mismatch.kind.to_string(), reason: mismatch.reason.clone() }
@@ -90,11 +90,11 @@ impl StreamStatistics {
         self.events.add(event.kind);
         for name in event.unmodelled() {
             self.unknown.add_name(&name);
-            self.unknown_places.add(at.file, at.number, || name);
+            self.unknown_positions.add(at.file, at.number, || name);
         }
-        let place = self.session_of(event);
-        let counted_before = self.was_counted_in_another_session(event, place);
-        let session = &mut self.sessions[place];
+        let index = self.session_of(event);
+        let counted_before = self.was_counted_in_another_session(event, index);
+        let session = &mut self.sessions[index];
         if !counted_before {
             session.count_tokens(event);
         }
@@ -103,12 +103,12 @@ impl StreamStatistics {
 
     /// Whether the event's message was already counted in another session: a fork starts with a copy
     /// of its origin, which was paid for once.
-    fn was_counted_in_another_session(&mut self, event: &Event<'_>, place: usize) -> bool {
+    fn was_counted_in_another_session(&mut self, event: &Event<'_>, index: usize) -> bool {
         let Body::Assistant(assistant) = &event.body else { return false };
         let (Some(id), Some(request)) = (assistant.message.id, assistant.request_id) else {
             return false;
         };
-        *self.owners.entry(format!("{id} {request}")).or_insert(place) != place
+        *self.owners.entry(format!("{id} {request}")).or_insert(index) != index
     }
 
     /// The index of the event's session. A session without an id takes the first one that follows.
@@ -118,7 +118,7 @@ impl StreamStatistics {
         }
         let id = self.identity.current().map(str::to_owned);
         let known = id.as_ref().and_then(|id| self.by_id.get(id).copied());
-        let place = match (known, self.current) {
+        let index = match (known, self.current) {
             (Some(known), _) => known,
             (None, Some(current)) if self.sessions[current].id.is_none() => current,
             _ => {
@@ -127,11 +127,11 @@ impl StreamStatistics {
             }
         };
         if let Some(id) = id {
-            self.sessions[place].id = Some(id.clone());
-            self.by_id.insert(id, place);
+            self.sessions[index].id = Some(id.clone());
+            self.by_id.insert(id, index);
         }
-        self.current = Some(place);
-        place
+        self.current = Some(index);
+        index
     }
 
     /// Sessions with at least an id, a turn, a call or tokens.
@@ -284,8 +284,8 @@ impl SessionStatistics {
             }
             CallNews::Ended { call, failed } => {
                 tools.entry(call.tool).or_default().failed += u64::from(failed);
-                if let Some(place) = changes.remove(&call.number) {
-                    files[place].ok = Some(!failed);
+                if let Some(index) = changes.remove(&call.number) {
+                    files[index].ok = Some(!failed);
                 }
             }
         });
@@ -356,30 +356,30 @@ struct KindCount {
 
 impl KindCounts {
     fn add(&mut self, kind: Kind<'_>) {
-        let place = self.counts.iter().position(|seen| {
-            kind.name == *seen.name
-                && match (&seen.subtype, kind.subtype) {
-                    (Some(seen), Some(found)) => found == **seen,
+        let index = self.counts.iter().position(|count| {
+            kind.name == *count.name
+                && match (&count.subtype, kind.subtype) {
+                    (Some(known), Some(found)) => found == **known,
                     (None, None) => true,
                     _ => false,
                 }
         });
-        let Some(place) = place else {
+        let Some(index) = index else {
             let subtype = kind.subtype.map(String::from);
             self.counts.push(KindCount { name: kind.name.into(), subtype, times: 1 });
             return;
         };
-        self.counts[place].times += 1;
-        if place > 0 && self.counts[place].times > self.counts[place - 1].times {
-            self.counts.swap(place, place - 1);
+        self.counts[index].times += 1;
+        if index > 0 && self.counts[index].times > self.counts[index - 1].times {
+            self.counts.swap(index, index - 1);
         }
     }
 
     /// Counts a name that is not the kind of a line.
     fn add_name(&mut self, name: &impl Display) {
         let name = name.to_string();
-        match self.counts.iter_mut().find(|seen| seen.subtype.is_none() && seen.name == name) {
-            Some(seen) => seen.times += 1,
+        match self.counts.iter_mut().find(|count| count.subtype.is_none() && count.name == name) {
+            Some(count) => count.times += 1,
             None => self.counts.push(KindCount { name, subtype: None, times: 1 }),
         }
     }
@@ -390,11 +390,11 @@ impl KindCounts {
 
     /// Names with their counts, by name.
     pub(super) fn by_name(&self) -> BTreeMap<String, u64> {
-        let name = |seen: &KindCount| match &seen.subtype {
-            Some(subtype) => format!("{}/{subtype}", seen.name),
-            None => seen.name.clone(),
+        let name = |count: &KindCount| match &count.subtype {
+            Some(subtype) => format!("{}/{subtype}", count.name),
+            None => count.name.clone(),
         };
-        self.counts.iter().map(|seen| (name(seen), seen.times)).collect()
+        self.counts.iter().map(|count| (name(count), count.times)).collect()
     }
 
     /// Names with their counts, the most frequent first.

@@ -592,7 +592,7 @@ mod tests {
         press(&mut ask, "a");
         let lines: String =
             ask.lines().0.iter().map(|line| line.text().trim().to_owned()).collect();
-        assert!(lines.contains(&format!("always: Edit {path}, whatever")), "{lines}");
+        assert!(lines.contains(&format!("{path}, whatever the change")), "{lines}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! `towpath watch` with its stdin and stdout controlled by the test, and the lines of an agent.
+//! `towpath watch` with both ends in the test's hands, and the lines an agent would write.
 
 #![expect(clippy::disallowed_methods, reason = "tests start the program they test")]
 
@@ -11,17 +11,17 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Longer than anything takes, even on a loaded machine.
+/// Longer than anything takes, even on a machine with better things to do.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 pub(crate) const SESSION: &str = "0b0e9a7c-3c3c-4a5b-9c58-0123456789ab";
 
-/// A project directory in which `towpath watch` runs.
+/// A project with an agent in it, and `towpath watch` behind the agent.
 pub(crate) struct Project {
     directory: tempfile::TempDir,
 }
 
-/// A running `towpath watch`.
+/// A run that goes on.
 pub(crate) struct Running {
     child: Child,
     stdin: Option<ChildStdin>,
@@ -32,7 +32,7 @@ pub(crate) struct Running {
     report: PathBuf,
 }
 
-/// The result of a run.
+/// What a run came to.
 pub(crate) struct Finished {
     pub(crate) code: i32,
     pub(crate) remarks: Vec<String>,
@@ -73,7 +73,7 @@ impl Project {
         text(&output.stdout)
     }
 
-    /// A repository with one commit, a changed `mine.txt` and a staged `staged.txt`.
+    /// A repository with a commit, of which `mine.txt` is changed and `staged.txt` staged.
     pub(crate) fn with_repository() -> Self {
         let project = Self::new();
         project.git(&["init", "--quiet", "--initial-branch=main"]);
@@ -89,7 +89,7 @@ impl Project {
         project
     }
 
-    /// The status of the user's own changes while they are untouched.
+    /// What the user has changed and staged, if nobody touched it.
     pub(crate) const USERS: &str = " M mine.txt\nA  staged.txt\n";
 
     pub(crate) fn status(&self) -> String {
@@ -106,7 +106,7 @@ impl Project {
         self.start(command)
     }
 
-    /// The same, started by a shell that runs another command first.
+    /// The same, started by a shell that has something to say first.
     pub(crate) fn watch_after(&self, words: &str, arguments: &[&str]) -> Running {
         let mut command = Command::new("sh");
         command.arg("-c").arg(format!("{words}; exec \"$0\" watch \"$@\""));
@@ -154,10 +154,10 @@ impl Project {
 }
 
 impl Running {
-    /// Writes bytes of the agent to stdin.
+    /// Writes what an agent would.
     pub(crate) fn bytes(&mut self, bytes: &[u8]) {
         self.written.extend_from_slice(bytes);
-        self.stdin.as_mut().expect("an open stdin").write_all(bytes).expect("stdin is read");
+        self.stdin.as_mut().expect("an open stdin").write_all(bytes).expect("somebody reads");
     }
 
     pub(crate) fn line(&mut self, line: &str) {
@@ -178,7 +178,7 @@ impl Running {
         ));
     }
 
-    /// Writes a call and its successful result.
+    /// A call and its success.
     pub(crate) fn change(&mut self, id: &str, tool: &str, path: &str) {
         self.call(id, tool, path);
         self.result(id, false);
@@ -195,7 +195,7 @@ impl Running {
         self.line(r#"{"type":"result","subtype":"success","is_error":false,"result":"done"}"#);
     }
 
-    /// Waits until stderr has a line that contains a text.
+    /// Waits until something is said.
     #[track_caller]
     pub(crate) fn hear(&mut self, words: &str) {
         loop {
@@ -208,12 +208,13 @@ impl Running {
         }
     }
 
+    /// Sends it a signal.
     pub(crate) fn signal(&self, signal: Signal) {
         let pid = Pid::from_raw(self.child.id().cast_signed()).expect("a process");
         kill_process(pid, signal).expect("it runs");
     }
 
-    /// Writes some megabytes of lines per second until stdin is closed.
+    /// Writes lines, some megabytes a second, until nobody takes them any more.
     pub(crate) fn pump(&mut self) {
         let mut stdin = self.stdin.take().expect("an open stdin");
         for n in 0.. {
@@ -226,14 +227,14 @@ impl Running {
         }
     }
 
-    /// Waits for the program to exit while stdin is open, and checks that the output is a prefix of the
-    /// input.
+    /// Waits for it to end while the stream goes on, and sees to it that the stream came out as it
+    /// went in, as far as it got.
     #[track_caller]
     pub(crate) fn end(mut self) -> Finished {
         let status = self.child.wait().expect("an exit status");
         let out = self.stdout.join().expect("the reader ends");
         let (written, came) = (self.written.len(), out.len());
-        // Only a stream that was cut off may lack its end.
+        // Only of a stream that had to be cut may something be missing.
         let whole = written == came || self.stdin.is_none();
         assert!(whole && self.written.starts_with(&out), "{written} bytes in, {came} out");
         self.heard.extend(self.remarks.iter());
@@ -242,7 +243,7 @@ impl Running {
         Finished { code: status.code().expect("no signal"), remarks: self.heard, report }
     }
 
-    /// Closes stdin, and checks that the output equals the input.
+    /// Ends the stream, and sees to it that it came out as it went in.
     #[track_caller]
     pub(crate) fn finish(mut self) -> Finished {
         drop(self.stdin.take());
@@ -268,7 +269,7 @@ impl Finished {
     }
 }
 
-/// All files below a directory with their contents, except git's.
+/// All files below a directory with their content, but those of git.
 pub(crate) fn tree(root: &Path) -> Vec<(String, String)> {
     let mut files = Vec::new();
     let mut folders = vec![root.to_owned()];

@@ -37,7 +37,7 @@ fn requests_are_denied_and_the_agent_learns_why() {
     let home = TestHome::new();
     let output = home.towpath(&["run", "--demo", "permission please"]);
     assert_eq!(output.code, 0, "{output}");
-    assert!(output.stderr.contains("refused by towpath"), "{output}");
+    assert!(output.stderr.contains("Denied by towpath"), "{output}");
     assert!(!home.work().join("towpath-demo.txt").exists());
     let lines = home.towpath(&["sessions", "export", "last"]).stdout;
     let told =
@@ -250,7 +250,7 @@ fn an_interrupt_stops_the_turn_and_is_exit_code_1() {
     let output = child.wait_with_output().expect("an exit status");
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{stderr}");
-    assert!(stderr.contains("interrupted"), "{stderr}");
+    assert!(stderr.contains("Interrupted"), "{stderr}");
     assert_eq!(home.json(&["sessions", "--json"])[0]["status"], "idle");
 }
 

@@ -247,7 +247,7 @@ fn ctrl_c_stops_the_turn_and_twice_leaves_the_agent_to_finish_it() {
     terminal.wait_for("step step");
     terminal.press(CTRL_C);
     terminal.wait_for("press Ctrl-C again to exit");
-    terminal.wait_for("interrupted");
+    terminal.wait_for("Interrupted");
     terminal.wait_for("? help · Ctrl-D exits");
     terminal.press("?");
     terminal.wait_for("steer: add the text to the running turn");
@@ -330,7 +330,7 @@ fn with_ask_deny_the_user_is_not_asked() {
     let home = TestHome::new();
     let arguments = ["run", "--demo", "--once", "--ask", "deny", "permission please"];
     let mut terminal = Terminal::start(&home, &arguments);
-    terminal.wait_for("refused by towpath");
+    terminal.wait_for("Denied by towpath");
     terminal.wait_for("That is what it looks like.");
     assert_eq!(terminal.end().0, 0);
 }
