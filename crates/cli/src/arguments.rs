@@ -173,7 +173,7 @@ pub(crate) struct VerifyArgs {
     /// Print the protocol as a Markdown page, made from the recorded traffic
     #[arg(long)]
     pub(crate) markdown: bool,
-    /// Write a JUnit report
+    /// Write an XML report for CI servers
     #[arg(long, value_name = "FILE")]
     pub(crate) junit: Option<PathBuf>,
     /// Save every capture: DIR/VERSION/NAME/{stdin.jsonl,stdout.jsonl,stderr.txt,requests.jsonl,run.json}

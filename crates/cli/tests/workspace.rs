@@ -79,7 +79,9 @@ fn no_type_name_has_two_meanings() {
     match glossary_types(&architecture) {
         Some(named) => {
             let missing = named.iter().filter(|name| !types.contains_key(**name));
-            problems.extend(missing.map(|name| format!("the glossary names no type `{name}`")));
+            problems.extend(
+                missing.map(|name| format!("the glossary names `{name}`, which does not exist")),
+            );
         }
         None => problems.push("ARCHITECTURE.md has no section `## Glossary`".to_owned()),
     }

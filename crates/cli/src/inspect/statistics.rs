@@ -252,7 +252,7 @@ impl SessionStatistics {
                 }
             }
             Body::Stream(Stream::MessageStart(message)) => {
-                add_name(&mut self.models, message.model)
+                add_name(&mut self.models, message.model);
             }
             Body::User(user)
                 if dialect == Dialect::Transcript
