@@ -1,4 +1,4 @@
-//! What there is to say while something runs for long: lines on stderr.
+//! The log of long-running commands, on stderr.
 
 use std::io;
 
@@ -7,13 +7,14 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-/// Has everything that is worth a line written to stderr from here on. Of others' crates only
-/// warnings: what they say of their work could name addresses that hold secrets.
-pub(crate) fn begin() {
-    let ours = ["towpath_telegram", "towpath_session", "towpath_gateway", "towpath_journal"];
-    let mut wanted = Targets::new().with_default(LevelFilter::WARN);
-    wanted = wanted.with_targets(ours.map(|it| (it, LevelFilter::INFO)));
+/// Starts logging to stderr. Dependencies log warnings only: their lower levels may contain
+/// addresses that hold secrets.
+pub(crate) fn init() {
+    let own_crates = ["towpath_telegram", "towpath_session", "towpath_gateway", "towpath_journal"];
+    let levels = Targets::new()
+        .with_default(LevelFilter::WARN)
+        .with_targets(own_crates.map(|name| (name, LevelFilter::INFO)));
     let lines = tracing_subscriber::fmt::layer().with_writer(io::stderr).with_target(false);
-    // Somebody who set up another log before knows better.
-    let _ = tracing_subscriber::registry().with(wanted).with(lines.with_ansi(false)).try_init();
+    // Fails only if a subscriber is already installed, which then stays.
+    let _ = tracing_subscriber::registry().with(levels).with(lines.with_ansi(false)).try_init();
 }

@@ -1,12 +1,12 @@
 //! The `towpath` binary: arguments in, a report and an exit code out.
 //!
-//! Only this crate reads the environment, prints and exits. Data goes to stdout, talk to stderr;
-//! exit codes are 0 for done, 1 for "the answer is no", 2 for "could not try".
+//! Only this crate reads the environment, prints and exits. Data goes to stdout and messages to
+//! stderr. The exit code is 0 for success, 1 for a negative result and 2 if a command could not run.
 
 mod arguments;
 mod clock;
-mod complaint;
 mod doctor;
+mod exit;
 mod inspect;
 mod log;
 mod play;
@@ -17,40 +17,56 @@ mod settings;
 mod shim;
 mod stub;
 mod telegram;
-mod verdict;
 mod verify;
-mod version;
 mod view;
 mod watch;
 
+use std::io::Write as _;
+
 use clap::{CommandFactory as _, Parser as _};
 
-use arguments::{Arguments, Command};
-use verdict::Verdict;
+use arguments::{Arguments, CliCommand};
+use exit::CommandStatus;
 
-fn main() -> Verdict {
+fn main() -> CommandStatus {
     if shim::is_wanted() {
         shim::run();
     }
-    if version::is_wanted() {
-        return version::print();
+    if is_version_request() {
+        return print_version();
     }
     match Arguments::parse().command {
-        Command::Doctor(options) => doctor::run(&options),
-        Command::Inspect(options) => inspect::run(&options),
-        Command::Play { arguments } => play::run(arguments),
-        Command::Run(options) => run::run(&options),
-        Command::Serve(options) => serve::run(&options),
-        Command::Sessions(options) => sessions::run(&options),
-        Command::Stub(options) => stub::run(options),
-        Command::Telegram(options) => telegram::run(&options),
-        Command::Verify(options) => verify::run(&options),
-        Command::View(options) => view::run(&options),
-        Command::Watch(options) => watch::run(&options),
-        Command::Completions { shell } => {
+        CliCommand::Doctor(options) => doctor::run(&options),
+        CliCommand::Inspect(options) => inspect::run(&options),
+        CliCommand::Play { arguments } => play::run(arguments),
+        CliCommand::Run(options) => run::run(&options),
+        CliCommand::Serve(options) => serve::run(&options),
+        CliCommand::Sessions(options) => sessions::run(&options),
+        CliCommand::Stub(options) => stub::run(options),
+        CliCommand::Telegram(options) => telegram::run(&options),
+        CliCommand::Verify(options) => verify::run(&options),
+        CliCommand::View(options) => view::run(&options),
+        CliCommand::Watch(options) => watch::run(&options),
+        CliCommand::Completions { shell } => {
             let mut command = Arguments::command();
             clap_complete::generate(shell, &mut command, "towpath", &mut std::io::stdout());
-            Verdict::Done
+            CommandStatus::Success
         }
+    }
+}
+
+/// Whether the only argument is `--version`. Shell prompts and scripts ask for it often, and building
+/// the argument parser would take longer than everything else.
+fn is_version_request() -> bool {
+    let mut arguments = std::env::args_os().skip(1);
+    arguments.next().is_some_and(|first| first == "--version" || first == "-V")
+        && arguments.next().is_none()
+}
+
+fn print_version() -> CommandStatus {
+    // The write fails if the reader has closed the pipe.
+    match writeln!(std::io::stdout(), "towpath {}", env!("CARGO_PKG_VERSION")) {
+        Ok(()) => CommandStatus::Success,
+        Err(_) => CommandStatus::Error,
     }
 }

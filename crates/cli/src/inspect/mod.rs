@@ -1,85 +1,120 @@
-//! `towpath inspect`: what a stream or transcript holds.
+//! `towpath inspect`: summarizes a stream or transcript.
 //!
-//! Input goes through in chunks: memory holds a line, the counts and what is odd, never the stream.
+//! The input is processed in chunks: memory holds a line, the statistics and the anomalies, never
+//! the whole stream.
 
-mod ahead;
-mod census;
-mod counts;
-mod json;
-mod normal;
-mod odd;
-mod progress;
+mod input;
+mod normalized_event;
 mod report;
-mod session;
-mod source;
+mod statistics;
 
 use std::io::{self, BufWriter, Write};
+use std::path::PathBuf;
 
-use crate::arguments::InspectOptions;
-use crate::complaint::complain;
-use crate::verdict::Verdict;
-use census::Census;
-use progress::Progress;
-use source::{Input, Source};
+use clap::Args;
 
-/// Runs the command.
-pub(crate) fn run(options: &InspectOptions) -> Verdict {
-    let outcome = if options.json || options.events {
-        inspect(options, BufWriter::new(io::stdout().lock()))
-    } else {
-        inspect(options, BufWriter::new(anstream::stdout().lock()))
-    };
-    match outcome {
-        Ok(verdict) => verdict,
-        // Whoever reads our output has seen enough.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Verdict::Done,
-        Err(error) => {
-            complain(&WriteFailed(error), None);
-            Verdict::CouldNotTry
-        }
-    }
+use crate::exit::{CommandStatus, report_error};
+use input::{InputError, InputReader, InspectSource, ProgressLine};
+use statistics::StreamStatistics;
+
+/// Summarize a stream or transcript
+///
+/// Reads the output of `claude --output-format stream-json` and `--output-format json`, session
+/// files under `~/.claude/projects`, and recordings whose events follow `data: ` or a timestamp.
+/// Reports sessions, versions, models, turns, tokens, cost, tools, files and event kinds, then
+/// anomalies: unknown kinds, unexpected shapes, and lines that are not events.
+#[expect(clippy::struct_excessive_bools, reason = "each is an independent command-line switch")]
+#[derive(Args)]
+#[command(after_help = "\
+Exit codes: 0 done; 1 something is unknown or mismatched (with --strict); 2 some input could not be read.
+
+Examples:
+  claude -p 'hi' --output-format stream-json --verbose | towpath inspect
+  towpath inspect ~/.claude/projects/*/*.jsonl
+  towpath inspect --json run.jsonl | jq .sessions
+  towpath inspect --events run.jsonl | jq 'select(.event == \"turn_ended\")'
+  towpath inspect --strict captures/*/*.jsonl    # does a new release send anything unknown?")]
+pub(crate) struct InspectArgs {
+    /// Files to read; `-` or none for stdin
+    files: Vec<PathBuf>,
+    /// Print one JSON object instead of a report
+    #[arg(long, conflicts_with = "events")]
+    json: bool,
+    /// Print one normalized event per line as JSON, whatever the dialect of the input
+    #[arg(long)]
+    events: bool,
+    /// Exit with 1 if anything is unknown or mismatched
+    #[arg(long)]
+    strict: bool,
+    /// Rejoin events that a terminal or a pretty-printer split over several lines
+    #[arg(long)]
+    rejoin: bool,
+    /// List all anomalies, not just the first few of each type
+    #[arg(long)]
+    all: bool,
+    /// Longest line to read, in MiB; longer lines are counted but not read
+    #[arg(long, value_name = "MIB", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..))]
+    max_line: u32,
 }
 
 #[derive(Debug, thiserror::Error)]
 #[error("could not write the report")]
-struct WriteFailed(#[source] io::Error);
+struct InspectWriteError(#[source] io::Error);
 
-/// Inspects every input; what fails in reading is complained of, what fails in writing returned.
-fn inspect(options: &InspectOptions, mut out: impl Write) -> io::Result<Verdict> {
-    let mut census = Census::default();
-    let mut verdict = Verdict::Done;
-    let mut progress = Progress::over(&options.files);
-    for input in Input::all(&options.files) {
-        census.begin_input();
-        let read = Source::open(&input, options).and_then(|mut source| {
-            source.each_line(&mut progress, |line| {
+pub(crate) fn run(options: &InspectArgs) -> CommandStatus {
+    let result = if options.json || options.events {
+        inspect(options, BufWriter::new(io::stdout().lock()))
+    } else {
+        inspect(options, BufWriter::new(anstream::stdout().lock()))
+    };
+    match result {
+        Ok(status) => status,
+        // The reader of our output closed the pipe, as `head` does.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => CommandStatus::Success,
+        Err(error) => {
+            report_error(&InspectWriteError(error), None);
+            CommandStatus::Error
+        }
+    }
+}
+
+/// Inspects every input. Read errors are reported and the next input is read; a write error is
+/// returned.
+fn inspect(options: &InspectArgs, mut out: impl Write) -> io::Result<CommandStatus> {
+    let mut statistics = StreamStatistics::default();
+    let mut status = CommandStatus::Success;
+    let mut progress = ProgressLine::new(&options.files);
+    for source in InspectSource::all(&options.files) {
+        statistics.start_input();
+        let result = InputReader::open(&source, options).and_then(|mut reader| {
+            reader.each_line(&mut progress, |line| {
                 if options.events {
-                    normal::write(&mut out, &line)?;
+                    normalized_event::write(&mut out, &line)?;
                 }
-                census.take(&line);
+                statistics.add_line(&line);
                 Ok(())
             })
         });
-        match read {
+        match result {
             Ok(()) => {}
-            Err(source::Error::Write(error)) => return Err(error),
+            Err(InputError::Write(error)) => return Err(error),
             Err(error) => {
                 progress.clear();
-                complain(&error, error.hint());
-                verdict = Verdict::CouldNotTry;
+                report_error(&error, error.hint());
+                status = CommandStatus::Error;
             }
         }
     }
     progress.clear();
     if options.json {
-        json::write(&census, &mut out)?;
-    } else if !options.events && (verdict == Verdict::Done || census.lines > 0) {
-        report::write(&census, options.all, &mut out)?;
+        report::write_json(&statistics, &mut out)?;
+    } else if !options.events && (status == CommandStatus::Success || statistics.lines > 0) {
+        report::write_text(&statistics, options.all, &mut out)?;
     }
     out.flush()?;
-    Ok(if verdict == Verdict::Done && options.strict && census.is_odd() {
-        Verdict::No
+    Ok(if status == CommandStatus::Success && options.strict && statistics.has_deviations() {
+        CommandStatus::Negative
     } else {
-        verdict
+        status
     })
 }

@@ -1,43 +1,55 @@
-//! The inspection as a person reads it.
+//! The result of an inspection: a report for people, one JSON object for programs.
 
+use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
-
+use serde::Serialize;
 use wire::meaning::Tokens;
 
-use super::census::Census;
-use super::odd::{self, Oddities};
-use super::session::{ChangedFile, Session};
+use super::statistics::{
+    Anomalies, FileChangeCall, SessionStatistics, StreamStatistics, ToolCallCount,
+};
+
+/// How many anomalies, sessions and files are listed without `--all`.
+const LISTED: usize = 12;
 
 const HEADING: Style = Style::new().bold();
 const FAINT: Style = Style::new().dimmed();
 const BAD: Style = AnsiColor::Red.on_default();
-const ODD: Style = AnsiColor::Yellow.on_default();
+const WARNING: Style = AnsiColor::Yellow.on_default();
 
-/// Writes the report; all that is odd, or the first few of each sort.
-pub(super) fn write(census: &Census, all: bool, out: &mut impl Write) -> io::Result<()> {
-    let listed = if all { usize::MAX } else { odd::LISTED };
+/// Writes the report, with all anomalies or the first few of each type.
+pub(super) fn write_text(
+    statistics: &StreamStatistics,
+    all: bool,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let listed = if all { usize::MAX } else { LISTED };
     writeln!(
         out,
         "{HEADING}{}{HEADING:#}, {}{}",
-        plural(census.lines, "line"),
-        size(census.bytes),
-        dialects(census)
+        plural(statistics.lines, "line"),
+        size(statistics.bytes),
+        dialects(statistics)
     )?;
-    write_sessions(census, listed, out)?;
-    write_files(census, listed, out)?;
-    write_kinds(census, out)?;
-    write_oddities(census, listed, out)
+    write_sessions(statistics, listed, out)?;
+    write_files(statistics, listed, out)?;
+    write_kinds(statistics, out)?;
+    write_anomalies(statistics, listed, out)
 }
 
-fn dialects(census: &Census) -> String {
-    let names: Vec<_> = census.dialects.keys().map(|dialect| dialect.name()).collect();
+fn dialects(statistics: &StreamStatistics) -> String {
+    let names: Vec<_> = statistics.dialects.keys().map(|dialect| dialect.name()).collect();
     if names.is_empty() { String::new() } else { format!(", {}", names.join(" and ")) }
 }
 
-fn write_sessions(census: &Census, listed: usize, out: &mut impl Write) -> io::Result<()> {
-    let sessions: Vec<_> = census.known_sessions().collect();
+fn write_sessions(
+    statistics: &StreamStatistics,
+    listed: usize,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let sessions: Vec<_> = statistics.known_sessions().collect();
     if sessions.len() > 1 {
         writeln!(out, "\n{HEADING}{}{HEADING:#}", plural(sessions.len() as u64, "session"))?;
         write_turns(
@@ -75,8 +87,8 @@ fn write_cost(dollars: Option<f64>, out: &mut impl Write) -> io::Result<()> {
     }
 }
 
-fn write_session(session: &Session, out: &mut impl Write) -> io::Result<()> {
-    let id = session.id.as_deref().unwrap_or("without an id");
+fn write_session(session: &SessionStatistics, out: &mut impl Write) -> io::Result<()> {
+    let id = session.id.as_deref().unwrap_or("(no id)");
     write!(out, "\n{HEADING}session {id}{HEADING:#}")?;
     let mut origin: Vec<String> =
         session.versions.iter().map(|it| format!("claude {it}")).collect();
@@ -88,9 +100,9 @@ fn write_session(session: &Session, out: &mut impl Write) -> io::Result<()> {
     write_turns(session.turns, session.failed_turns, out)?;
     let tokens = session.tokens();
     write_tokens("  tokens  ", tokens, out)?;
-    // Output is told last of all, so what the stream shows of it may be less than the truth.
+    // The stream may lack the final count of output tokens, which comes last.
     if let Some(reported) = session.reported_tokens().filter(|it| it.output > tokens.output) {
-        write_tokens("          the CLI counts ", reported, out)?;
+        write_tokens("          reported by the CLI: ", reported, out)?;
     }
     write_cost(session.cost.dollars(), out)?;
     if !session.tools.is_empty() {
@@ -107,16 +119,20 @@ fn write_session(session: &Session, out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Files, each once, with the tools that were to change it.
-fn write_files(census: &Census, listed: usize, out: &mut impl Write) -> io::Result<()> {
-    let mut files: Vec<(&str, Vec<&ChangedFile>)> = Vec::new();
-    let mut places = std::collections::HashMap::new();
-    for changed in &census.files {
-        let place = *places.entry(changed.path.as_str()).or_insert_with(|| {
+/// Lists each file once, with the tools that change it.
+fn write_files(
+    statistics: &StreamStatistics,
+    listed: usize,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let mut files: Vec<(&str, Vec<&FileChangeCall>)> = Vec::new();
+    let mut indexes = HashMap::new();
+    for changed in &statistics.files {
+        let index = *indexes.entry(changed.path.as_str()).or_insert_with(|| {
             files.push((&changed.path, Vec::new()));
             files.len() - 1
         });
-        files[place].1.push(changed);
+        files[index].1.push(changed);
     }
     if files.is_empty() {
         return Ok(());
@@ -133,19 +149,19 @@ fn write_files(census: &Census, listed: usize, out: &mut impl Write) -> io::Resu
             write!(out, ", {BAD}{} failed{BAD:#}", of(Some(false)))?;
         }
         if of(None) > 0 {
-            write!(out, ", {ODD}{} without a result{ODD:#}", of(None))?;
+            write!(out, ", {WARNING}{} without a result{WARNING:#}", of(None))?;
         }
         writeln!(out)?;
     }
     write_more(more, out)
 }
 
-fn write_kinds(census: &Census, out: &mut impl Write) -> io::Result<()> {
-    if census.events.is_empty() {
+fn write_kinds(statistics: &StreamStatistics, out: &mut impl Write) -> io::Result<()> {
+    if statistics.events.is_empty() {
         return Ok(());
     }
     writeln!(out, "\n{HEADING}kinds{HEADING:#}")?;
-    let counts = census.events.by_frequency();
+    let counts = statistics.events.by_frequency();
     let width = counts.iter().map(|(_, count)| grouped(*count).len()).max().unwrap_or(0);
     for (name, count) in counts {
         writeln!(out, "  {:>width$}  {name}", grouped(count))?;
@@ -153,55 +169,56 @@ fn write_kinds(census: &Census, out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-fn write_oddities(census: &Census, listed: usize, out: &mut impl Write) -> io::Result<()> {
-    let noise = census.noise.count - census.blank;
-    if noise == 0 && !census.is_odd() {
-        let blank = if census.blank > 0 {
-            format!(", {}", plural(census.blank, "blank line"))
+fn write_anomalies(
+    statistics: &StreamStatistics,
+    listed: usize,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let noise = statistics.noise.count - statistics.blank;
+    if noise == 0 && !statistics.has_deviations() {
+        let blank = if statistics.blank > 0 {
+            format!(", {}", plural(statistics.blank, "blank line"))
         } else {
             String::new()
         };
-        return writeln!(out, "\nnothing odd{blank}");
+        return writeln!(out, "\nno anomalies{blank}");
     }
-    writeln!(out, "\n{HEADING}odd{HEADING:#}")?;
-    write_places(&census.mismatches, listed, out, |odd, out| {
-        write!(out, "{BAD}mismatch{BAD:#} {}: {}", odd.kind, odd.reason)
+    writeln!(out, "\n{HEADING}anomalies{HEADING:#}")?;
+    write_positions(&statistics.mismatches, listed, out, |it, out| {
+        write!(out, "{BAD}mismatch{BAD:#} {}: {}", it.kind, it.reason)
     })?;
-    write_places(&census.unknown_places, listed, out, |kind, out| {
-        write!(out, "{ODD}unknown{ODD:#}  {kind}")
+    write_positions(&statistics.unknown_positions, listed, out, |kind, out| {
+        write!(out, "{WARNING}unknown{WARNING:#}  {kind}")
     })?;
-    write_places(&census.noise, listed, out, |odd, out| {
-        write!(out, "{FAINT}noise{FAINT:#}    {}  {FAINT}{}{FAINT:#}", odd.why, odd.excerpt)
+    write_positions(&statistics.noise, listed, out, |it, out| {
+        write!(out, "{FAINT}noise{FAINT:#}    {}  {FAINT}{}{FAINT:#}", it.reason, it.excerpt)
     })?;
-    if noise > 2 && census.events.is_empty() && census.lines < 100_000 {
-        writeln!(
-            out,
-            "\nno event was found; if one is spread over several lines, `--rejoin` puts it together"
-        )?;
+    if noise > 2 && statistics.events.is_empty() && statistics.lines < 100_000 {
+        writeln!(out, "\nno events found; if they are split over several lines, try `--rejoin`")?;
     }
     Ok(())
 }
 
-fn write_places<T, W: Write>(
-    oddities: &Oddities<T>,
+fn write_positions<T, W: Write>(
+    anomalies: &Anomalies<T>,
     listed: usize,
     out: &mut W,
     mut describe: impl FnMut(&T, &mut W) -> io::Result<()>,
 ) -> io::Result<()> {
-    for odd in oddities.listed.iter().take(listed) {
-        let file = if odd.file == "-" { "stdin" } else { &odd.file };
-        write!(out, "  {file}:{}  ", odd.line)?;
-        describe(&odd.what, out)?;
+    for anomaly in anomalies.listed.iter().take(listed) {
+        let file = if anomaly.file == "-" { "stdin" } else { &anomaly.file };
+        write!(out, "  {file}:{}  ", anomaly.line)?;
+        describe(&anomaly.what, out)?;
         writeln!(out)?;
     }
-    write_more(oddities.listed.len().saturating_sub(listed), out)
+    write_more(anomalies.listed.len().saturating_sub(listed), out)
 }
 
 fn write_more(more: usize, out: &mut impl Write) -> io::Result<()> {
     if more == 0 {
         return Ok(());
     }
-    writeln!(out, "  {FAINT}and {} more; `--all` lists them{FAINT:#}", grouped(more as u64))
+    writeln!(out, "  {FAINT}and {} more; use `--all` to list them{FAINT:#}", grouped(more as u64))
 }
 
 fn plural(count: u64, noun: &str) -> String {
@@ -220,13 +237,128 @@ fn size(bytes: u64) -> String {
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
             out.push(',');
         }
         out.push(digit);
     }
     out
+}
+
+#[derive(Serialize)]
+struct InspectionJson<'a> {
+    lines: u64,
+    bytes: u64,
+    noise: u64,
+    blank: u64,
+    events: BTreeMap<String, u64>,
+    unknown: BTreeMap<String, u64>,
+    mismatch: Vec<MismatchJson<'a>>,
+    /// More than the length of `mismatch` if there are thousands.
+    mismatch_count: u64,
+    dialects: BTreeMap<&'static str, u64>,
+    sessions: Vec<SessionStatisticsJson<'a>>,
+    files: Vec<FileChangeJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct MismatchJson<'a> {
+    file: &'a str,
+    line: u64,
+    kind: &'a str,
+    reason: &'a str,
+}
+
+#[derive(Serialize)]
+struct SessionStatisticsJson<'a> {
+    id: Option<&'a str>,
+    versions: &'a [String],
+    models: Vec<&'a str>,
+    turns: u64,
+    failed_turns: u64,
+    cost_usd: Option<f64>,
+    tokens: TokenCountsJson,
+    /// Reported by the CLI, including requests that are not in the stream.
+    tokens_reported: Option<TokenCountsJson>,
+    tools: BTreeMap<&'a str, ToolCallsJson>,
+}
+
+#[derive(Serialize)]
+struct TokenCountsJson {
+    input: u64,
+    output: u64,
+    cache_read: u64,
+    cache_write: u64,
+}
+
+#[derive(Serialize)]
+struct ToolCallsJson {
+    calls: u64,
+    failed: u64,
+}
+
+#[derive(Serialize)]
+struct FileChangeJson<'a> {
+    path: &'a str,
+    tool: &'a str,
+    ok: Option<bool>,
+}
+
+impl From<Tokens> for TokenCountsJson {
+    fn from(tokens: Tokens) -> Self {
+        let Tokens { input, output, cache_read, cache_write } = tokens;
+        Self { input, output, cache_read, cache_write }
+    }
+}
+
+impl<'a> From<&'a SessionStatistics> for SessionStatisticsJson<'a> {
+    fn from(session: &'a SessionStatistics) -> Self {
+        let calls = |(tool, count): (&'a String, &ToolCallCount)| {
+            (tool.as_str(), ToolCallsJson { calls: count.calls, failed: count.failed })
+        };
+        Self {
+            id: session.id.as_deref(),
+            versions: &session.versions,
+            models: session.models(),
+            turns: session.turns,
+            failed_turns: session.failed_turns,
+            cost_usd: session.cost.dollars(),
+            tokens: session.tokens().into(),
+            tokens_reported: session.reported_tokens().map(TokenCountsJson::from),
+            tools: session.tools.iter().map(calls).collect(),
+        }
+    }
+}
+
+/// Writes one JSON object.
+pub(super) fn write_json(statistics: &StreamStatistics, out: &mut impl Write) -> io::Result<()> {
+    let mismatch = statistics.mismatches.listed.iter().map(|anomaly| MismatchJson {
+        file: &anomaly.file,
+        line: anomaly.line,
+        kind: &anomaly.what.kind,
+        reason: &anomaly.what.reason,
+    });
+    let files = statistics.files.iter().map(|changed| FileChangeJson {
+        path: &changed.path,
+        tool: &changed.tool,
+        ok: changed.ok,
+    });
+    let object = InspectionJson {
+        lines: statistics.lines,
+        bytes: statistics.bytes,
+        noise: statistics.noise.count,
+        blank: statistics.blank,
+        events: statistics.events.by_name(),
+        unknown: statistics.unknown.by_name(),
+        mismatch: mismatch.collect(),
+        mismatch_count: statistics.mismatches.count,
+        dialects: statistics.dialects.iter().map(|(dialect, n)| (dialect.name(), *n)).collect(),
+        sessions: statistics.known_sessions().map(SessionStatisticsJson::from).collect(),
+        files: files.collect(),
+    };
+    serde_json::to_writer(&mut *out, &object)?;
+    writeln!(out)
 }
 
 #[cfg(test)]

@@ -6,116 +6,115 @@ use clap::{Args, ValueEnum};
 use session::Options;
 use wire::say::PermissionMode;
 
-use crate::settings::AgentChoice;
+use crate::settings::AgentArgs;
 
 /// Work with an agent in the terminal
 ///
-/// Sends PROMPT to an agent and shows what it does. What needs a person is asked with a key; after
-/// the turn there is a line for the next prompt. Everything is kept: Ctrl-C stops the turn, Ctrl-C
-/// twice leaves and lets the agent finish it alone, and `--resume` goes on where it stood. `?` on an
-/// empty line says what else there is.
+/// Sends PROMPT to an agent and shows what it does. You answer the agent's requests with a key, and
+/// write the next prompt when the turn has ended. Every session is saved. Ctrl-C stops the turn,
+/// pressing it twice leaves the agent to finish the turn alone, and `--resume` continues a session.
+/// Press `?` on an empty line to list all keys.
 ///
-/// Without a terminal, the agent's words go to stdout and everything else to stderr, one turn is
-/// taken, and what would have to be asked is refused (see `--ask`). Piped stdin is the prompt, or
-/// stands behind PROMPT.
+/// Without a terminal, one turn runs: the agent's text goes to stdout and everything else to stderr,
+/// and requests are denied (see `--ask`). Piped stdin is the prompt, or is appended to PROMPT.
 #[derive(Args)]
 #[command(after_help = "\
-Exit codes: 0 the turn is done; 1 it failed or was stopped; 2 it could not be tried.
+Exit codes: 0 the turn completed; 1 it failed or was stopped; 2 it could not start.
 
 Examples:
   towpath run                                     # a conversation
-  towpath run --demo 'give me a tour'             # the same without a CLI, a key or a network
+  towpath run --demo 'give me a tour'             # no CLI, key or network needed
   git diff | towpath run 'review this' > review.md
   towpath run --image screen.png 'what is wrong here?'
-  towpath run --resume last                       # go on; also by a session's id, or its beginning
+  towpath run --resume last                       # continue a session; an id works too
   towpath run --json 'fix the tests' --mode acceptEdits | jq -r 'select(.type == \"result\").result'")]
-pub(crate) struct RunOptions {
-    /// What to do
+pub(crate) struct RunArgs {
+    /// The prompt
     pub(crate) prompt: Option<String>,
     #[command(flatten)]
-    pub(crate) agent: AgentChoice,
-    /// Go on with a session: `last`, or the beginning of our id or the CLI's
+    pub(crate) agent: AgentArgs,
+    /// Continue a session: `last`, or the beginning of its id or of the CLI's id
     #[arg(long, short, value_name = "ID")]
     pub(crate) resume: Option<String>,
-    /// Branch off the session instead of going on in it
+    /// Continue in a copy of the session and leave the original unchanged
     #[arg(long, requires = "resume")]
     pub(crate) fork: bool,
-    /// A picture for the prompt: PNG, JPEG, GIF or WebP
+    /// Attach an image to the prompt: PNG, JPEG, GIF or WebP
     #[arg(long, value_name = "FILE")]
     pub(crate) image: Vec<PathBuf>,
-    /// Print the agent's lines as they came instead
+    /// Print the agent's stream-json output unchanged
     #[arg(long)]
     pub(crate) json: bool,
-    /// Leave after the turn, also on a terminal
+    /// Exit after the turn, even on a terminal
     #[arg(long)]
     pub(crate) once: bool,
-    /// What becomes of requests [default: the person at the terminal is asked; `deny` without one]
+    /// How to handle the agent's requests [default: ask at a terminal, otherwise `deny`]
     #[arg(long, value_enum)]
-    pub(crate) ask: Option<Ask>,
+    pub(crate) ask: Option<RequestPolicy>,
     #[command(flatten)]
-    pub(crate) wanted: Wanted,
+    pub(crate) agent_options: AgentOptionArgs,
 }
 
-/// What becomes of requests of the agent when there is nobody to ask.
+/// What happens to the agent's requests if no user is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Ask {
-    /// Refuse at once; the agent is told that nobody could be asked
+pub(crate) enum RequestPolicy {
+    /// Deny them at once; the agent learns that no user was present
     Deny,
-    /// Leave it open, for who goes on with the session from a terminal
+    /// Leave them open until the session is resumed from a terminal
     Wait,
 }
 
-/// What is wanted of the agent. Kept with the session; with `--resume`, what is said changes it.
+/// Options of the agent. They are stored with the session; `--resume` changes those that are given.
 #[derive(Args)]
-#[command(next_help_heading = "The agent")]
-pub(crate) struct Wanted {
-    /// The model
+#[command(next_help_heading = "Agent options")]
+pub(crate) struct AgentOptionArgs {
+    /// Model to use
     #[arg(long)]
     model: Option<String>,
-    /// How hard it thinks: low, medium, high, …
+    /// Reasoning effort: low, medium, high, …
     #[arg(long)]
     effort: Option<String>,
-    /// What it may do unasked
-    #[arg(long, value_parser = mode)]
+    /// Permission mode: what the agent may do without asking
+    #[arg(long, value_parser = parse_mode)]
     mode: Option<PermissionMode>,
-    /// A tool it may use unasked: `Read`, `Bash(git:*)`
+    /// Allow a tool without asking: `Read`, `Bash(git:*)`
     #[arg(long, value_name = "TOOL")]
     allow: Vec<String>,
-    /// A tool it may not use
+    /// Forbid a tool
     #[arg(long, value_name = "TOOL")]
     deny: Vec<String>,
-    /// Where it works [default: here]
+    /// Working directory [default: the current one]
     #[arg(long, value_name = "DIR")]
     pub(crate) cwd: Option<PathBuf>,
-    /// Another directory it may work in
+    /// Additional directory the agent may work in
     #[arg(long, value_name = "DIR")]
     add_dir: Vec<PathBuf>,
-    /// More of a system prompt
+    /// Text to append to the system prompt
     #[arg(long, value_name = "TEXT")]
     append_system_prompt: Option<String>,
-    /// MCP servers: JSON, or a file with it
+    /// MCP servers, as JSON or a JSON file
     #[arg(long, value_name = "JSON|FILE")]
     mcp_config: Option<String>,
-    /// How many round trips to the model a turn may take
+    /// Maximum number of requests to the model per turn
     #[arg(long, value_name = "NUMBER")]
     max_turns: Option<u32>,
-    /// How many dollars its process may spend
+    /// Maximum cost of the agent process, in dollars
     #[arg(long, value_name = "DOLLARS")]
     max_budget: Option<f64>,
-    /// An environment variable for it
-    #[arg(long, value_name = "NAME=VALUE", value_parser = assignment)]
+    /// Set an environment variable for the agent
+    #[arg(long, value_name = "NAME=VALUE", value_parser = parse_assignment)]
     env: Vec<(String, String)>,
-    /// Take up a turn again that was cut by the agent's death
+    /// Continue a turn that was cut short because the agent died
     #[arg(long)]
     continue_after_cut: bool,
 }
 
-impl Wanted {
-    /// Changes options to what is wanted; what is not said stays.
+impl AgentOptionArgs {
+    /// Applies the given arguments to options; the others stay unchanged.
     pub(crate) fn apply(&self, options: &mut Options) {
-        fn set<T: Clone>(option: &mut Option<T>, wanted: Option<&T>) {
-            if let Some(wanted) = wanted {
-                *option = Some(wanted.clone());
+        fn set<T: Clone>(option: &mut Option<T>, given: Option<&T>) {
+            if let Some(given) = given {
+                *option = Some(given.clone());
             }
         }
         set(&mut options.model, self.model.as_ref());
@@ -142,40 +141,40 @@ fn add<T: Clone + PartialEq>(known: &mut Vec<T>, more: &[T]) {
     }
 }
 
-/// The agent may be started elsewhere than we were.
+/// The agent may start in another directory than this process.
 fn absolute(path: &std::path::Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
-fn mode(name: &str) -> Result<PermissionMode, String> {
+fn parse_mode(name: &str) -> Result<PermissionMode, String> {
     PermissionMode::named(name).ok_or_else(|| {
         let names: Vec<_> = PermissionMode::ALL.map(PermissionMode::name).into();
-        format!("there are {}", names.join(", "))
+        format!("expected one of {}", names.join(", "))
     })
 }
 
-fn assignment(text: &str) -> Result<(String, String), String> {
+fn parse_assignment(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        _ => Err("it must be NAME=VALUE".to_owned()),
+        _ => Err("expected NAME=VALUE".to_owned()),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{add, assignment, mode};
+    use super::{add, parse_assignment, parse_mode};
 
     #[test]
-    fn what_is_said_is_added_once() {
+    fn tools_are_added_once() {
         let mut tools = vec!["Read".to_owned()];
         add(&mut tools, &["Read".to_owned(), "Bash(git:*)".to_owned()]);
         assert_eq!(tools, ["Read", "Bash(git:*)"]);
     }
 
     #[test]
-    fn words_that_make_no_sense_are_refused_with_those_that_do() {
-        assert_eq!(assignment("A=b=c"), Ok(("A".to_owned(), "b=c".to_owned())));
-        assert!(assignment("=x").is_err() && assignment("A").is_err());
-        assert!(mode("yolo").unwrap_err().contains("acceptEdits"));
+    fn invalid_values_are_rejected_with_the_valid_ones() {
+        assert_eq!(parse_assignment("A=b=c"), Ok(("A".to_owned(), "b=c".to_owned())));
+        assert!(parse_assignment("=x").is_err() && parse_assignment("A").is_err());
+        assert!(parse_mode("yolo").unwrap_err().contains("acceptEdits"));
     }
 }

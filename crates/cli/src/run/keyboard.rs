@@ -1,6 +1,6 @@
-//! The keyboard: keys one by one, for as long as this lives.
+//! The keyboard in raw mode: keys arrive one by one until the keyboard is dropped.
 //!
-//! Output is left as it is, so that whatever prints a newline still begins a line.
+//! Output processing stays on, so a printed newline still returns to the first column.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::Arc;
@@ -13,31 +13,31 @@ use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 use rustix::termios::{OptionalActions, OutputModes, tcgetattr, tcsetattr};
 use tokio::sync::mpsc;
 
-/// How many keys may wait; who types faster than we read waits in the terminal.
-const WAITING: usize = 256;
+/// Events that may wait to be handled; further ones wait in the terminal.
+const QUEUE_LENGTH: usize = 256;
 
-/// How long the reader waits for a key before it looks whether it is still wanted.
-const BEAT: Duration = Duration::from_millis(50);
+/// How long the reader waits for a key before it checks whether it should stop.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 const BRACKETED_PASTE: (&str, &str) = ("\x1b[?2004h", "\x1b[?2004l");
 
-/// Keys as they are pressed.
+/// Reads keys in a thread while the terminal is in raw mode.
 pub(super) struct Keyboard {
     events: mpsc::Receiver<Event>,
-    unwanted: Arc<AtomicBool>,
+    stopped: Arc<AtomicBool>,
     reader: Option<JoinHandle<()>>,
 }
 
 impl Keyboard {
-    /// Whether somebody sits there: what is asked is seen, and keys can be had, if not from stdin then
-    /// from the terminal itself.
-    pub(super) fn is_there() -> bool {
-        let seen = io::stdout().is_terminal();
-        seen && (io::stdin().is_terminal() || std::fs::File::open("/dev/tty").is_ok())
+    /// Whether a user can answer: output is visible on a terminal, and keys can be read from stdin or
+    /// from the controlling terminal.
+    pub(super) fn is_available() -> bool {
+        let visible = io::stdout().is_terminal();
+        visible && (io::stdin().is_terminal() || std::fs::File::open("/dev/tty").is_ok())
     }
 
-    /// Takes the keyboard.
-    pub(super) fn take() -> io::Result<Self> {
+    /// Switches the terminal to raw mode and starts reading.
+    pub(super) fn start() -> io::Result<Self> {
         enable_raw_mode()?;
         let stdout = rustix::stdio::stdout();
         if let Ok(mut modes) = tcgetattr(stdout) {
@@ -46,22 +46,22 @@ impl Keyboard {
         }
         write!(io::stdout(), "{}", BRACKETED_PASTE.0)?;
         io::stdout().flush()?;
-        let (sender, events) = mpsc::channel(WAITING);
-        let unwanted = Arc::new(AtomicBool::new(false));
-        let told = Arc::clone(&unwanted);
-        let reader = std::thread::spawn(move || read(&sender, &told));
-        Ok(Self { events, unwanted, reader: Some(reader) })
+        let (sender, events) = mpsc::channel(QUEUE_LENGTH);
+        let stopped = Arc::new(AtomicBool::new(false));
+        let stop_flag = Arc::clone(&stopped);
+        let reader = std::thread::spawn(move || read_events(&sender, &stop_flag));
+        Ok(Self { events, stopped, reader: Some(reader) })
     }
 
-    /// The next key, paste or new size; nothing when the terminal is gone.
+    /// The next key, paste or resize; none if the terminal is gone.
     pub(super) async fn next(&mut self) -> Option<Event> {
         self.events.recv().await
     }
 }
 
-fn read(keys: &mpsc::Sender<Event>, unwanted: &AtomicBool) {
-    while !unwanted.load(Ordering::Relaxed) {
-        match event::poll(BEAT) {
+fn read_events(keys: &mpsc::Sender<Event>, stopped: &AtomicBool) {
+    while !stopped.load(Ordering::Relaxed) {
+        match event::poll(POLL_INTERVAL) {
             Ok(false) => {}
             Ok(true) => {
                 let Ok(event) = event::read() else { return };
@@ -77,12 +77,12 @@ fn read(keys: &mpsc::Sender<Event>, unwanted: &AtomicBool) {
 
 impl Drop for Keyboard {
     fn drop(&mut self) {
-        self.unwanted.store(true, Ordering::Relaxed);
+        self.stopped.store(true, Ordering::Relaxed);
         self.events.close();
         if let Some(reader) = self.reader.take() {
             let _ = reader.join();
         }
-        // The terminal may be gone; nothing can be done about it then.
+        // Errors are ignored, because the terminal may be gone.
         let _ = write!(io::stdout(), "{}", BRACKETED_PASTE.1);
         let _ = io::stdout().flush();
         let _ = disable_raw_mode();

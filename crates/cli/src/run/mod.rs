@@ -1,19 +1,19 @@
-//! `towpath run`: one session in the terminal, over the same journal as everything else.
+//! `towpath run`: one session in the terminal, over the same journal as every other client.
 //!
-//! The session is driven by this process, and what is shown is read back from the journal. Where
-//! somebody sits at a terminal there is a [`Stage`]; otherwise one turn is told to a pipe.
+//! This process drives the session, and what it shows is read back from the journal. With a user at a
+//! terminal there is a [`TerminalSession`]; otherwise one turn is written to a pipe.
 
 mod arguments;
-mod asking;
-mod choice;
-mod composer;
-mod course;
+mod draft;
+mod editor;
+mod footer;
 mod keyboard;
-mod permit;
-mod plain;
-mod stage;
-mod telling;
-mod wording;
+mod pipe;
+mod progress;
+mod request_lines;
+mod request_prompt;
+mod selection;
+mod terminal_session;
 
 use std::io::{self, IsTerminal as _};
 use std::time::Duration;
@@ -26,84 +26,67 @@ use view::phrase;
 use view::terminal::Colours;
 use wire::note::{Actor, Delivery, Note};
 
-use arguments::Ask;
-pub(crate) use arguments::RunOptions;
-use choice::{Chosen, Unchosen};
-use course::Course;
+use arguments::RequestPolicy;
+pub(crate) use arguments::RunArgs;
+use draft::{PromptReadError, RunPromptDraft};
 use keyboard::Keyboard;
-use plain::Plain;
-use stage::{Opening, Stage};
-use telling::{Over, Raw, Telling, Told};
-use wording::{Unworded, Wording};
+use pipe::{EntryPrinter, JsonLinePrinter, PipeRun, TextPrinter};
+use progress::{FollowEnd, RunProgress};
+use selection::{SelectedSession, SessionSelectionError};
+use terminal_session::{TerminalSession, TerminalSessionOptions};
 
-use crate::complaint::complain;
-use crate::sessions::short;
-use crate::settings::{NoAgent, NoHome, Settings};
-use crate::verdict::Verdict;
+use crate::exit::{CommandStatus, report_error};
+use crate::sessions::{short_id, unread_output_note};
+use crate::settings::{AgentLookupError, CliSettings, SettingsError};
 
-/// How long an agent may take to end when there is nothing more to do.
-const ENDING: Duration = Duration::from_secs(5);
+/// How long to wait for an idle agent to stop at the end of a run.
+const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Columns of talk that goes to no terminal.
-const TALK_WIDTH: usize = 100;
+/// Columns of the log that goes to a pipe.
+const LOG_WIDTH: usize = 100;
 
-/// Runs the command.
-pub(crate) fn run(options: &RunOptions) -> Verdict {
-    // The session is driven on a thread of its own: a terminal or a pipe that takes nothing for a
-    // while holds up what is shown, not what is written down.
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
-    let ran = runtime.map_err(Failure::Runtime).and_then(|it| it.block_on(drive(options)));
-    match ran {
-        Ok(verdict) => verdict,
-        // Whoever reads our output has seen enough; the agent finishes alone.
-        Err(Failure::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => Verdict::Done,
-        Err(failure) => {
-            complain(&failure, failure.hint().as_deref());
-            Verdict::CouldNotTry
-        }
-    }
-}
+const DIM: anstyle::Style = anstyle::Style::new().dimmed();
 
-/// Why a run came to nothing.
 #[derive(Debug, thiserror::Error)]
-enum Failure {
-    #[error("could not set up what runs the session")]
+enum RunError {
+    #[error("could not start the runtime")]
     Runtime(#[source] io::Error),
     #[error(transparent)]
-    NoHome(#[from] NoHome),
+    Settings(#[from] SettingsError),
     #[error(transparent)]
-    NoAgent(#[from] NoAgent),
+    Agent(#[from] AgentLookupError),
     #[error(transparent)]
-    Unworded(#[from] Unworded),
-    #[error("there is nothing to do")]
+    PromptRead(#[from] PromptReadError),
+    #[error("no prompt was given")]
     NoPrompt,
     #[error("the journal cannot be used")]
     Journal(#[from] journal::Error),
     #[error(transparent)]
-    Unchosen(#[from] Unchosen),
-    #[error("the session did not take it")]
+    Selection(#[from] SessionSelectionError),
+    #[error("the session rejected the command")]
     Session(#[from] session::Error),
-    #[error("the session could not be driven any further")]
-    Undriven,
+    #[error("the session stopped unexpectedly")]
+    SessionStopped,
     #[error("could not read the keyboard")]
     Keyboard(#[source] io::Error),
-    #[error("could not write")]
+    #[error("could not write the output")]
     Write(#[source] io::Error),
     #[error("{0}")]
-    NoTurn(String),
+    NotStarted(String),
 }
 
-impl Failure {
+impl RunError {
     fn hint(&self) -> Option<String> {
         let hint = match self {
-            Self::NoHome(no) => return no.hint(),
-            Self::NoAgent(no) => return no.hint(),
-            Self::Unchosen(unchosen) => return unchosen.hint(),
-            Self::NoPrompt => "give a prompt: `towpath run 'what to do'`, or pipe one in",
-            Self::Unworded(Unworded::NoImage { .. }) => "make it a PNG, JPEG, GIF or WebP",
-            Self::Journal(_) | Self::NoTurn(_) | Self::Undriven => {
-                "`towpath doctor` says what works and what does not"
+            Self::Settings(error) => return error.hint(),
+            Self::Agent(error) => return error.hint(),
+            Self::Selection(error) => return error.hint(),
+            Self::NoPrompt => "give a prompt: `towpath run 'fix the tests'`, or pipe one in",
+            Self::PromptRead(PromptReadError::NotAnImage { .. }) => {
+                "convert it to PNG, JPEG, GIF or WebP"
+            }
+            Self::Journal(_) | Self::NotStarted(_) | Self::SessionStopped => {
+                "`towpath doctor` shows what is wrong"
             }
             _ => return None,
         };
@@ -111,107 +94,127 @@ impl Failure {
     }
 }
 
-async fn drive(options: &RunOptions) -> Result<Verdict, Failure> {
-    let settings = Settings::read()?;
-    let agent = settings.agent(&options.agent)?;
-    let at_terminal = !options.json && Keyboard::is_there();
-    let goes_on = at_terminal && !options.once && io::stdin().is_terminal();
-    let wording = Wording::given(options.prompt.as_deref(), &options.image)?;
-    if wording.is_none() && options.resume.is_none() && !goes_on {
-        return Err(Failure::NoPrompt);
+pub(crate) fn run(options: &RunArgs) -> CommandStatus {
+    // The session is driven on a thread of its own, so a slow terminal or pipe delays what is shown,
+    // not what is recorded.
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    let result = runtime.map_err(RunError::Runtime).and_then(|it| it.block_on(drive(options)));
+    match result {
+        Ok(status) => status,
+        // The reader of our output closed the pipe. The agent finishes its turn alone.
+        Err(RunError::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+            CommandStatus::Success
+        }
+        Err(error) => {
+            report_error(&error, error.hint().as_deref());
+            CommandStatus::Error
+        }
     }
-    settings.make_data()?;
-    let journal = settings.journal()?;
+}
+
+async fn drive(options: &RunArgs) -> Result<CommandStatus, RunError> {
+    let settings = CliSettings::from_environment()?;
+    let agent = settings.find_agent(&options.agent)?;
+    let at_terminal = !options.json && Keyboard::is_available();
+    let interactive = at_terminal && !options.once && io::stdin().is_terminal();
+    let draft = RunPromptDraft::from_arguments(options.prompt.as_deref(), &options.image)?;
+    if draft.is_none() && options.resume.is_none() && !interactive {
+        return Err(RunError::NoPrompt);
+    }
+    settings.create_data_directory()?;
+    let journal = settings.open_journal()?;
     let mut limits = Limits::default();
-    if !goes_on {
-        // Nobody waits for the third try of something that takes one turn.
+    if !interactive {
+        // A run of one turn should fail soon rather than restart the agent again and again.
         limits.restarts = 1;
     }
-    let sessions = Sessions::new(settings.home(agent, limits)?, journal);
-    for (id, problem) in sessions.gather().await.map_err(Unchosen::Open)? {
-        eprintln!("note: what the agent of session {} left cannot be read: {problem}", short(id));
+    let sessions = Sessions::new(settings.session_config(agent, limits)?, journal);
+    for (id, problem) in sessions.gather().await.map_err(SessionSelectionError::Open)? {
+        eprintln!("{}", unread_output_note(id, &problem));
     }
-    let by = settings.person();
-    let Chosen { session, record } = choice::choose(options, &sessions, &by).await?;
-    let works = matches!(record.status, Status::Running | Status::Waiting);
-    if wording.is_none() && !goes_on && !works {
-        return Err(Failure::NoPrompt);
+    let by = settings.terminal_user();
+    let SelectedSession { session, record } =
+        selection::select_session(options, &sessions, &by).await?;
+    let is_working = matches!(record.status, Status::Running | Status::Waiting);
+    if draft.is_none() && !interactive && !is_working {
+        return Err(RunError::NoPrompt);
     }
-    let show_from = if wording.is_some() { record.turn + 1 } else { record.turn };
-    let prompt = wording.map(|it| it.prompt(Delivery::Queue, by.clone()));
-    let mut course = Course::of(prompt.as_ref().map(|prompt| prompt.id));
+    let first_turn = if draft.is_some() { record.turn + 1 } else { record.turn };
+    let prompt = draft.map(|it| it.into_prompt(Delivery::Queue, by.clone()));
+    let mut progress = RunProgress::new(prompt.as_ref().map(|prompt| prompt.id));
     if let Some(prompt) = prompt {
         session.prompt(prompt).await?;
     }
-    let over = if at_terminal {
-        if goes_on {
-            let place = settings.short(&record.directory);
-            eprintln!("{DIM}towpath · {place} · session {}{DIM:#}", short(session.id()));
+    let end = if at_terminal {
+        if interactive {
+            let directory = settings.abbreviate_path(&record.directory);
+            eprintln!("{DIM}towpath · {directory} · session {}{DIM:#}", short_id(session.id()));
         }
-        let history = written_before(&sessions, &session).await?;
-        let directory = record.directory.clone();
-        let refuses = options.ask == Some(Ask::Deny);
-        let opening = Opening { by, directory, goes_on, refuses, history };
-        let mut stage = Stage::new(&sessions, &session, opening);
-        stage.play(record.last, show_from, &mut course).await
+        let terminal_options = TerminalSessionOptions {
+            by,
+            directory: record.directory.clone(),
+            interactive,
+            deny_requests: options.ask == Some(RequestPolicy::Deny),
+            history: earlier_prompts(&sessions, &session).await?,
+        };
+        let mut terminal = TerminalSession::new(&sessions, &session, terminal_options);
+        terminal.run(record.last, first_turn, &mut progress).await
     } else {
-        tell(options, &sessions, &session, record.last, by, &mut course).await
+        follow_to_pipe(options, &sessions, &session, record.last, by, &mut progress).await
     };
-    end(&sessions, &session, over.as_ref().ok().copied(), goes_on).await?;
-    over?;
-    if let Some(cause) = course.obstacle() {
-        return Err(Failure::NoTurn(phrase::cause(cause)));
+    close(&sessions, &session, end.as_ref().ok().copied(), interactive).await?;
+    end?;
+    if let Some(cause) = progress.start_failure() {
+        return Err(RunError::NotStarted(phrase::cause(cause)));
     }
-    Ok(course.verdict())
+    Ok(progress.exit_status())
 }
 
-const DIM: anstyle::Style = anstyle::Style::new().dimmed();
-
-/// Tells one turn to a pipe.
-async fn tell(
-    options: &RunOptions,
+/// Prints one turn to a pipe.
+async fn follow_to_pipe(
+    options: &RunArgs,
     sessions: &Sessions,
     session: &Session,
     from: Seq,
     by: Actor,
-    course: &mut Course,
-) -> Result<Over, Failure> {
-    let ask = options.ask.unwrap_or(Ask::Deny);
-    let told = Told { sessions, session, from, ask, by };
-    let mut telling: Box<dyn Telling> = if options.json {
-        Box::new(Raw(io::BufWriter::new(io::stdout())))
+    progress: &mut RunProgress,
+) -> Result<FollowEnd, RunError> {
+    let requests = options.ask.unwrap_or(RequestPolicy::Deny);
+    let pipe = PipeRun { sessions, session, from, requests, by };
+    let mut printer: Box<dyn EntryPrinter> = if options.json {
+        Box::new(JsonLinePrinter(io::BufWriter::new(io::stdout())))
     } else {
         let colours = match anstream::AutoStream::choice(&io::stderr()) {
             anstream::ColorChoice::Never => Colours::Off,
             _ => Colours::On,
         };
-        Box::new(Plain::new(io::stdout(), io::stderr(), colours, TALK_WIDTH))
+        Box::new(TextPrinter::new(io::stdout(), io::stderr(), colours, LOG_WIDTH))
     };
-    told.until_over(course, &mut *telling).await
+    pipe.follow(progress, &mut *printer).await
 }
 
-/// What was written in this session before, oldest first.
-async fn written_before(sessions: &Sessions, session: &Session) -> Result<Vec<String>, Failure> {
+/// The earlier prompts of the session, oldest first.
+async fn earlier_prompts(sessions: &Sessions, session: &Session) -> Result<Vec<String>, RunError> {
     let mut prompts = sessions.journal().prompts(session.id()).await?;
     prompts.sort_by_key(|prompt| prompt.created);
     Ok(prompts.into_iter().map(|prompt| prompt.text).collect())
 }
 
-/// Lets go: of an agent that works by leaving it alone with its turn, of another by ending it.
-async fn end(
+/// Releases the session. An agent that works is left to finish its turn; an idle one is stopped.
+async fn close(
     sessions: &Sessions,
     session: &Session,
-    over: Option<Over>,
-    goes_on: bool,
-) -> Result<(), Failure> {
+    end: Option<FollowEnd>,
+    interactive: bool,
+) -> Result<(), RunError> {
     let id = session.id();
-    let status = sessions.journal().session(id).await?.map(|record| record.status);
-    let works = matches!(status, Some(Status::Running | Status::Waiting));
-    let mut follower = session.follow(
-        sessions.journal().session(id).await?.map(|record| record.last).unwrap_or_default(),
-    );
-    if !works && session.close().await.is_ok() {
-        let gone = async {
+    let record = sessions.journal().session(id).await?;
+    let status = record.as_ref().map(|record| record.status);
+    let is_working = matches!(status, Some(Status::Running | Status::Waiting));
+    let mut follower = session.follow(record.map(|record| record.last).unwrap_or_default());
+    if !is_working && session.close().await.is_ok() {
+        let stopped = async {
             while let Ok(entries) = follower.next().await {
                 let notes = entries.iter().filter(|entry| entry.origin == Origin::Towpath);
                 let mut notes = notes.filter_map(|entry| Note::read(&entry.bytes));
@@ -221,17 +224,18 @@ async fn end(
             }
         };
         if !matches!(status, Some(Status::Dead | Status::Failed)) {
-            // It ends without us too; what it says then is read by whoever comes next.
-            let _ = tokio::time::timeout(ENDING, gone).await;
+            // After the timeout the agent stops without us, and the next command reads the rest of
+            // its output.
+            let _ = tokio::time::timeout(STOP_TIMEOUT, stopped).await;
         }
     }
     sessions.leave().await;
     sessions.journal().clone().close().await?;
-    let resume = format!("towpath run --resume {}", short(id));
-    if works {
-        eprintln!("{DIM}the agent finishes its turn alone; `{resume}` goes on{DIM:#}");
-    } else if goes_on || over == Some(Over::Left) {
-        eprintln!("{DIM}kept; `{resume}` goes on{DIM:#}");
+    let resume = format!("towpath run --resume {}", short_id(id));
+    if is_working {
+        eprintln!("{DIM}the agent finishes its turn alone; continue with `{resume}`{DIM:#}");
+    } else if interactive || end == Some(FollowEnd::Detached) {
+        eprintln!("{DIM}session saved; continue with `{resume}`{DIM:#}");
     }
     Ok(())
 }

@@ -1,129 +1,263 @@
-//! `towpath sessions`: what there is in the journal.
+//! `towpath sessions`: lists, shows, exports, renames and deletes the sessions of the journal.
 
-mod arguments;
-mod find;
-mod list;
-mod show;
+mod report;
 
 use std::io::{self, IsTerminal as _, Write as _};
 
 use anstream::{eprint, eprintln};
+use clap::{Args, Subcommand};
 use journal::{Batch, Journal, NewEntry, Origin, Seq, SessionId, SessionRecord};
 use session::machine::Limits;
 use session::{AgentProgram, OpenError, Sessions};
 use wire::note::Note;
 
-use arguments::Deed;
-pub(crate) use arguments::SessionsOptions;
-pub(crate) use find::{NoSuch, find};
-
-use crate::complaint::complain;
-use crate::settings::{NoHome, Settings};
-use crate::verdict::Verdict;
+use crate::exit::{CommandStatus, report_error};
+use crate::settings::{CliSettings, SettingsError};
 
 /// How many entries are read at once.
-const PORTION: usize = 512;
+const READ_LIMIT: usize = 512;
 
-/// The beginning of an id, long enough to tell sessions apart.
-pub(crate) fn short(id: SessionId) -> String {
-    id.to_string().chars().take(8).collect()
+/// List, show, export, rename and delete sessions
+///
+/// ID is `last`, or the beginning of a session's id or of the id that the CLI gave it.
+#[derive(Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "\
+Exit codes: 0 done; 1 cancelled by the user; 2 failed.
+
+Examples:
+  towpath sessions
+  towpath sessions --json | jq -r '.[] | select(.status == \"waiting\").id'
+  towpath sessions show last --full | less -R
+  towpath sessions export 1f0c | towpath inspect
+  towpath sessions delete 1f0c 77ab --yes"
+)]
+pub(crate) struct SessionsArgs {
+    #[command(subcommand)]
+    action: Option<SessionsAction>,
+    /// Print JSON instead of a table
+    #[arg(long)]
+    json: bool,
 }
 
-/// Runs the command.
-pub(crate) fn run(options: &SessionsOptions) -> Verdict {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let ran = runtime.map_err(Failure::Runtime).and_then(|it| it.block_on(carry_out(options)));
-    match ran {
-        Ok(verdict) => verdict,
-        // Whoever reads our output has seen enough.
-        Err(Failure::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => Verdict::Done,
-        Err(failure) => {
-            complain(&failure, failure.hint().as_deref());
-            Verdict::CouldNotTry
-        }
-    }
+#[derive(Clone, Debug, Subcommand)]
+enum SessionsAction {
+    /// List all sessions, the most recently active first
+    List {
+        /// Print JSON instead of a table
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show the status, prompts, requests and usage of a session
+    Show(ShowArgs),
+    /// Print the agent's output line by line, byte for byte
+    ///
+    /// Streaming deltas of completed messages are not stored; everything else is included.
+    Export {
+        /// The session
+        id: String,
+        /// Include the notes that Towpath recorded between the agent's lines
+        #[arg(long)]
+        all: bool,
+    },
+    /// Rename a session
+    Rename {
+        /// The session
+        id: String,
+        /// The new name
+        name: String,
+    },
+    /// Delete sessions permanently and stop their agents
+    Delete {
+        /// The sessions
+        #[arg(required = true, value_name = "ID")]
+        ids: Vec<String>,
+        /// Do not ask for confirmation
+        #[arg(long, short)]
+        yes: bool,
+    },
+}
+
+#[derive(Args, Clone, Debug)]
+struct ShowArgs {
+    /// The session
+    id: String,
+    /// Print the whole conversation as well, unshortened
+    #[arg(long, conflicts_with = "json")]
+    full: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(Debug, thiserror::Error)]
-enum Failure {
-    #[error("could not set up what reads the journal")]
+enum SessionsError {
+    #[error("could not start the runtime")]
     Runtime(#[source] io::Error),
     #[error(transparent)]
-    NoHome(#[from] NoHome),
+    Settings(#[from] SettingsError),
     #[error("the journal cannot be used")]
     Journal(#[from] journal::Error),
     #[error(transparent)]
-    NoSuch(#[from] NoSuch),
+    Lookup(#[from] SessionLookupError),
     #[error("the session could not be deleted")]
     Delete(#[source] OpenError),
-    #[error("a name needs some text")]
-    NoName,
-    #[error("nobody can be asked whether to delete it")]
-    NobodyToAsk,
-    #[error("could not write")]
+    #[error("the new name is empty")]
+    EmptyName,
+    #[error("cannot ask for confirmation: stdin is not a terminal")]
+    NoConfirmation,
+    #[error("could not write the output")]
     Write(#[from] io::Error),
 }
 
-impl Failure {
+impl SessionsError {
     fn hint(&self) -> Option<String> {
         match self {
-            Self::NoHome(no) => no.hint(),
-            Self::NoSuch(no) => no.hint(),
-            Self::Journal(_) => Some("`towpath doctor` says what is wrong with it".to_owned()),
-            Self::NobodyToAsk => Some("say `--yes` if you mean it".to_owned()),
-            Self::Delete(OpenError::Held(_)) => Some("leave it there first".to_owned()),
+            Self::Settings(error) => error.hint(),
+            Self::Lookup(error) => error.hint(),
+            Self::Journal(_) => Some("`towpath doctor` shows what is wrong".to_owned()),
+            Self::NoConfirmation => Some("add `--yes` to delete without asking".to_owned()),
+            Self::Delete(OpenError::Held(_)) => {
+                Some("leave the session in the other towpath first".to_owned())
+            }
             _ => None,
         }
     }
 }
 
-async fn carry_out(options: &SessionsOptions) -> Result<Verdict, Failure> {
-    let settings = Settings::read()?;
-    settings.make_data()?;
-    let journal = settings.journal()?;
-    // Nothing here starts an agent; reading what a dead one left needs none.
-    let nobody = AgentProgram { program: "claude".into(), arguments: Vec::new() };
-    let sessions = Sessions::new(settings.home(nobody, Limits::default())?, journal);
+/// No session matches a name, or several do.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SessionLookupError {
+    #[error("no session matches `{0}`")]
+    NotFound(String),
+    #[error("there are no sessions yet")]
+    NoSessions,
+    #[error("`{0}` matches {1} sessions")]
+    Ambiguous(String, usize),
+    #[error("the journal could not be read")]
+    Journal(#[from] journal::Error),
+}
+
+impl SessionLookupError {
+    pub(crate) fn hint(&self) -> Option<String> {
+        match self {
+            Self::NotFound(_) => Some("`towpath sessions` lists all sessions".to_owned()),
+            Self::NoSessions => Some("start one with `towpath run`".to_owned()),
+            Self::Ambiguous(..) => Some("give more characters of the id".to_owned()),
+            Self::Journal(_) => None,
+        }
+    }
+}
+
+pub(crate) fn run(options: &SessionsArgs) -> CommandStatus {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let result =
+        runtime.map_err(SessionsError::Runtime).and_then(|it| it.block_on(open_and_act(options)));
+    match result {
+        Ok(status) => status,
+        // The reader of our output closed the pipe, as `head` does.
+        Err(SessionsError::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+            CommandStatus::Success
+        }
+        Err(error) => {
+            report_error(&error, error.hint().as_deref());
+            CommandStatus::Error
+        }
+    }
+}
+
+async fn open_and_act(options: &SessionsArgs) -> Result<CommandStatus, SessionsError> {
+    let settings = CliSettings::from_environment()?;
+    settings.create_data_directory()?;
+    let journal = settings.open_journal()?;
+    // No subcommand starts an agent, and reading the output of one that died needs none.
+    let unused = AgentProgram { program: "claude".into(), arguments: Vec::new() };
+    let sessions = Sessions::new(settings.session_config(unused, Limits::default())?, journal);
     match sessions.gather().await {
         Ok(unread) => {
             for (id, problem) in unread {
-                let id = short(id);
-                eprintln!("note: what the agent of session {id} left cannot be read: {problem}");
+                eprintln!("{}", unread_output_note(id, &problem));
             }
         }
         Err(OpenError::Journal(error)) => return Err(error.into()),
         Err(error) => eprintln!("note: {error}"),
     }
-    let done = act(options.deed(), &sessions, &settings).await;
-    // Whatever came of it, what was read is put in order before we go.
+    let action = options.action.clone().unwrap_or(SessionsAction::List { json: options.json });
+    let result = act(action, &sessions, &settings).await;
+    // Closing compacts what was read, whatever the result is.
     let _ = sessions.journal().clone().close().await;
-    done
+    result
 }
 
-async fn act(deed: Deed, sessions: &Sessions, settings: &Settings) -> Result<Verdict, Failure> {
+async fn act(
+    action: SessionsAction,
+    sessions: &Sessions,
+    settings: &CliSettings,
+) -> Result<CommandStatus, SessionsError> {
     let journal = sessions.journal();
-    match deed {
-        Deed::List { json } => list::list(journal, settings, json).await?,
-        Deed::Show(options) => {
-            let record = find(journal, &options.id).await?;
-            show::show(journal, settings, &record, &options).await?;
+    match action {
+        SessionsAction::List { json } => report::list(journal, settings, json).await?,
+        SessionsAction::Show(options) => {
+            let record = find_session(journal, &options.id).await?;
+            report::show(journal, settings, &record, &options).await?;
         }
-        Deed::Export { id, all } => export(journal, &find(journal, &id).await?, all).await?,
-        Deed::Rename { id, name } => {
-            let record = find(journal, &id).await?;
+        SessionsAction::Export { id, all } => {
+            export(journal, &find_session(journal, &id).await?, all).await?;
+        }
+        SessionsAction::Rename { id, name } => {
+            let record = find_session(journal, &id).await?;
             rename(journal, &record, name.trim()).await?;
         }
-        Deed::Delete { ids, yes } => return delete(sessions, &ids, yes).await,
+        SessionsAction::Delete { ids, yes } => return delete(sessions, &ids, yes).await,
     }
-    Ok(Verdict::Done)
+    Ok(CommandStatus::Success)
 }
 
-/// The agent's lines as they came; with all, Towpath's notes between them.
-async fn export(journal: &Journal, record: &SessionRecord, all: bool) -> Result<(), Failure> {
+/// The beginning of an id, long enough to tell sessions apart.
+pub(crate) fn short_id(id: SessionId) -> String {
+    id.to_string().chars().take(8).collect()
+}
+
+/// A note that the last output of a session's agent could not be read.
+pub(crate) fn unread_output_note(id: SessionId, problem: &dyn std::fmt::Display) -> String {
+    let id = short_id(id);
+    format!("note: the last output of the agent of session {id} could not be read: {problem}")
+}
+
+/// Finds a session: `last`, or the beginning of our id or of the CLI's.
+pub(crate) async fn find_session(
+    journal: &Journal,
+    name: &str,
+) -> Result<SessionRecord, SessionLookupError> {
+    if name == "last" {
+        let latest = journal.sessions().await?.into_iter().next();
+        return latest.ok_or(SessionLookupError::NoSessions);
+    }
+    let not_found = || SessionLookupError::NotFound(name.to_owned());
+    if name.is_empty() {
+        return Err(not_found());
+    }
+    let prefix = name.to_lowercase();
+    let mut found = journal.find(&prefix).await?;
+    // A branch shares the CLI's id of its origin until it gets its own.
+    let own = |id: &SessionId| id.to_string().starts_with(&prefix);
+    if found.len() > 1 && found.iter().filter(|id| own(id)).count() == 1 {
+        found.retain(own);
+    }
+    match found.as_slice() {
+        [] => Err(not_found()),
+        [id] => journal.session(*id).await?.ok_or_else(not_found),
+        several => Err(SessionLookupError::Ambiguous(name.to_owned(), several.len())),
+    }
+}
+
+/// Prints the agent's lines unchanged; with `all`, Towpath's notes between them too.
+async fn export(journal: &Journal, record: &SessionRecord, all: bool) -> Result<(), SessionsError> {
     let mut out = io::BufWriter::new(io::stdout().lock());
     let mut after = Seq(0);
     loop {
-        let entries = journal.read(record.id, after, PORTION).await?;
+        let entries = journal.read(record.id, after, READ_LIMIT).await?;
         let Some(last) = entries.last() else { break };
         after = last.seq;
         for entry in entries.iter().filter(|entry| all || entry.origin == Origin::Agent) {
@@ -134,9 +268,13 @@ async fn export(journal: &Journal, record: &SessionRecord, all: bool) -> Result<
     Ok(out.flush()?)
 }
 
-async fn rename(journal: &Journal, record: &SessionRecord, name: &str) -> Result<(), Failure> {
+async fn rename(
+    journal: &Journal,
+    record: &SessionRecord,
+    name: &str,
+) -> Result<(), SessionsError> {
     if name.is_empty() {
-        return Err(Failure::NoName);
+        return Err(SessionsError::EmptyName);
     }
     let note = Note::Named { title: name.to_owned() };
     let bytes = note.to_line().into();
@@ -147,29 +285,33 @@ async fn rename(journal: &Journal, record: &SessionRecord, name: &str) -> Result
     Ok(())
 }
 
-async fn delete(sessions: &Sessions, ids: &[String], yes: bool) -> Result<Verdict, Failure> {
+async fn delete(
+    sessions: &Sessions,
+    ids: &[String],
+    yes: bool,
+) -> Result<CommandStatus, SessionsError> {
     let mut records = Vec::new();
     for id in ids {
-        records.push(find(sessions.journal(), id).await?);
+        records.push(find_session(sessions.journal(), id).await?);
     }
     for record in records {
-        let title = record.title.as_deref().unwrap_or("without a name");
-        let what = format!("{} ({title})", short(record.id));
-        if !yes && !agrees(&what)? {
-            return Ok(Verdict::No);
+        let title = record.title.as_deref().unwrap_or("untitled");
+        let description = format!("{} ({title})", short_id(record.id));
+        if !yes && !confirm_deletion(&description)? {
+            return Ok(CommandStatus::Negative);
         }
-        sessions.delete(record.id).await.map_err(Failure::Delete)?;
-        eprintln!("deleted {what}");
+        sessions.delete(record.id).await.map_err(SessionsError::Delete)?;
+        eprintln!("deleted {description}");
     }
-    Ok(Verdict::Done)
+    Ok(CommandStatus::Success)
 }
 
-/// Whether the person agrees to a session being deleted.
-fn agrees(what: &str) -> Result<bool, Failure> {
+/// Asks the user whether to delete a session.
+fn confirm_deletion(description: &str) -> Result<bool, SessionsError> {
     if !io::stdin().is_terminal() {
-        return Err(Failure::NobodyToAsk);
+        return Err(SessionsError::NoConfirmation);
     }
-    eprint!("Delete session {what} for good? [y/N] ");
+    eprint!("Delete session {description} permanently? [y/N] ");
     io::stderr().flush()?;
     let mut answer = String::new();
     io::stdin().read_line(&mut answer)?;

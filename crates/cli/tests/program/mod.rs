@@ -1,4 +1,4 @@
-//! The built binary, run as a person runs it.
+//! Runs the built binary and captures its output.
 
 #![expect(clippy::disallowed_methods, reason = "tests start the program they test")]
 
@@ -7,7 +7,7 @@ use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// A run of `towpath` to be.
+/// A `towpath` command to run.
 pub(crate) struct Program {
     command: Command,
     stdin: String,
@@ -15,7 +15,7 @@ pub(crate) struct Program {
     close_stdout_early: bool,
 }
 
-/// What a run came to.
+/// The result of a run.
 pub(crate) struct Output {
     pub(crate) code: i32,
     pub(crate) stdout: String,
@@ -47,7 +47,7 @@ impl Program {
         Self { stdin: text.to_owned(), ..self }
     }
 
-    /// Lays the JSON on stdout out over lines, for a snapshot that can be read.
+    /// Formats the JSON on stdout over several lines, for readable snapshots.
     pub(crate) fn pretty(self) -> Self {
         Self { pretty: true, ..self }
     }
@@ -61,7 +61,7 @@ impl Program {
         let mut child = self.command.spawn().expect("the binary starts");
         let mut stdin = child.stdin.take().expect("a pipe");
         let text = self.stdin;
-        // A program may end before it has read everything.
+        // The program may exit before it has read everything.
         let writer = std::thread::spawn(move || drop(stdin.write_all(text.as_bytes())));
         let mut stderr = child.stderr.take().expect("a pipe");
         let errors = std::thread::spawn(move || {

@@ -1,98 +1,105 @@
-//! `towpath doctor`: what it finds, and what it says to do about it.
+//! `towpath doctor`: its findings and hints.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
 
-use crate::house::House;
+use crate::home::TestHome;
 use serde_json::Value;
 
-/// What was found of one thing.
+/// The result of one check.
 fn check<'a>(found: &'a Value, name: &str) -> &'a Value {
     let mut checks = found["checks"].as_array().expect("checks").iter();
     checks.find(|check| check["name"] == name).unwrap_or_else(|| panic!("no `{name}` in {found}"))
 }
 
-/// Looks, and gives the exit code with what was found.
-fn doctor(house: &House, arguments: &[&str]) -> (i32, Value) {
-    let output = house.towpath(&[&["doctor", "--json"], arguments].concat());
+/// Runs `doctor`, and returns its exit code and findings.
+fn doctor(home: &TestHome, arguments: &[&str]) -> (i32, Value) {
+    let output = home.towpath(&[&["doctor", "--json"], arguments].concat());
     (output.code, serde_json::from_str(&output.stdout).expect("JSON on stdout"))
 }
 
 #[test]
-fn with_the_built_in_agent_all_is_well() {
-    let house = House::new();
-    let output = house.towpath(&["doctor", "--demo"]);
+fn with_the_built_in_agent_everything_works() {
+    let home = TestHome::new();
+    let output = home.towpath(&["doctor", "--demo"]);
     assert_eq!((output.code, output.stderr.as_str()), (0, ""), "{output}");
     for words in [
-        "✔ data     ",
-        "✔ journal  sound, 0 sessions",
-        "✔ sockets  can be made",
-        "✔ version  2.1.325 (towpath play)",
-        "✔ answers  `initialize` in ",
-        "all is well",
+        "✔ data      ",
+        "✔ journal   intact, 0 sessions",
+        "✔ sockets   can be created",
+        "✔ version   2.1.325 (towpath play)",
+        "✔ response  `initialize` in ",
+        "everything works",
     ] {
         assert!(output.stdout.contains(words), "{words}: {output}");
     }
-    assert_eq!(house.json(&["sessions", "--json"]), serde_json::json!([]), "nothing is left of it");
+    assert_eq!(
+        home.json(&["sessions", "--json"]),
+        serde_json::json!([]),
+        "the probe leaves nothing behind"
+    );
 }
 
 #[test]
-fn a_missing_agent_is_found_with_what_to_do() {
-    let house = House::new();
-    let (code, found) = doctor(&house, &[]);
+fn a_missing_agent_is_reported_with_a_hint() {
+    let home = TestHome::new();
+    let (code, found) = doctor(&home, &[]);
     assert_eq!(code, 1);
     assert_eq!(found["good"], false);
     assert_eq!(check(&found, "data")["good"], true);
     let agent = check(&found, "agent");
-    assert_eq!(agent["text"], "there is no agent `no-such-agent`");
+    assert_eq!(agent["text"], "agent `no-such-agent` not found");
     assert!(agent["hint"].as_str().is_some_and(|hint| hint.contains("TOWPATH_CLAUDE")));
 }
 
 #[test]
-fn an_agent_that_does_not_answer_is_found() {
-    let house = House::new();
+fn an_agent_that_does_not_respond_is_reported() {
+    let home = TestHome::new();
     let script = "#!/bin/sh\ntest \"$1\" = --version && echo '9.9.9 (Mute)' && exit 0\n\
                   echo 'please sign in' >&2\nexit 3\n";
-    let path = house.file("mute", script.as_bytes());
+    let path = home.file("mute", script.as_bytes());
     std::fs::set_permissions(&path, Permissions::from_mode(0o755)).expect("permissions");
-    let (code, found) = doctor(&house, &["--claude", "./mute"]);
+    let (code, found) = doctor(&home, &["--claude", "./mute"]);
     assert_eq!(code, 1);
     assert_eq!(check(&found, "version")["text"], "9.9.9 (Mute)");
-    let answers = check(&found, "answers");
-    let text = answers["text"].as_str().expect("a text");
+    let response = check(&found, "response");
+    let text = response["text"].as_str().expect("a text");
     assert!(text.contains("exited with code 3: please sign in"), "{text}");
 
-    let silent = house.file("silent", b"#!/bin/sh\nsleep 1000\n");
+    let silent = home.file("silent", b"#!/bin/sh\nsleep 1000\n");
     std::fs::set_permissions(&silent, Permissions::from_mode(0o755)).expect("permissions");
-    let (code, found) = doctor(&house, &["--claude", "./silent", "--timeout", "1"]);
+    let (code, found) = doctor(&home, &["--claude", "./silent", "--timeout", "1"]);
     assert_eq!(code, 1);
-    assert_eq!(check(&found, "version")["text"], "it says nothing within 1 s");
+    assert_eq!(check(&found, "version")["text"], "no output of `--version` within 1 s");
 }
 
 #[test]
-fn a_data_directory_that_others_can_read_is_found() {
-    let house = House::new();
-    assert_eq!(doctor(&house, &["--demo"]).0, 0);
-    std::fs::set_permissions(house.data(), Permissions::from_mode(0o755)).expect("permissions");
-    let (code, found) = doctor(&house, &["--demo"]);
+fn a_data_directory_that_others_can_read_is_reported() {
+    let home = TestHome::new();
+    assert_eq!(doctor(&home, &["--demo"]).0, 0);
+    std::fs::set_permissions(home.data(), Permissions::from_mode(0o755)).expect("permissions");
+    let (code, found) = doctor(&home, &["--demo"]);
     assert_eq!(code, 1);
     let data = check(&found, "data");
-    assert!(data["text"].as_str().is_some_and(|it| it.contains("is open to others")), "{data}");
+    assert!(
+        data["text"].as_str().is_some_and(|it| it.contains("is accessible to other users")),
+        "{data}"
+    );
     assert!(data["hint"].as_str().is_some_and(|it| it.contains("chmod 700")), "{data}");
 }
 
 #[test]
-fn a_damaged_journal_is_found() {
-    let house = House::new();
-    assert_eq!(house.towpath(&["run", "--demo", "think"]).code, 0);
-    let file = house.data().join("journal.db");
+fn a_damaged_journal_is_reported() {
+    let home = TestHome::new();
+    assert_eq!(home.towpath(&["run", "--demo", "think"]).code, 0);
+    let file = home.data().join("journal.db");
     let mut bytes = std::fs::read(&file).expect("a journal");
     let middle = bytes.len() / 2;
     bytes[100..middle].fill(0x55);
     std::fs::write(&file, bytes).expect("a file");
-    // What a process that was killed may have left beside it would put it right.
-    let _ = std::fs::remove_file(house.data().join("journal.db-wal"));
-    let (code, found) = doctor(&house, &["--demo"]);
+    // A write-ahead log that a killed process left would restore the pages.
+    let _ = std::fs::remove_file(home.data().join("journal.db-wal"));
+    let (code, found) = doctor(&home, &["--demo"]);
     assert_eq!(code, 1);
     let journal = check(&found, "journal");
     assert_eq!(journal["good"], false, "{journal}");

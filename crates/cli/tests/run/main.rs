@@ -1,8 +1,15 @@
-//! `towpath run`, `sessions` and `doctor`, through the built binary and with the built-in agent.
+//! `run`, `sessions`, `doctor` and `inspect` through the built binary, with the built-in agent; and
+//! outside programs that drive the built-in agent or read the same files.
 
+mod agent_sdks;
+mod ccusage;
 mod doctor;
-mod house;
+mod home;
+mod inspect;
 mod pipe;
+#[expect(dead_code, reason = "other test binaries use the rest")]
+#[path = "../program/mod.rs"]
+mod program;
 mod screen;
 mod sessions;
 mod terminal;

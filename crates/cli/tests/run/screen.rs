@@ -1,4 +1,4 @@
-//! A terminal with the program in it: keys in, what is seen out.
+//! A pseudo-terminal with the program in it: keys in, screen contents out.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -11,14 +11,14 @@ use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 
-use crate::house::{House, PATIENCE};
+use crate::home::{TIMEOUT, TestHome};
 
-/// A program that does not outlive a test that failed.
-struct Mortal(Child);
+/// Kills the program if the test fails.
+struct KillOnDrop(Child);
 
-impl Drop for Mortal {
+impl Drop for KillOnDrop {
     fn drop(&mut self) {
-        // It may have ended long ago.
+        // Fails if it has exited already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -28,19 +28,19 @@ impl Drop for Mortal {
 pub(crate) struct Terminal {
     keys: File,
     other_side: OwnedFd,
-    child: Mortal,
-    pieces: Receiver<Vec<u8>>,
-    /// All that was printed, without what only a terminal understands.
+    child: KillOnDrop,
+    chunks: Receiver<Vec<u8>>,
+    /// All output so far, without escape sequences.
     seen: String,
     raw: Vec<u8>,
-    /// Up to where what was waited for reaches.
+    /// The end of the last text that was waited for.
     read: usize,
 }
 
 impl Terminal {
-    pub(crate) fn start(house: &House, arguments: &[&str]) -> Self {
+    pub(crate) fn start(home: &TestHome, arguments: &[&str]) -> Self {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
-        // The program must not hold the side it is looked at from, or it would never lose it.
+        // The program must not inherit the controlling side, or it would never see it close.
         fcntl_setfd(&master, FdFlags::CLOEXEC).expect("a flag");
         grantpt(&master).expect("a terminal of ours");
         unlockpt(&master).expect("a terminal to use");
@@ -51,14 +51,14 @@ impl Terminal {
         let mut options = File::options();
         let terminal = options.read(true).write(true).open(&name).expect("the terminal opens");
         let handle = || Stdio::from(terminal.try_clone().expect("another handle"));
-        let mut command = house.command(arguments);
+        let mut command = home.command(arguments);
         command.env("TERM", "xterm-256color").env("NO_COLOR", "1");
         let child = command.stdin(handle()).stdout(handle()).stderr(handle()).spawn();
         let mut screen = File::from(master.try_clone().expect("another handle"));
-        let (sender, pieces) = channel();
+        let (sender, chunks) = channel();
         std::thread::spawn(move || {
             let mut chunk = [0; 4096];
-            // Reading fails once nobody holds the other side.
+            // Reading fails once every handle of the other side is closed.
             while let Ok(length @ 1..) = screen.read(&mut chunk) {
                 if sender.send(chunk[..length].to_vec()).is_err() {
                     return;
@@ -68,8 +68,8 @@ impl Terminal {
         Self {
             keys: File::from(master),
             other_side: terminal.into(),
-            child: Mortal(child.expect("the program starts")),
-            pieces,
+            child: KillOnDrop(child.expect("the program starts")),
+            chunks,
             seen: String::new(),
             raw: Vec::new(),
             read: 0,
@@ -81,46 +81,47 @@ impl Terminal {
         self.keys.write_all(keys.as_bytes()).expect("the terminal takes keys");
     }
 
-    /// Waits until some words are seen, behind those that were waited for before.
+    /// Waits until a text appears after the one that was waited for last.
     pub(crate) fn wait_for(&mut self, words: &str) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         loop {
             if let Some(at) = self.seen[self.read..].find(words) {
                 self.read += at + words.len();
                 return;
             }
             let left = deadline.saturating_duration_since(Instant::now());
-            match self.pieces.recv_timeout(left) {
-                Ok(piece) => self.take(&piece),
-                Err(RecvTimeoutError::Timeout) => panic!("`{words}` never came:\n{}", self.seen),
+            match self.chunks.recv_timeout(left) {
+                Ok(chunk) => self.take(&chunk),
+                Err(RecvTimeoutError::Timeout) => {
+                    panic!("`{words}` did not appear:\n{}", self.seen)
+                }
                 Err(RecvTimeoutError::Disconnected) => {
-                    panic!("it ended before `{words}` came:\n{}", self.seen)
+                    panic!("the program exited before `{words}` appeared:\n{}", self.seen)
                 }
             }
         }
     }
 
-    fn take(&mut self, piece: &[u8]) {
-        self.raw.extend_from_slice(piece);
-        // A sequence or a character may be cut between two pieces.
+    fn take(&mut self, chunk: &[u8]) {
+        self.raw.extend_from_slice(chunk);
+        // A chunk may end within a sequence or a character.
         self.seen = plain(&String::from_utf8_lossy(&self.raw));
     }
 
-    /// The program is killed.
     pub(crate) fn kill(&mut self) {
         self.child.0.kill().expect("it runs");
         self.child.0.wait().expect("an exit status");
     }
 
-    /// Waits for the end of the program: its code, and all that was seen.
+    /// Waits for the program to exit, and returns its code and all output.
     pub(crate) fn end(mut self) -> (i32, String) {
         let code = self.child.0.wait().expect("an exit status").code().expect("no signal");
         let modes = tcgetattr(&self.other_side).expect("the terminal's modes");
         let usual = LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG;
-        assert!(modes.local_modes.contains(usual), "the terminal is as it was");
+        assert!(modes.local_modes.contains(usual), "the terminal modes are restored");
         drop(self.other_side);
-        while let Ok(piece) = self.pieces.recv_timeout(std::time::Duration::from_millis(200)) {
-            self.raw.extend_from_slice(&piece);
+        while let Ok(chunk) = self.chunks.recv_timeout(std::time::Duration::from_millis(200)) {
+            self.raw.extend_from_slice(&chunk);
         }
         (code, plain(&String::from_utf8_lossy(&self.raw)))
     }

@@ -1,0 +1,278 @@
+//! The checks: the data directory, the journal in it, sockets, and the agent.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use journal::Journal;
+use session::machine::Limits;
+use session::{AgentProgram, Creation, Home, Options, Sessions, shim};
+use tokio::time::timeout;
+use view::phrase;
+use wire::json::Raw;
+
+use super::{Diagnosis, DoctorArgs, Finding};
+use crate::settings::{CliSettings, describe_repair};
+
+/// The oldest version of the CLI that was tested.
+const OLDEST_VERSION: &str = "1.0.24";
+
+/// How many columns of an agent's error output are shown.
+const ERROR_WIDTH: usize = 300;
+
+/// Checks the data directory, the journal and sockets. Creates what does not exist yet.
+pub(super) async fn check_data(settings: &CliSettings, diagnosis: &mut Diagnosis) {
+    if let Err(error) = settings.create_data_directory() {
+        let hint = error.hint().unwrap_or_default();
+        diagnosis.add("data", Finding::bad(with_causes(&error), hint));
+        return;
+    }
+    diagnosis.add("data", check_directory(&settings.data_directory));
+    diagnosis.add("journal", check_journal(&settings.data_directory).await);
+    diagnosis.add("sockets", check_sockets(settings));
+}
+
+/// Checks whether the agent exists, which version it is, and whether it responds.
+pub(super) async fn check_agent(
+    options: &DoctorArgs,
+    settings: &CliSettings,
+    diagnosis: &mut Diagnosis,
+) {
+    let agent = match settings.find_agent(&options.agent) {
+        Ok(agent) => agent,
+        Err(error) => {
+            let hint = error.hint().unwrap_or_default();
+            diagnosis.add("agent", Finding::bad(with_causes(&error), hint));
+            return;
+        }
+    };
+    let path = agent.program.to_string_lossy().into_owned();
+    let limit = Duration::from_secs(options.timeout);
+    let built_in = if options.agent.demo { " (built in)" } else { "" };
+    diagnosis.add("agent", Finding::good(format!("{path}{built_in}")));
+    let version = check_version(&agent, limit).await;
+    let can_run = version.is_good();
+    diagnosis.add("version", version);
+    if can_run {
+        diagnosis.add("response", check_response(agent, settings, limit).await);
+    }
+}
+
+fn check_directory(path: &Path) -> Finding {
+    let shown = path.display();
+    let metadata = match fs::metadata(path) {
+        Ok(metadata) => metadata,
+        Err(error) => {
+            let hint = "set `TOWPATH_DATA` to a directory that you can read";
+            return Finding::bad(format!("`{shown}` cannot be read: {error}"), hint);
+        }
+    };
+    if metadata.uid() != rustix::process::geteuid().as_raw() {
+        let hint = "set `TOWPATH_DATA` to a directory that you own";
+        return Finding::bad(format!("`{shown}` belongs to another user"), hint);
+    }
+    if metadata.mode() & 0o077 != 0 {
+        let hint = format!("run `chmod 700 {shown}`: it holds everything your agents say and do");
+        return Finding::bad(format!("`{shown}` is accessible to other users"), hint);
+    }
+    if let Err(error) = tempfile::tempfile_in(path) {
+        let hint = "check whether the disk is full or mounted read-only";
+        return Finding::bad(format!("`{shown}` is not writable: {error}"), hint);
+    }
+    Finding::good(format!("{shown}, accessible only to you"))
+}
+
+async fn check_journal(data: &Path) -> Finding {
+    let opening = match Journal::open(&Home::journal(data)) {
+        Ok(opening) => opening,
+        Err(error) => {
+            let hint = match error {
+                journal::Error::Newer { .. } => "a newer towpath wrote it: use that version",
+                journal::Error::DamagedInUse { .. } => {
+                    "stop every other towpath, then run `towpath doctor` again"
+                }
+                _ => "move the file to a safe place; towpath then starts a new one",
+            };
+            return Finding::bad(with_causes(&error), hint);
+        }
+    };
+    if let Some(mended) = &opening.mended {
+        let hint = "it has been repaired; delete the damaged file once you miss nothing";
+        return Finding::bad(describe_repair(mended), hint);
+    }
+    let checked = opening.journal.check().await;
+    let _ = opening.journal.close().await;
+    match checked {
+        Ok(health) if health.faults.is_empty() => {
+            let sessions = usize::try_from(health.sessions).unwrap_or(usize::MAX);
+            let sessions = phrase::several(sessions, "session", "sessions");
+            Finding::good(format!("intact, {sessions}, {}", phrase::size(health.bytes)))
+        }
+        Ok(health) => {
+            let hint = "stop every towpath and run `towpath doctor` again to repair it";
+            Finding::bad(format!("damaged: {}", health.faults.join("; ")), hint)
+        }
+        Err(error) => Finding::bad(with_causes(&error), "run `towpath doctor` again"),
+    }
+}
+
+/// Checks whether a socket can be created where a session would create one.
+fn check_sockets(settings: &CliSettings) -> Finding {
+    let create = || -> io::Result<()> {
+        let live = settings.data_directory.join("live");
+        let runtime = &settings.runtime_directory;
+        fs::create_dir_all(&live)?;
+        let probe = tempfile::Builder::new().prefix("probe-").tempdir_in(&live)?;
+        let name = "probe-of-the-doctor-with-the-length-of-an-id";
+        let longest = live.join("00000000-0000-0000-0000-000000000000");
+        let socket = if shim::socket_path(&longest, runtime, name).starts_with(&longest) {
+            probe.path().join("shim.sock")
+        } else {
+            fs::DirBuilder::new().recursive(true).mode(0o700).create(runtime)?;
+            runtime.join(format!("{}.sock", std::process::id()))
+        };
+        let bound = UnixListener::bind(&socket);
+        let _ = fs::remove_file(&socket);
+        bound.map(drop)
+    };
+    match create() {
+        Ok(()) => Finding::good("can be created"),
+        Err(error) => {
+            let hint =
+                "set `TOWPATH_DATA` to a local disk; network file systems do not support sockets";
+            Finding::bad(format!("cannot be created: {error}"), hint)
+        }
+    }
+}
+
+async fn check_version(agent: &AgentProgram, limit: Duration) -> Finding {
+    match timeout(limit, read_version(agent)).await {
+        Err(_) => Finding::bad(
+            format!("no output of `--version` within {} s", limit.as_secs()),
+            "try a longer `--timeout`; does the agent ask something when run in a terminal?",
+        ),
+        Ok(Err(error)) => Finding::bad(
+            format!("could not start it: {error}"),
+            "check that the program is built for this system",
+        ),
+        Ok(Ok(output)) => {
+            let line = output.lines().next().unwrap_or_default().trim();
+            if line.starts_with(|it: char| it.is_ascii_digit()) {
+                return Finding::good(line);
+            }
+            let hint =
+                format!("Claude Code {OLDEST_VERSION} or later prints a number for `--version`");
+            Finding::bad(format!("unexpected output `{}`", shorten(line)), hint)
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "reading the version needs no session")]
+async fn read_version(agent: &AgentProgram) -> io::Result<String> {
+    let mut command = std::process::Command::new(&agent.program);
+    command.args(&agent.arguments).arg("--version").stdin(Stdio::null());
+    let output = tokio::process::Command::from(command).kill_on_drop(true).output().await?;
+    let text = if output.stdout.is_empty() { output.stderr } else { output.stdout };
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+/// Starts the agent in a temporary session and waits for its response to `initialize`.
+async fn check_response(agent: AgentProgram, settings: &CliSettings, limit: Duration) -> Finding {
+    let started = Instant::now();
+    match initialize(agent, settings, limit).await {
+        Ok(capabilities) => {
+            let took = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+            Finding::good(format!("`initialize` in {}{capabilities}", phrase::duration(took)))
+        }
+        Err(problem) => Finding::bad(
+            format!("no response to `initialize`: {}", shorten(&problem)),
+            "run the agent once by itself: it may need a sign-in, an update or a trust decision",
+        ),
+    }
+}
+
+async fn initialize(
+    agent: AgentProgram,
+    settings: &CliSettings,
+    limit: Duration,
+) -> Result<String, String> {
+    let temporary = tempfile::Builder::new().prefix("towpath-doctor-").tempdir();
+    let temporary = temporary.map_err(|error| error.to_string())?;
+    let directory = temporary.path().join("empty");
+    fs::create_dir(&directory).map_err(|error| error.to_string())?;
+    let limits = Limits {
+        initialize: u64::try_from(limit.as_millis()).unwrap_or(u64::MAX),
+        restarts: 0,
+        ..Limits::default()
+    };
+    let config = settings.session_config(agent, limits).map_err(|error| with_causes(&error))?;
+    let config = Home { data: temporary.path().to_owned(), ..config };
+    let opening = Journal::open(&Home::journal(temporary.path()));
+    let journal = opening.map_err(|error| with_causes(&error))?.journal;
+    let sessions = Sessions::new(config, journal);
+    let options = Options { directory, ..Options::default() };
+    let creation = Creation { options, ..Creation::default() };
+    let session = sessions.create(creation).await.map_err(|error| with_causes(&error))?;
+    let result = session.wake().await;
+    let cause = last_stop_cause(&sessions, &session).await;
+    let id = session.id();
+    drop(session);
+    // Deleting the session also stops the agent, whatever state it is in.
+    let _ = sessions.delete(id).await;
+    match result {
+        Ok(capabilities) => Ok(capabilities.as_deref().map(summarize).unwrap_or_default()),
+        Err(error) => Err(cause.unwrap_or_else(|| with_causes(&error))),
+    }
+}
+
+/// Why the agent stopped, as the session recorded it.
+async fn last_stop_cause(sessions: &Sessions, session: &session::Session) -> Option<String> {
+    let entries = sessions.journal().read(session.id(), journal::Seq(0), 100).await.ok()?;
+    let notes = entries.iter().filter_map(|entry| wire::note::Note::read(&entry.bytes));
+    let causes = notes.filter_map(|note| match note {
+        wire::note::Note::AgentGone { cause } => Some(phrase::cause(&cause)),
+        _ => None,
+    });
+    causes.last()
+}
+
+/// The number of models, commands and agents that the response to `initialize` lists.
+fn summarize(capabilities: &str) -> String {
+    let Some(capabilities) = Raw::parse(capabilities) else { return String::new() };
+    let count = |name: &str| capabilities.get(name).map_or(0, |list| list.items().count());
+    let mut parts = String::new();
+    for (name, one, many) in [
+        ("models", "model", "models"),
+        ("commands", "command", "commands"),
+        ("agents", "agent", "agents"),
+    ] {
+        if count(name) > 0 {
+            parts.push_str(", ");
+            parts.push_str(&phrase::several(count(name), one, many));
+        }
+    }
+    parts
+}
+
+/// An error and its causes, on one line.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}
+
+/// The beginning of an agent's output, without control characters.
+fn shorten(text: &str) -> String {
+    view::terminal::Line::of(view::ansi::Style::PLAIN, &text.replace('\n', " "))
+        .cut(ERROR_WIDTH)
+        .text()
+}

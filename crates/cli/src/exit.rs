@@ -1,0 +1,48 @@
+//! How a command ends: its exit status, and the report of the error that ended it.
+
+use std::error::Error;
+use std::process::{ExitCode, Termination};
+
+use anstream::eprintln;
+use anstyle::{AnsiColor, Style};
+
+const ERROR: Style = AnsiColor::Red.on_default().bold();
+const HINT: Style = AnsiColor::Cyan.on_default().bold();
+
+/// How a command ended. Ordered by severity, so that the worst of several is their maximum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum CommandStatus {
+    /// Exit code 0.
+    Success,
+    /// Exit code 1: the command ran and its result is negative, such as a failed turn or a
+    /// scenario that differs.
+    Negative,
+    /// Exit code 2: the command, or a part of it, could not run.
+    Error,
+    /// A signal stopped the command. The exit code is 128 plus the signal's number, as in shells.
+    Signalled { signal: u8 },
+}
+
+impl Termination for CommandStatus {
+    fn report(self) -> ExitCode {
+        ExitCode::from(match self {
+            Self::Success => 0,
+            Self::Negative => 1,
+            Self::Error => 2,
+            Self::Signalled { signal } => 128_u8.saturating_add(signal),
+        })
+    }
+}
+
+/// Prints an error with its causes, and a hint if there is one.
+pub(crate) fn report_error(error: &dyn Error, hint: Option<&str>) {
+    eprintln!("{ERROR}error{ERROR:#}: {error}");
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        eprintln!("  caused by: {error}");
+        cause = error.source();
+    }
+    if let Some(hint) = hint {
+        eprintln!("\n{HINT}hint{HINT:#}: {hint}\n");
+    }
+}

@@ -1,0 +1,145 @@
+//! A prompt before it is sent: text from the command line, stdin or the editor, and images.
+
+use std::io::{self, IsTerminal as _, Read as _};
+use std::path::{Path, PathBuf};
+
+use session::machine::NewPrompt;
+use uuid::Uuid;
+use wire::note::{Actor, Delivery};
+use wire::say::{Image, ImageError};
+
+/// The API accepts no larger image; the CLI scales images down if it can.
+const MAX_IMAGE_BYTES: u64 = 30 << 20;
+
+/// The text and images of a prompt.
+#[derive(Clone, Debug, Default)]
+pub(super) struct RunPromptDraft {
+    pub(super) text: String,
+    pub(super) images: Vec<Image>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PromptReadError {
+    #[error("could not read stdin")]
+    Stdin(#[source] io::Error),
+    #[error("stdin is not UTF-8 text")]
+    NotText,
+    #[error("could not read the image `{}`", path.display())]
+    ReadImage { path: PathBuf, source: io::Error },
+    #[error("cannot attach `{}`", path.display())]
+    NotAnImage { path: PathBuf, source: ImageError },
+    #[error("the image `{}` is larger than 30 MiB", .0.display())]
+    ImageTooLarge(PathBuf),
+}
+
+impl RunPromptDraft {
+    /// The prompt of the command line and stdin; none if there is neither text nor an image.
+    pub(super) fn from_arguments(
+        prompt: Option<&str>,
+        images: &[PathBuf],
+    ) -> Result<Option<Self>, PromptReadError> {
+        let piped = read_piped_stdin()?;
+        let piped = piped.trim_end();
+        let text = match prompt {
+            Some(prompt) if piped.is_empty() => prompt.to_owned(),
+            Some(prompt) => format!("{prompt}\n\n{piped}"),
+            None => piped.to_owned(),
+        };
+        let images = images.iter().map(|path| read_image(path)).collect::<Result<Vec<_>, _>>()?;
+        let is_empty = text.trim().is_empty() && images.is_empty();
+        Ok((!is_empty).then_some(Self { text, images }))
+    }
+
+    pub(super) fn into_prompt(self, delivery: Delivery, by: Actor) -> NewPrompt {
+        let Self { text, images } = self;
+        NewPrompt { id: Uuid::new_v4(), text, images, delivery, by }
+    }
+}
+
+/// The text that was piped in; empty if stdin is a terminal.
+fn read_piped_stdin() -> Result<String, PromptReadError> {
+    let mut stdin = io::stdin().lock();
+    if stdin.is_terminal() {
+        return Ok(String::new());
+    }
+    let mut bytes = Vec::new();
+    match stdin.read_to_end(&mut bytes) {
+        Ok(_) => String::from_utf8(bytes).map_err(|_| PromptReadError::NotText),
+        // Stdin is closed.
+        Err(error) if error.raw_os_error() == Some(rustix::io::Errno::BADF.raw_os_error()) => {
+            Ok(String::new())
+        }
+        Err(error) => Err(PromptReadError::Stdin(error)),
+    }
+}
+
+fn read_image(path: &Path) -> Result<Image, PromptReadError> {
+    let unreadable = |source| PromptReadError::ReadImage { path: path.to_owned(), source };
+    if path.metadata().map_err(unreadable)?.len() > MAX_IMAGE_BYTES {
+        return Err(PromptReadError::ImageTooLarge(path.to_owned()));
+    }
+    let bytes = std::fs::read(path).map_err(unreadable)?;
+    Image::new(&bytes)
+        .map_err(|source| PromptReadError::NotAnImage { path: path.to_owned(), source })
+}
+
+/// The image whose path was pasted. Terminals paste the path of a file that is dropped on them, in
+/// quotes or with backslashes before spaces.
+pub(super) fn pasted_image(pasted: &str) -> Option<(String, Image)> {
+    let text = pasted.trim();
+    if text.is_empty() || text.contains('\n') {
+        return None;
+    }
+    let quoted = ['\'', '"']
+        .into_iter()
+        .find_map(|quote| text.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote)));
+    let plain = match quoted {
+        Some(path) => path.to_owned(),
+        None => unescape(text.strip_prefix("file://").unwrap_or(text)),
+    };
+    let path = Path::new(&plain);
+    if !path.is_absolute() {
+        return None;
+    }
+    let name = path.file_name()?.to_string_lossy().into_owned();
+    Some((name, read_image(path).ok()?))
+}
+
+fn unescape(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut characters = text.chars();
+    while let Some(character) = characters.next() {
+        plain.extend(if character == '\\' { characters.next() } else { Some(character) });
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::pasted_image;
+
+    #[test]
+    fn a_pasted_path_of_an_image_attaches_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a cat.gif");
+        std::fs::write(&path, b"GIF89a\x01\x00\x01\x00").unwrap();
+        let path = path.display().to_string();
+        for pasted in [
+            path.clone(),
+            format!("'{path}'"),
+            format!("{} ", path.replace(' ', "\\ ")),
+            format!("file://{path}"),
+        ] {
+            assert_eq!(
+                pasted_image(&pasted).map(|it| it.0).as_deref(),
+                Some("a cat.gif"),
+                "{pasted}"
+            );
+        }
+        let text = directory.path().join("a.gif");
+        std::fs::write(&text, "not an image").unwrap();
+        for pasted in [&text.display().to_string(), "a cat.gif", "look: /a", "/nowhere.gif", ""] {
+            assert!(pasted_image(pasted).is_none(), "{pasted}");
+        }
+    }
+}

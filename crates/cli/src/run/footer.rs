@@ -1,0 +1,116 @@
+//! The foot of the screen: queued prompts, a request, the editor; and the list of keys.
+
+use view::WaitingPrompt;
+use view::ansi::Style;
+use view::terminal::Line;
+use wire::note::{Delivery, PromptState};
+
+use super::editor::PromptEditor;
+use super::request_prompt::RequestPrompt;
+use crate::view::Below;
+
+const SOFT: Style = Style::PLAIN.dim();
+
+/// What keys control while there is a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum KeyFocus {
+    Editor,
+    /// Keys are ignored: one that is pressed now was meant for what was on screen before.
+    Blocked,
+    Request,
+}
+
+/// What the foot of the screen shows.
+pub(super) struct Footer<'a> {
+    pub(super) width: usize,
+    pub(super) queue: &'a [WaitingPrompt],
+    pub(super) request: Option<&'a RequestPrompt>,
+    pub(super) focus: KeyFocus,
+    pub(super) hint: Option<&'a str>,
+    /// None if the run ends with its turn.
+    pub(super) editor: Option<&'a PromptEditor>,
+    pub(super) is_busy: bool,
+}
+
+impl Footer<'_> {
+    pub(super) fn area(&self) -> Below {
+        let width = self.width;
+        let mut area = Below { lines: vec![Line::default()], ..Below::default() };
+        area.lines.extend(self.queue_lines());
+        if let Some(prompt) = self.request {
+            let above = area.lines.len();
+            match self.focus {
+                KeyFocus::Editor => area.lines.extend(prompt.inactive_lines()),
+                KeyFocus::Blocked => area.lines.extend(prompt.blocked_lines()),
+                KeyFocus::Request => {
+                    let (lines, cursor) = prompt.lines();
+                    area.lines.extend(lines);
+                    area.cursor = cursor.map(|(row, column)| (row + above, column));
+                }
+            }
+            area.instead_of = prompt.request.item.clone().filter(|_| prompt.replaces_call());
+        }
+        if let Some(hint) = self.hint {
+            area.lines.push(Line::of(Style::PLAIN.in_colour(3), hint).cut(width));
+        }
+        if let Some(editor) = self.editor {
+            let (lines, (row, column)) = editor.lines("❯ ", self.placeholder(), width);
+            let above = area.lines.len();
+            area.lines.extend(lines);
+            area.cursor = area.cursor.or(Some((row + above, column)));
+        }
+        area
+    }
+
+    /// The rows that everything but the request takes. One is reserved for a hint.
+    pub(super) fn other_rows(&self) -> usize {
+        let editor = self.editor.map_or(0, |it| it.lines("❯ ", "", self.width).0.len());
+        1 + self.queue_lines().len() + 1 + editor
+    }
+
+    fn queue_lines(&self) -> Vec<Line> {
+        let queued = self.queue.iter().filter(|it| it.state == PromptState::Queued);
+        queued
+            .map(|prompt| {
+                let first = prompt.text.lines().next().unwrap_or_default();
+                let (sign, when) = match prompt.delivery {
+                    Delivery::Queue => ("⋯", "queued"),
+                    Delivery::Steer => ("⤷", "steering"),
+                };
+                Line::of(SOFT, &format!("{sign} {when}: {first}")).cut(self.width)
+            })
+            .collect()
+    }
+
+    /// What the empty editor shows.
+    fn placeholder(&self) -> &'static str {
+        match (self.request, self.is_busy) {
+            (Some(_), _) if self.focus != KeyFocus::Editor => "Tab to write a prompt",
+            (_, true) => "Enter queues a prompt · > steers the turn · Ctrl-C stops · ? help",
+            (_, false) => "? help · Ctrl-D exits",
+        }
+    }
+}
+
+const KEYS: &[(&str, &str)] = &[
+    ("Enter", "send; while the agent works, the prompt is queued"),
+    ("> text", "steer: add the text to the running turn"),
+    ("\\ Enter, Alt-Enter", "insert a line break"),
+    ("↑ ↓", "earlier prompts; ↑ on an empty line takes back the last queued prompt"),
+    ("paste a path", "of an image to attach it"),
+    ("Tab", "switch between the request and the editor"),
+    ("Ctrl-C", "stop the turn; the next queued prompt runs"),
+    ("Ctrl-C twice, Ctrl-D", "exit; the session is saved, and the agent finishes a running turn"),
+    ("/…", "commands of the agent, such as /compact or /clear"),
+];
+
+/// The list of keys, for `?`.
+pub(super) fn help_lines(width: usize) -> Vec<Line> {
+    let widest = KEYS.iter().map(|(key, _)| key.chars().count()).max().unwrap_or(0);
+    let line = |(key, label): &(&str, &str)| {
+        let mut line = Line::of(Style::PLAIN.in_colour(6), &format!("  {key:<widest$}"));
+        line.push(Style::PLAIN.dim(), &format!("  {label}"));
+        line.cut(width)
+    };
+    KEYS.iter().map(line).collect()
+}

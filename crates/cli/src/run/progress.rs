@@ -1,0 +1,181 @@
+//! The progress of a run, and what can end it.
+
+use std::io;
+use std::time::Duration;
+
+use journal::{Journal, SessionId, Status};
+use session::Session;
+use session::machine::Answer;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use uuid::Uuid;
+use wire::consent;
+use wire::note::{Actor, Cause, Note, PromptState, TurnEnding};
+
+use crate::exit::CommandStatus;
+
+/// The progress of a run, derived from the notes of the session.
+#[derive(Debug, Default)]
+pub(super) struct RunProgress {
+    /// The prompt of the run; none if the run only follows a turn that is already running.
+    prompt_id: Option<Uuid>,
+    prompt_is_final: bool,
+    ending: Option<TurnEnding>,
+    cause: Option<Cause>,
+}
+
+impl RunProgress {
+    pub(super) fn new(prompt_id: Option<Uuid>) -> Self {
+        Self { prompt_id, ..Self::default() }
+    }
+
+    /// Takes a note, and returns whether the run may be over.
+    pub(super) fn observe(&mut self, note: &Note) -> bool {
+        match note {
+            Note::TurnBegan { .. } => {
+                self.ending = None;
+                self.cause = None;
+                false
+            }
+            Note::TurnOver { ending, .. } => {
+                self.ending = Some(ending.clone());
+                true
+            }
+            Note::PromptBecame { prompt, state } if Some(*prompt) == self.prompt_id => {
+                self.prompt_is_final = state.is_final();
+                *state == PromptState::Cancelled
+            }
+            Note::AgentGone { cause } => {
+                self.cause = Some(cause.clone());
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether the run is over. The journal writes the status together with the notes, so it is never
+    /// behind them.
+    pub(super) async fn is_over(
+        &self,
+        journal: &Journal,
+        id: SessionId,
+    ) -> Result<bool, journal::Error> {
+        let status = journal.session(id).await?.map(|record| record.status);
+        Ok(match status {
+            Some(Status::Running | Status::Waiting) => false,
+            Some(Status::Idle | Status::Dead) => self.prompt_id.is_none() || self.prompt_is_final,
+            Some(Status::Failed) | None => true,
+        })
+    }
+
+    pub(super) fn exit_status(&self) -> CommandStatus {
+        match (&self.ending, &self.cause) {
+            (Some(TurnEnding::Completed), _) => CommandStatus::Success,
+            (Some(TurnEnding::Cut { cause: Cause::NotStarted { .. } | Cause::NotReady }), _) => {
+                CommandStatus::Error
+            }
+            (Some(_), _) => CommandStatus::Negative,
+            (None, Some(_)) => CommandStatus::Error,
+            (None, None) if self.prompt_is_final => CommandStatus::Negative,
+            (None, None) => CommandStatus::Success,
+        }
+    }
+
+    /// Why no turn started.
+    pub(super) fn start_failure(&self) -> Option<&Cause> {
+        self.cause.as_ref().filter(|_| self.exit_status() == CommandStatus::Error)
+    }
+}
+
+/// Why a run stopped following its session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FollowEnd {
+    /// There is nothing more to do.
+    Finished,
+    /// The user left, possibly while the agent works.
+    Detached,
+}
+
+/// A second Ctrl-C within this time leaves the session.
+pub(super) const DOUBLE_PRESS: Duration = Duration::from_millis(1500);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RunSignal {
+    /// SIGINT: stop the turn.
+    Interrupt,
+    /// SIGTERM or SIGHUP: leave.
+    Terminate,
+}
+
+/// The signals that a run handles.
+pub(super) struct RunSignals {
+    interrupt: Signal,
+    terminate: Signal,
+    hang_up: Signal,
+}
+
+impl RunSignals {
+    pub(super) fn new() -> io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hang_up: signal(SignalKind::hangup())?,
+        })
+    }
+
+    pub(super) async fn next(&mut self) -> RunSignal {
+        tokio::select! {
+            _ = self.interrupt.recv() => RunSignal::Interrupt,
+            _ = self.terminate.recv() => RunSignal::Terminate,
+            _ = self.hang_up.recv() => RunSignal::Terminate,
+        }
+    }
+}
+
+/// Denies a request because no user is there to answer, or the user does not want to be asked.
+pub(super) async fn deny_unattended(session: &Session, request: &str) {
+    let answer = Answer::Deny { message: consent::UNATTENDED.to_owned(), interrupt: false };
+    let by = Actor { name: "towpath".to_owned(), via: "rule".to_owned() };
+    // Fails if the request has been resolved meanwhile.
+    let _ = session.answer(request, answer, by).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::RunProgress;
+    use crate::exit::CommandStatus;
+    use uuid::Uuid;
+    use wire::note::{Cause, Note, PromptState, TurnEnding};
+
+    fn exit_status(notes: &[Note]) -> CommandStatus {
+        let mut progress = RunProgress::new(Some(Uuid::nil()));
+        for note in notes {
+            progress.observe(note);
+        }
+        progress.exit_status()
+    }
+
+    fn over(ending: TurnEnding) -> Note {
+        Note::TurnOver { turn: 1, ending }
+    }
+
+    #[test]
+    fn the_last_turn_decides_the_exit_status() {
+        let began = || Note::TurnBegan { turn: 1, prompts: Vec::new() };
+        let failed = || over(TurnEnding::Failed { message: "no".to_owned() });
+        assert_eq!(exit_status(&[began(), over(TurnEnding::Completed)]), CommandStatus::Success);
+        assert_eq!(exit_status(&[began(), failed()]), CommandStatus::Negative);
+        assert_eq!(
+            exit_status(&[began(), failed(), began(), over(TurnEnding::Completed)]),
+            CommandStatus::Success
+        );
+        assert_eq!(exit_status(&[began(), over(TurnEnding::Interrupted)]), CommandStatus::Negative);
+    }
+
+    #[test]
+    fn an_agent_that_did_not_start_is_an_error() {
+        let gone = Note::AgentGone { cause: Cause::NotReady };
+        assert_eq!(exit_status(&[gone]), CommandStatus::Error);
+        let cancelled = Note::PromptBecame { prompt: Uuid::nil(), state: PromptState::Cancelled };
+        assert_eq!(exit_status(&[cancelled]), CommandStatus::Negative);
+    }
+}

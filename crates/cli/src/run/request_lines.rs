@@ -1,0 +1,75 @@
+//! The lines of a request prompt: keys, and disclosures in which nothing is hidden.
+
+use unicode_width::UnicodeWidthStr as _;
+use view::ansi::Style;
+use view::terminal::Line;
+use wire::consent::Disclosure;
+
+pub(super) const SOFT: Style = Style::PLAIN.dim();
+pub(super) const STRONG: Style = Style::PLAIN.in_colour(3).bold();
+pub(super) const KEY: Style = Style::PLAIN.in_colour(6);
+
+/// Keys with their labels, on as many lines as needed.
+pub(super) fn key_lines(keys: &[(&'static str, String)], width: usize) -> Vec<Line> {
+    let mut lines: Vec<Line> = Vec::new();
+    for (key, label) in keys {
+        let mut part = Line::of(STRONG, key);
+        part.push(SOFT, &format!(" {label}"));
+        if let Some(last) = lines.last_mut().filter(|it| it.width() + 3 + part.width() <= width) {
+            last.push(SOFT, "   ");
+            last.append(&part);
+        } else {
+            let mut line = Line::of(SOFT, "  ");
+            line.append(&part);
+            lines.extend(line.wrapped(width));
+        }
+    }
+    lines
+}
+
+/// A disclosure, broken at the width of the screen so that no character is lost.
+pub(super) fn disclosure_lines(disclosure: &Disclosure, width: usize) -> Vec<Line> {
+    let label = format!("  {}: ", disclosure.label);
+    let indent = label.width();
+    let columns = width.saturating_sub(indent).max(8);
+    let mut rows = Vec::new();
+    for text in disclosure.text.split('\n') {
+        let (mut row, mut used) = (String::new(), 0);
+        for character in text.chars() {
+            let shown = escape_hidden(character.encode_utf8(&mut [0; 4]));
+            if used + shown.width() > columns {
+                rows.push(std::mem::take(&mut row));
+                used = 0;
+            }
+            used += shown.width();
+            row.push_str(&shown);
+        }
+        rows.push(row);
+    }
+    let blank = " ".repeat(indent);
+    let line = |(number, row): (usize, String)| {
+        let mut line = Line::of(SOFT, if number == 0 { &label } else { &blank });
+        line.push(Style::PLAIN, &row);
+        line
+    };
+    rows.into_iter().enumerate().map(line).collect()
+}
+
+/// A text in which characters that a terminal would not show are escaped.
+pub(super) fn escape_hidden(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '\t' => shown.push_str("    "),
+            '\u{ad}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{2069}'
+            | '\u{feff}'
+            | '\u{e0000}'..='\u{e007f}' => shown.extend(character.escape_unicode()),
+            character if character.is_control() => shown.extend(character.escape_default()),
+            character => shown.push(character),
+        }
+    }
+    shown
+}

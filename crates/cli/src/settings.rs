@@ -1,0 +1,285 @@
+//! The settings that Towpath takes from the environment, read once.
+//!
+//! | Variable | Meaning | Default |
+//! |---|---|---|
+//! | `TOWPATH_DATA` | directory of the journal and of live sessions | `$XDG_DATA_HOME/towpath`, `~/.local/share/towpath` |
+//! | `TOWPATH_CLAUDE` | the agent: a path, or a name to look up in `PATH` | `claude` |
+//! | `TOWPATH_TELEGRAM_TOKEN` | token of the Telegram bot; agents do not inherit it | no bot |
+//! | `XDG_RUNTIME_DIR` | directory for sockets whose path would be too long | the directory for temporary files |
+//! | `USER` | name of the user in the record of prompts and answers | `you` |
+//! | `NO_COLOR`, `CLICOLOR`, `CLICOLOR_FORCE` | colours | what the terminal supports |
+//!
+//! `docs/environment.md` documents these for users, together with the variables of `play`. Agents
+//! inherit the whole environment except the variables in [`NOT_INHERITED`].
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use anstream::eprintln;
+use clap::Args;
+use journal::{Journal, Mended};
+use session::machine::Limits;
+use session::{AgentProgram, Alone, Home};
+use wire::note::Actor;
+
+/// Variables that agents do not inherit: the CLI refuses to start inside itself, and an agent must
+/// not be able to act as the bot.
+const NOT_INHERITED: &[&str] = &["CLAUDECODE", TELEGRAM_TOKEN];
+
+const TELEGRAM_TOKEN: &str = "TOWPATH_TELEGRAM_TOKEN";
+
+/// The settings that Towpath takes from the environment.
+#[derive(Clone)]
+pub(crate) struct CliSettings {
+    pub(crate) data_directory: PathBuf,
+    /// A directory with a short path, for sockets.
+    pub(crate) runtime_directory: PathBuf,
+    search_path: OsString,
+    /// The agent that `TOWPATH_CLAUDE` names.
+    claude: Option<OsString>,
+    home: Option<PathBuf>,
+    user: String,
+    telegram_token: Option<String>,
+    /// What agents inherit.
+    environment: Vec<(OsString, OsString)>,
+}
+
+/// Arguments that choose the agent.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct AgentArgs {
+    /// The agent: a path, or a name to look up in `PATH` [default: `TOWPATH_CLAUDE`, then `claude`]
+    #[arg(long, value_name = "PROGRAM", conflicts_with = "demo")]
+    pub(crate) claude: Option<OsString>,
+    /// Use the built-in agent: no CLI, no key, no network
+    #[arg(long)]
+    pub(crate) demo: bool,
+}
+
+/// The data directory or this program could not be determined.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SettingsError {
+    #[error("no directory for the journal is known")]
+    NoDataDirectory,
+    #[error("could not create the data directory `{}`", path.display())]
+    CreateDataDirectory { path: PathBuf, source: io::Error },
+    #[error("could not find the path of this program")]
+    OwnPath(#[source] io::Error),
+}
+
+impl SettingsError {
+    pub(crate) fn hint(&self) -> Option<String> {
+        match self {
+            Self::NoDataDirectory => Some("set `TOWPATH_DATA` or `HOME`".to_owned()),
+            Self::CreateDataDirectory { .. } => {
+                Some("set `TOWPATH_DATA` to a directory that you can write to".to_owned())
+            }
+            Self::OwnPath(_) => None,
+        }
+    }
+}
+
+/// The agent could not be found.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum AgentLookupError {
+    #[error("agent `{}` not found", .0.display())]
+    NotFound(OsString),
+    #[error("agent `{}` is not executable", .0.display())]
+    NotExecutable(PathBuf),
+    #[error("could not find the path of this program")]
+    OwnPath(#[source] io::Error),
+}
+
+impl AgentLookupError {
+    pub(crate) fn hint(&self) -> Option<String> {
+        match self {
+            Self::NotFound(_) => Some(
+                "install it, set `TOWPATH_CLAUDE`, or try the built-in one with `--demo`"
+                    .to_owned(),
+            ),
+            Self::NotExecutable(path) => Some(format!("run `chmod +x {}`", path.display())),
+            Self::OwnPath(_) => None,
+        }
+    }
+}
+
+impl CliSettings {
+    #[expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]
+    pub(crate) fn from_environment() -> Result<Self, SettingsError> {
+        Self::new(&|name| env::var_os(name), env::vars_os().collect())
+    }
+
+    fn new(
+        variable: &dyn Fn(&str) -> Option<OsString>,
+        environment: Vec<(OsString, OsString)>,
+    ) -> Result<Self, SettingsError> {
+        let set = |name: &str| variable(name).filter(|value| !value.is_empty());
+        let home = set("HOME").map(PathBuf::from);
+        let shared = || {
+            // The XDG specification requires relative paths to be ignored.
+            let given = set("XDG_DATA_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+            given.or_else(|| Some(home.as_deref()?.join(".local/share")))
+        };
+        let data = set("TOWPATH_DATA").map(PathBuf::from);
+        let data = data
+            .or_else(|| Some(shared()?.join("towpath")))
+            .ok_or(SettingsError::NoDataDirectory)?;
+        let user_id = rustix::process::geteuid().as_raw();
+        let runtime_directory = match set("XDG_RUNTIME_DIR") {
+            Some(runtime) => PathBuf::from(runtime).join("towpath"),
+            None => env::temp_dir().join(format!("towpath-{user_id}")),
+        };
+        let user = set("USER").or_else(|| set("LOGNAME"));
+        let is_inherited = |(name, _): &(OsString, OsString)| {
+            !NOT_INHERITED.iter().any(|it| name.as_os_str() == OsStr::new(it))
+        };
+        Ok(Self {
+            data_directory: std::path::absolute(&data).unwrap_or(data),
+            runtime_directory,
+            search_path: set("PATH").unwrap_or_default(),
+            claude: set("TOWPATH_CLAUDE"),
+            home,
+            user: user.map_or_else(|| "you".to_owned(), |it| it.to_string_lossy().into_owned()),
+            telegram_token: set(TELEGRAM_TOKEN).map(|it| it.to_string_lossy().into_owned()),
+            environment: environment.into_iter().filter(is_inherited).collect(),
+        })
+    }
+
+    /// Creates the data directory, accessible to this user only, unless it exists.
+    pub(crate) fn create_data_directory(&self) -> Result<(), SettingsError> {
+        let path = &self.data_directory;
+        let created = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
+        created.map_err(|source| SettingsError::CreateDataDirectory { path: path.clone(), source })
+    }
+
+    /// Opens the journal. If it had to be repaired, a note on stderr says what was done.
+    pub(crate) fn open_journal(&self) -> Result<Journal, journal::Error> {
+        let opening = Journal::open(&Home::journal(&self.data_directory))?;
+        if let Some(mended) = &opening.mended {
+            eprintln!("note: {}", describe_repair(mended));
+        }
+        Ok(opening.journal)
+    }
+
+    /// The configuration of sessions that a command drives itself. Such a command is not expected to
+    /// come back, so an agent that outlives it finishes its turn and stops.
+    pub(crate) fn session_config(
+        &self,
+        agent: AgentProgram,
+        limits: Limits,
+    ) -> Result<Home, SettingsError> {
+        Ok(Home {
+            data: self.data_directory.clone(),
+            runtime: self.runtime_directory.clone(),
+            towpath: env::current_exe().map_err(SettingsError::OwnPath)?,
+            agent,
+            environment: self.environment.clone(),
+            limits,
+            alone: Alone::BRIEF,
+        })
+    }
+
+    pub(crate) fn telegram_token(&self) -> Option<&str> {
+        self.telegram_token.as_deref()
+    }
+
+    /// The user at the terminal.
+    pub(crate) fn terminal_user(&self) -> Actor {
+        Actor { name: self.user.clone(), via: "terminal".to_owned() }
+    }
+
+    /// A path with `~` for the home directory.
+    pub(crate) fn abbreviate_path(&self, path: &Path) -> String {
+        let home = self.home.as_deref().filter(|home| *home != Path::new("/"));
+        match home.and_then(|home| path.strip_prefix(home).ok()) {
+            Some(rest) if rest == Path::new("") => "~".to_owned(),
+            Some(rest) => format!("~/{}", rest.display()),
+            None => path.display().to_string(),
+        }
+    }
+
+    /// Finds the agent that the arguments or the environment choose. Its file exists and is
+    /// executable.
+    pub(crate) fn find_agent(&self, choice: &AgentArgs) -> Result<AgentProgram, AgentLookupError> {
+        if choice.demo {
+            let program = env::current_exe().map_err(AgentLookupError::OwnPath)?.into_os_string();
+            return Ok(AgentProgram { program, arguments: vec!["play".into()] });
+        }
+        let name = choice.claude.as_deref().or(self.claude.as_deref());
+        let program = self.find_program(name)?;
+        Ok(AgentProgram { program: program.into_os_string(), arguments: Vec::new() })
+    }
+
+    fn find_program(&self, given: Option<&OsStr>) -> Result<PathBuf, AgentLookupError> {
+        let name = given.unwrap_or(OsStr::new("claude"));
+        let not_found = || AgentLookupError::NotFound(name.to_owned());
+        if Path::new(name).components().count() > 1 {
+            let path = std::path::absolute(name).map_err(|_| not_found())?;
+            return match path.is_file() {
+                true if is_executable(&path) => Ok(path),
+                true => Err(AgentLookupError::NotExecutable(path)),
+                false => Err(not_found()),
+            };
+        }
+        let in_path = env::split_paths(&self.search_path).map(|directory| directory.join(name));
+        // The CLI's own installers use these places even if they are not in `PATH`.
+        let installed = self.home.iter().filter(|_| given.is_none()).flat_map(|home| {
+            [".local/bin/claude", ".claude/local/claude"].map(|place| home.join(place))
+        });
+        in_path.chain(installed).find(|path| is_executable(path)).ok_or_else(not_found)
+    }
+}
+
+fn is_executable(path: &Path) -> bool {
+    path.metadata().is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
+}
+
+/// What was done to a damaged journal.
+pub(crate) fn describe_repair(mended: &Mended) -> String {
+    let Mended { fault, backup, sessions, entries, .. } = mended;
+    let backup = backup.display();
+    format!(
+        "the journal was damaged ({fault}); recovered {sessions} sessions with {entries} entries; \
+         the damaged file was saved as `{backup}`"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+    use std::path::Path;
+
+    use super::CliSettings;
+
+    fn data_directory(variables: &[(&str, &str)]) -> Option<String> {
+        let variable = |name: &str| {
+            let found = variables.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| OsString::from(value))
+        };
+        let settings = CliSettings::new(&variable, Vec::new()).ok();
+        settings.map(|it| it.data_directory.display().to_string())
+    }
+
+    #[test]
+    fn the_data_directory_is_the_given_one_or_the_xdg_default() {
+        let home = ("HOME", "/home/ann");
+        assert_eq!(data_directory(&[home]).as_deref(), Some("/home/ann/.local/share/towpath"));
+        assert_eq!(data_directory(&[home, ("XDG_DATA_HOME", "/d")]).as_deref(), Some("/d/towpath"));
+        let relative = [home, ("XDG_DATA_HOME", "d")];
+        assert_eq!(data_directory(&relative).as_deref(), Some("/home/ann/.local/share/towpath"));
+        assert_eq!(data_directory(&[home, ("TOWPATH_DATA", "/t")]).as_deref(), Some("/t"));
+        assert_eq!(data_directory(&[("TOWPATH_DATA", "")]), None);
+    }
+
+    #[test]
+    fn agents_do_not_inherit_the_marker_of_a_running_agent() {
+        let environment = vec![("CLAUDECODE".into(), "1".into()), ("LANG".into(), "C".into())];
+        let variable = |name: &str| (name == "HOME").then(|| "/home/ann".into());
+        let settings = CliSettings::new(&variable, environment).unwrap();
+        assert_eq!(settings.environment, [("LANG".into(), "C".into())]);
+        assert_eq!(settings.abbreviate_path(Path::new("/home/ann/x")), "~/x");
+        assert_eq!(settings.abbreviate_path(Path::new("/home/anna")), "/home/anna");
+    }
+}

@@ -1,0 +1,176 @@
+//! `towpath inspect`: exit code, stdout and stderr of the built binary.
+
+use std::fs;
+
+use crate::program::{Program, capture};
+
+const TURN: &str = r#"{"type":"system","subtype":"init","cwd":"/p","session_id":"s1","model":"claude-opus-5-5","claude_code_version":"2.1.325","tools":[]}
+{"type":"assistant","session_id":"s1","message":{"id":"m1","model":"claude-opus-5-5","content":[{"type":"tool_use","id":"t1","name":"Write","input":{"file_path":"/p/a.txt"}}],"usage":{"input_tokens":3,"output_tokens":1,"cache_read_input_tokens":1000}}}
+{"type":"user","session_id":"s1","message":{"content":[{"type":"tool_result","tool_use_id":"t1","content":"done"}]}}
+{"type":"assistant","session_id":"s1","message":{"id":"m2","model":"claude-opus-5-5","content":[{"type":"tool_use","id":"t2","name":"Bash","input":{"command":"false"}},{"type":"tool_use","id":"t3","name":"Edit","input":{"file_path":"b.txt"}}],"usage":{"input_tokens":4,"output_tokens":2}}}
+{"type":"user","session_id":"s1","message":{"content":[{"type":"tool_result","tool_use_id":"t2","content":"exit 1","is_error":true}]}}
+{"duration_ms":1200,"type":"result","subtype":"success","is_error":true,"session_id":"s1","total_cost_usd":0.0123,"result":"API Error: 500"}
+"#;
+
+const ANOMALIES: &str = "{\"type\":\"next_years\"}\n\
+    not an event, \u{1b}[31mred\u{1b}[0m\n\
+    \n\
+    {\"type\":\"assistant\",\"message\":5}\n\
+    {\"type\":\"assistant\",\"message\":{\"content\":[{\"type\":\"hologram\"}]}}\n\
+    data: {\"type\":\"keep_alive\"}\n";
+
+#[test]
+fn the_report_summarizes_a_stream() {
+    insta::assert_snapshot!(Program::inspect(&[]).stdin(TURN).run());
+}
+
+#[test]
+fn the_json_output_has_the_documented_keys() {
+    insta::assert_snapshot!(Program::inspect(&["--json"]).stdin(TURN).pretty().run());
+}
+
+#[test]
+fn events_of_every_dialect_have_one_format() {
+    let flat = r#"{"type":"tool_use","id":"t1","toolName":"Edit","toolInput":{"file_path":"a"}}
+{"type":"tool_result","toolUseId":"t1","isError":false,"content":"ok"}
+{"type":"text","text":"done\n"}
+{"type":"result","sessionId":"s","result":{"stopReason":"end_turn","usage":{"inputTokens":5,"outputTokens":7}}}
+"#;
+    insta::assert_snapshot!("events_flat", Program::inspect(&["--events"]).stdin(flat).run());
+    insta::assert_snapshot!("events_stream", Program::inspect(&["--events"]).stdin(TURN).run());
+}
+
+#[test]
+fn anomalies_are_listed_with_their_position() {
+    insta::assert_snapshot!(Program::inspect(&[]).stdin(ANOMALIES).run());
+}
+
+#[test]
+fn strict_exits_with_1_if_anything_is_unknown_or_mismatched() {
+    assert_eq!(Program::inspect(&["--strict"]).stdin(TURN).run().code, 0);
+    assert_eq!(Program::inspect(&["--strict", "--json"]).stdin(ANOMALIES).run().code, 1);
+    for line in [
+        r#"{"type":"next_years"}"#,
+        r#"{"type":"assistant","message":5}"#,
+        r#"{"type":"assistant","message":{"content":[{"type":"hologram"}]}}"#,
+        r#"{"type":"result","subtype":"error_new"}"#,
+    ] {
+        assert_eq!(Program::inspect(&["--strict"]).stdin(line).run().code, 1, "{line}");
+    }
+    assert_eq!(Program::inspect(&["--strict"]).stdin("noise\n\n").run().code, 0);
+}
+
+#[test]
+fn unreadable_files_are_reported_and_the_rest_is_inspected() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    fs::write(path("good.jsonl"), TURN).unwrap();
+    fs::write(path("program"), b"\x7fELF\x00\x00\x01").unwrap();
+    fs::write(path("packed.gz"), b"\x1f\x8b\x08\x00").unwrap();
+    fs::write(path("wide.jsonl"), b"\xff\xfe{\x00").unwrap();
+    fs::create_dir(path("folder")).unwrap();
+    let files = ["missing.jsonl", "program", "packed.gz", "wide.jsonl", "folder", "good.jsonl"];
+    let files: Vec<String> = files.map(path).to_vec();
+    let arguments: Vec<&str> =
+        ["--json"].into_iter().chain(files.iter().map(String::as_str)).collect();
+    let output = Program::inspect(&arguments).run();
+    assert_eq!(output.code, 2);
+    assert!(output.stdout.contains(r#""lines":6"#), "{}", output.stdout);
+    let stderr = output.stderr.replace(&*directory.path().to_string_lossy(), "DIR");
+    insta::assert_snapshot!(stderr);
+}
+
+#[test]
+fn nul_bytes_among_events_do_not_make_a_file_binary() {
+    let stream = format!("\0\0\0\0\n{TURN}");
+    let output = Program::inspect(&["--json"]).stdin(&stream).run();
+    assert_eq!(output.code, 0);
+    assert!(output.stdout.contains(r#""noise":1"#) && output.stdout.contains(r#""lines":7"#));
+}
+
+#[test]
+fn a_closed_pipe_ends_it_quietly() {
+    let stream = TURN.repeat(20_000);
+    let output = Program::inspect(&["--events"]).stdin(&stream).close_stdout_early().run();
+    assert_eq!((output.code, output.stderr.as_str()), (0, ""));
+}
+
+#[test]
+fn events_spread_over_lines_are_rejoined_on_request() {
+    let wrapped = "{\"type\":\"result\",\"subtype\":\"succ\r\ness\",\"is_error\":false,\r\n\"result\":\"ok\"}\r\n";
+    let plain = Program::inspect(&["--json"]).stdin(wrapped).run();
+    assert!(plain.stdout.contains(r#""noise":3"#), "{}", plain.stdout);
+    let rejoined = Program::inspect(&["--json", "--rejoin"]).stdin(wrapped).run();
+    assert!(rejoined.stdout.contains(r#""events":{"result/success":1}"#), "{}", rejoined.stdout);
+    let totals = format!(r#""lines":3,"bytes":{},"noise":0"#, wrapped.len());
+    assert!(rejoined.stdout.contains(&totals), "{}", rejoined.stdout);
+}
+
+#[test]
+fn a_line_beyond_the_limit_is_counted_and_the_rest_read() {
+    let stream = format!("{{\"type\":\"{}\"}}\n{TURN}", "x".repeat(1 << 20));
+    let output = Program::inspect(&["--max-line", "1"]).stdin(&stream).run();
+    assert_eq!(output.code, 0);
+    assert!(output.stdout.contains("stdin:1  noise    1 MiB, longer than --max-line"));
+    assert!(output.stdout.contains("session s1"));
+}
+
+#[test]
+fn a_real_stream_and_a_real_session_file_have_no_anomalies() {
+    for file in ["2.1.325/stdout/tools-misc.jsonl", "2.1.260/transcript/tools-misc.jsonl"] {
+        let path = capture(file);
+        let output = Program::inspect(&["--strict", path.to_str().unwrap()]).run();
+        assert_eq!(output.code, 0, "{}", output.stdout);
+        insta::assert_snapshot!(file.replace('/', "_"), output);
+    }
+}
+
+#[test]
+fn resumed_and_cleared_sessions_are_counted_separately() {
+    let stream = r#"{"type":"result","subtype":"success","session_id":"a","total_cost_usd":0.5}
+{"type":"conversation_reset","new_conversation_id":"b","session_id":"a"}
+{"type":"result","subtype":"success","session_id":"b","total_cost_usd":0.75}
+{"type":"result","subtype":"success","session_id":"a","total_cost_usd":0.25}
+"#;
+    let output = Program::inspect(&["--json"]).stdin(stream).run();
+    let json: serde_json::Value = serde_json::from_str(&output.stdout).unwrap();
+    let sessions: Vec<_> = json["sessions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| (it["id"].as_str().unwrap(), it["turns"].as_u64(), it["cost_usd"].as_f64()))
+        .collect();
+    // The second process of `a` starts its count at zero.
+    assert_eq!(sessions, [("a", Some(2), Some(0.75)), ("b", Some(1), Some(0.75))]);
+}
+
+#[test]
+fn a_fork_does_not_count_its_origin_again() {
+    let line = |session: &str, id: &str| {
+        format!(
+            r#"{{"type":"assistant","sessionId":"{session}","requestId":"r-{id}","message":{{"id":"{id}","content":[],"usage":{{"input_tokens":5,"output_tokens":7}}}}}}"#
+        )
+    };
+    let stream = [line("a", "m1"), line("b", "m1"), line("b", "m2"), line("a", "m1")].join("\n");
+    let output = Program::inspect(&["--json"]).stdin(&stream).run();
+    let json: serde_json::Value = serde_json::from_str(&output.stdout).unwrap();
+    let outputs: Vec<_> = json["sessions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|session| session["tokens"]["output"].as_u64().unwrap())
+        .collect();
+    assert_eq!(outputs, [7, 7]);
+}
+
+#[test]
+fn help_shows_examples_and_completions_are_printed() {
+    let help = Program::new(&["inspect", "--help"]).run();
+    assert!(help.stdout.contains("Examples:") && help.stdout.contains("--strict"));
+    for shell in ["bash", "zsh", "fish"] {
+        let output = Program::new(&["completions", shell]).run();
+        assert!(output.code == 0 && output.stdout.contains("towpath"), "{shell}");
+    }
+    let version = Program::new(&["--version"]).run();
+    assert_eq!(version.stdout, format!("towpath {}\n", env!("CARGO_PKG_VERSION")));
+}
