@@ -29,7 +29,7 @@ use arguments::{Arguments, CliCommand};
 use exit::CommandStatus;
 
 fn main() -> CommandStatus {
-    if shim::is_wanted() {
+    if shim::is_requested() {
         shim::run();
     }
     if is_version_request() {

@@ -5,19 +5,19 @@ use std::time::Duration;
 
 use testbed::play::{PlayerArgs, PlayerEnvironment};
 
-use crate::verdict::Verdict;
+use crate::exit::CommandStatus;
 
 /// Runs the player with the arguments after `towpath play`, and exits with its exit code.
-pub(crate) fn run(arguments: Vec<String>) -> Verdict {
+pub(crate) fn run(arguments: Vec<String>) -> CommandStatus {
     let args = match PlayerArgs::parse(arguments) {
         Ok(args) => args,
         Err(error) => {
             anstream::eprintln!("{error}");
-            return Verdict::No;
+            return CommandStatus::Negative;
         }
     };
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
-        return Verdict::CouldNotTry;
+        return CommandStatus::Error;
     };
     let code = runtime.block_on(testbed::play::run(args, environment()));
     // The thread that reads stdin may still be blocked, so the process does not wait for it.

@@ -20,9 +20,8 @@ use std::path::{Path, PathBuf};
 
 use anstream::eprintln;
 use clap::Args;
-use journal::{Journal, Mended};
-use session::machine::Limits;
-use session::{AgentProgram, Alone, Home};
+use journal::{Journal, Repair};
+use session::{AgentProgram, SessionLimits, SessionsConfig, UnattendedLimits};
 use wire::note::Actor;
 
 /// Variables that agents do not inherit: the CLI refuses to start inside itself, and an agent must
@@ -156,7 +155,7 @@ impl CliSettings {
 
     /// Opens the journal. If it had to be repaired, a note on stderr says what was done.
     pub(crate) fn open_journal(&self) -> Result<Journal, journal::Error> {
-        let opening = Journal::open(&Home::journal(&self.data_directory))?;
+        let opening = Journal::open(&SessionsConfig::journal_path(&self.data_directory))?;
         if let Some(mended) = &opening.mended {
             eprintln!("note: {}", describe_repair(mended));
         }
@@ -168,16 +167,16 @@ impl CliSettings {
     pub(crate) fn session_config(
         &self,
         agent: AgentProgram,
-        limits: Limits,
-    ) -> Result<Home, SettingsError> {
-        Ok(Home {
+        limits: SessionLimits,
+    ) -> Result<SessionsConfig, SettingsError> {
+        Ok(SessionsConfig {
             data: self.data_directory.clone(),
             runtime: self.runtime_directory.clone(),
             towpath: env::current_exe().map_err(SettingsError::OwnPath)?,
             agent,
             environment: self.environment.clone(),
             limits,
-            alone: Alone::BRIEF,
+            unattended: UnattendedLimits::SHORT,
         })
     }
 
@@ -237,8 +236,8 @@ fn is_executable(path: &Path) -> bool {
 }
 
 /// What was done to a damaged journal.
-pub(crate) fn describe_repair(mended: &Mended) -> String {
-    let Mended { fault, backup, sessions, entries, .. } = mended;
+pub(crate) fn describe_repair(mended: &Repair) -> String {
+    let Repair { fault, backup, sessions, entries, .. } = mended;
     let backup = backup.display();
     format!(
         "the journal was damaged ({fault}); recovered {sessions} sessions with {entries} entries; \

@@ -11,12 +11,12 @@ use testbed::api::{
 use testbed::scenario::{Scenario, ScenarioError, ScenarioVariables};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::arguments::StubOptions;
-use crate::complaint::complain;
-use crate::verdict::Verdict;
+use crate::arguments::StubArgs;
+use crate::exit::CommandStatus;
+use crate::exit::report_error;
 
 /// Runs the command.
-pub(crate) fn run(options: StubOptions) -> Verdict {
+pub(crate) fn run(options: StubArgs) -> CommandStatus {
     // A request takes about 12 µs, two thirds of it in the kernel, so one thread is enough.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let result = match runtime {
@@ -24,10 +24,10 @@ pub(crate) fn run(options: StubOptions) -> Verdict {
         Err(error) => Err(StubError::Runtime(error)),
     };
     match result {
-        Ok(()) => Verdict::Done,
+        Ok(()) => CommandStatus::Success,
         Err(error) => {
-            complain(&error, error.hint().as_deref());
-            Verdict::CouldNotTry
+            report_error(&error, error.hint().as_deref());
+            CommandStatus::Error
         }
     }
 }
@@ -75,7 +75,7 @@ struct StubAnnouncement<'a> {
     pid: u32,
 }
 
-async fn serve(options: StubOptions) -> Result<(), StubError> {
+async fn serve(options: StubArgs) -> Result<(), StubError> {
     let mut interrupt = signal(SignalKind::interrupt()).map_err(StubError::Runtime)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(StubError::Runtime)?;
     let api_options =

@@ -9,10 +9,11 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use journal::Journal;
-use session::machine::Limits;
-use session::{AgentProgram, Creation, Home, Options, Sessions, shim};
+use session::{
+    AgentProgram, SessionLimits, SessionOptions, SessionSpec, Sessions, SessionsConfig, shim,
+};
 use tokio::time::timeout;
-use view::phrase;
+use view::wording;
 use wire::json::Raw;
 
 use super::{Diagnosis, DoctorArgs, Finding};
@@ -87,7 +88,7 @@ fn check_directory(path: &Path) -> Finding {
 }
 
 async fn check_journal(data: &Path) -> Finding {
-    let opening = match Journal::open(&Home::journal(data)) {
+    let opening = match Journal::open(&SessionsConfig::journal_path(data)) {
         Ok(opening) => opening,
         Err(error) => {
             let hint = match error {
@@ -109,8 +110,8 @@ async fn check_journal(data: &Path) -> Finding {
     match checked {
         Ok(health) if health.faults.is_empty() => {
             let sessions = usize::try_from(health.sessions).unwrap_or(usize::MAX);
-            let sessions = phrase::several(sessions, "session", "sessions");
-            Finding::good(format!("intact, {sessions}, {}", phrase::size(health.bytes)))
+            let sessions = wording::plural(sessions, "session", "sessions");
+            Finding::good(format!("intact, {sessions}, {}", wording::size(health.bytes)))
         }
         Ok(health) => {
             let hint = "stop every towpath and run `towpath doctor` again to repair it";
@@ -186,7 +187,7 @@ async fn check_response(agent: AgentProgram, settings: &CliSettings, limit: Dura
     match initialize(agent, settings, limit).await {
         Ok(capabilities) => {
             let took = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-            Finding::good(format!("`initialize` in {}{capabilities}", phrase::duration(took)))
+            Finding::good(format!("`initialize` in {}{capabilities}", wording::duration(took)))
         }
         Err(problem) => Finding::bad(
             format!("no response to `initialize`: {}", shorten(&problem)),
@@ -204,18 +205,18 @@ async fn initialize(
     let temporary = temporary.map_err(|error| error.to_string())?;
     let directory = temporary.path().join("empty");
     fs::create_dir(&directory).map_err(|error| error.to_string())?;
-    let limits = Limits {
+    let limits = SessionLimits {
         initialize: u64::try_from(limit.as_millis()).unwrap_or(u64::MAX),
         restarts: 0,
-        ..Limits::default()
+        ..SessionLimits::default()
     };
     let config = settings.session_config(agent, limits).map_err(|error| with_causes(&error))?;
-    let config = Home { data: temporary.path().to_owned(), ..config };
-    let opening = Journal::open(&Home::journal(temporary.path()));
+    let config = SessionsConfig { data: temporary.path().to_owned(), ..config };
+    let opening = Journal::open(&SessionsConfig::journal_path(temporary.path()));
     let journal = opening.map_err(|error| with_causes(&error))?.journal;
     let sessions = Sessions::new(config, journal);
-    let options = Options { directory, ..Options::default() };
-    let creation = Creation { options, ..Creation::default() };
+    let options = SessionOptions { directory, ..SessionOptions::default() };
+    let creation = SessionSpec { options, ..SessionSpec::default() };
     let session = sessions.create(creation).await.map_err(|error| with_causes(&error))?;
     let result = session.wake().await;
     let cause = last_stop_cause(&sessions, &session).await;
@@ -234,7 +235,7 @@ async fn last_stop_cause(sessions: &Sessions, session: &session::Session) -> Opt
     let entries = sessions.journal().read(session.id(), journal::Seq(0), 100).await.ok()?;
     let notes = entries.iter().filter_map(|entry| wire::note::Note::read(&entry.bytes));
     let causes = notes.filter_map(|note| match note {
-        wire::note::Note::AgentGone { cause } => Some(phrase::cause(&cause)),
+        wire::note::Note::AgentExited { cause } => Some(wording::stop_cause(&cause)),
         _ => None,
     });
     causes.last()
@@ -252,7 +253,7 @@ fn summarize(capabilities: &str) -> String {
     ] {
         if count(name) > 0 {
             parts.push_str(", ");
-            parts.push_str(&phrase::several(count(name), one, many));
+            parts.push_str(&wording::plural(count(name), one, many));
         }
     }
     parts
@@ -272,7 +273,7 @@ fn with_causes(error: &dyn std::error::Error) -> String {
 
 /// The beginning of an agent's output, without control characters.
 fn shorten(text: &str) -> String {
-    view::terminal::Line::of(view::ansi::Style::PLAIN, &text.replace('\n', " "))
+    view::terminal::StyledLine::of(view::ansi::TextStyle::PLAIN, &text.replace('\n', " "))
         .cut(ERROR_WIDTH)
         .text()
 }

@@ -112,7 +112,7 @@ impl Diagnosis {
         if failed == 0 {
             writeln!(out, "\neverything works; start a session with `towpath run`")
         } else {
-            let checks = view::phrase::several(failed, "check", "checks");
+            let checks = view::wording::plural(failed, "check", "checks");
             writeln!(out, "\n{checks} failed")
         }
     }

@@ -152,8 +152,8 @@ impl LineNumberer<'_> {
         piece: wire::Piece<'_>,
         visit: &mut impl FnMut(InputLine<'_>) -> io::Result<()>,
     ) -> io::Result<()> {
-        self.size += piece.bytes.len() as u64 + u64::from(piece.end == wire::End::Newline);
-        if piece.end == wire::End::More {
+        self.size += piece.bytes.len() as u64 + u64::from(piece.end == wire::PieceEnd::Newline);
+        if piece.end == wire::PieceEnd::More {
             return Ok(());
         }
         if !piece.is_whole() {

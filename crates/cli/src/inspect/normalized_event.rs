@@ -7,8 +7,8 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 use wire::event::{
-    Block, Body, ControlResponse, Delta, Event, Fault, Message, Record, Request, Response, Signal,
-    Stream, System, TaskPhase, TurnEnded, Usage,
+    Block, Body, ControlRequestKind, ControlResponse, ControlResult, Delta, Event, Fault, Message,
+    Record, Signal, Stream, System, TaskPhase, TurnEnded, Usage,
 };
 use wire::json::{Raw, Text};
 use wire::{Reading, read};
@@ -223,21 +223,23 @@ impl<'a> NormalizedBody<'a> {
             Body::System(system) => Self::from_system(system),
             Body::ControlRequest(asked) => {
                 let (tool, call, input) = match &asked.request {
-                    Request::CanUseTool(ask) => (Some(ask.tool_name), ask.tool_use_id, ask.input),
-                    Request::HookCallback { tool_use_id, input, .. } => {
+                    ControlRequestKind::CanUseTool(ask) => {
+                        (Some(ask.tool_name), ask.tool_use_id, ask.input)
+                    }
+                    ControlRequestKind::HookCallback { tool_use_id, input, .. } => {
                         (None, *tool_use_id, *input)
                     }
-                    Request::McpMessage { message, .. } => (None, None, *message),
-                    Request::Other(request) => (None, None, Some(*request)),
+                    ControlRequestKind::McpMessage { message, .. } => (None, None, *message),
+                    ControlRequestKind::Other(request) => (None, None, Some(*request)),
                 };
                 let subtype = event.kind.subtype;
                 Self::Asked { request: asked.request_id, subtype, tool, call, input }
             }
             Body::ControlResponse(ControlResponse { request_id, response }) => match response {
-                Response::Success(answer) => {
+                ControlResult::Success(answer) => {
                     Self::Answered { request: *request_id, error: None, answer: *answer }
                 }
-                Response::Error(error) => {
+                ControlResult::Error(error) => {
                     Self::Answered { request: *request_id, error: *error, answer: None }
                 }
             },

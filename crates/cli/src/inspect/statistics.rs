@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Display;
 
+use wire::analysis::{CallEvent, FileChange, Identity, TokenCounts, ToolCalls, UsageTotals};
 use wire::event::{Body, Event, Record, Stream, TurnEnded};
-use wire::meaning::{CallNews, Calls, FileChange, Identity, Tally, Tokens};
 use wire::{Dialect, Kind, Line, Noise, Reading, read};
 
 use super::input::{InputLine, InputText};
@@ -35,7 +35,7 @@ pub(super) struct StreamStatistics {
     /// The current session of the input, an index into `sessions`.
     current: Option<usize>,
     identity: Identity,
-    /// Calls that change files, in order.
+    /// ToolCalls that change files, in order.
     pub(super) files: Vec<FileChangeCall>,
 }
 
@@ -158,11 +158,11 @@ pub(super) struct SessionStatistics {
     pub(super) turns: u64,
     pub(super) failed_turns: u64,
     pub(super) cost: CostCounter,
-    tally: Tally,
+    tally: UsageTotals,
     reported: ReportedTokens,
     pub(super) tools: BTreeMap<String, ToolCallCount>,
     /// Per session, because a recording may contain sessions that share call ids.
-    calls: Calls,
+    calls: ToolCalls,
     /// Indexes into the list of changed files, by the number of the call.
     changes: HashMap<u64, usize>,
 }
@@ -211,12 +211,12 @@ impl CostCounter {
 /// The tokens that the CLI itself reports: a total per process, like [`CostCounter`].
 #[derive(Default)]
 struct ReportedTokens {
-    earlier: Tokens,
-    current: Option<Tokens>,
+    earlier: TokenCounts,
+    current: Option<TokenCounts>,
 }
 
 impl ReportedTokens {
-    fn set_total(&mut self, total: Tokens) {
+    fn set_total(&mut self, total: TokenCounts) {
         if let Some(current) = self.current
             && total.output < current.output
         {
@@ -225,7 +225,7 @@ impl ReportedTokens {
         self.current = Some(total);
     }
 
-    fn tokens(&self) -> Option<Tokens> {
+    fn tokens(&self) -> Option<TokenCounts> {
         self.current.map(|current| self.earlier.plus(current))
     }
 }
@@ -275,14 +275,14 @@ impl SessionStatistics {
     fn add_calls(&mut self, event: &Event<'_>, files: &mut Vec<FileChangeCall>) {
         let Self { calls, tools, changes, .. } = self;
         calls.observe(event, |news| match news {
-            CallNews::Begun(call) => {
+            CallEvent::Started(call) => {
                 tools.entry(call.tool.clone()).or_default().calls += 1;
                 if let Some(FileChange { tool, path }) = call.change.clone() {
                     changes.insert(call.number, files.len());
                     files.push(FileChangeCall { path, tool, ok: None });
                 }
             }
-            CallNews::Ended { call, failed } => {
+            CallEvent::Ended { call, failed } => {
                 tools.entry(call.tool).or_default().failed += u64::from(failed);
                 if let Some(index) = changes.remove(&call.number) {
                     files[index].ok = Some(!failed);
@@ -296,7 +296,7 @@ impl SessionStatistics {
         self.id.is_none()
             && self.turns == 0
             && self.tools.is_empty()
-            && self.tokens() == Tokens::default()
+            && self.tokens() == TokenCounts::default()
     }
 
     fn end_turn(&mut self, turn: &TurnEnded<'_>) {
@@ -305,8 +305,8 @@ impl SessionStatistics {
         if let Some(total) = turn.total_cost_usd {
             self.cost.set_total(total);
         }
-        let reported: Tokens = turn.models().map(|model| Tokens::from(model.usage)).sum();
-        if reported != Tokens::default() {
+        let reported: TokenCounts = turn.models().map(|model| TokenCounts::from(model.usage)).sum();
+        if reported != TokenCounts::default() {
             self.reported.set_total(reported);
         }
     }
@@ -320,12 +320,12 @@ impl SessionStatistics {
     }
 
     /// The tokens of every message in the input, each counted once.
-    pub(super) fn tokens(&self) -> Tokens {
+    pub(super) fn tokens(&self) -> TokenCounts {
         self.tally.total()
     }
 
     /// The tokens that the CLI reports, including requests that are not in the stream.
-    pub(super) fn reported_tokens(&self) -> Option<Tokens> {
+    pub(super) fn reported_tokens(&self) -> Option<TokenCounts> {
         self.reported.tokens()
     }
 }

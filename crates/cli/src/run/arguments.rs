@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use session::Options;
-use wire::say::PermissionMode;
+use session::SessionOptions;
+use wire::outgoing::PermissionMode;
 
 use crate::settings::AgentArgs;
 
@@ -64,7 +64,7 @@ pub(crate) enum RequestPolicy {
     Wait,
 }
 
-/// Options of the agent. They are stored with the session; `--resume` changes those that are given.
+/// SessionOptions of the agent. They are stored with the session; `--resume` changes those that are given.
 #[derive(Args)]
 #[command(next_help_heading = "Agent options")]
 pub(crate) struct AgentOptionArgs {
@@ -111,7 +111,7 @@ pub(crate) struct AgentOptionArgs {
 
 impl AgentOptionArgs {
     /// Applies the given arguments to options; the others stay unchanged.
-    pub(crate) fn apply(&self, options: &mut Options) {
+    pub(crate) fn apply(&self, options: &mut SessionOptions) {
         fn set<T: Clone>(option: &mut Option<T>, given: Option<&T>) {
             if let Some(given) = given {
                 *option = Some(given.clone());

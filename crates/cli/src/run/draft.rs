@@ -3,10 +3,10 @@
 use std::io::{self, IsTerminal as _, Read as _};
 use std::path::{Path, PathBuf};
 
-use session::machine::NewPrompt;
+use session::NewPrompt;
 use uuid::Uuid;
 use wire::note::{Actor, Delivery};
-use wire::say::{Image, ImageError};
+use wire::outgoing::{Image, ImageError};
 
 /// The API accepts no larger image; the CLI scales images down if it can.
 const MAX_IMAGE_BYTES: u64 = 30 << 20;

@@ -2,9 +2,9 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use unicode_width::UnicodeWidthChar as _;
-use view::ansi::Style;
-use view::terminal::Line;
-use wire::say::Image;
+use view::ansi::TextStyle;
+use view::terminal::StyledLine;
+use wire::outgoing::Image;
 
 use super::draft::{RunPromptDraft, pasted_image};
 
@@ -207,8 +207,8 @@ impl PromptEditor {
         marker: &str,
         placeholder: &str,
         width: usize,
-    ) -> (Vec<Line>, (usize, usize)) {
-        let marker_style = Style::PLAIN.in_colour(6).bold();
+    ) -> (Vec<StyledLine>, (usize, usize)) {
+        let marker_style = TextStyle::PLAIN.in_colour(6).bold();
         let indent = marker.chars().count();
         let columns = width.saturating_sub(indent + 1).max(8);
         let mut rows = vec![String::new()];
@@ -236,16 +236,16 @@ impl PromptEditor {
         }
         let mut lines = Vec::new();
         for (name, _) in &self.images {
-            lines.push(Line::of(Style::PLAIN.in_colour(5), &format!("[image: {name}]")));
+            lines.push(StyledLine::of(TextStyle::PLAIN.in_colour(5), &format!("[image: {name}]")));
         }
         let above = lines.len();
         for (number, row) in rows.iter().enumerate() {
             let blank = " ".repeat(indent);
-            let mut line = Line::of(marker_style, if number == 0 { marker } else { &blank });
-            line.push(Style::PLAIN, row);
+            let mut line = StyledLine::of(marker_style, if number == 0 { marker } else { &blank });
+            line.push(TextStyle::PLAIN, row);
             if self.text.is_empty() {
                 let placeholder: String = placeholder.chars().take(columns).collect();
-                line.push(Style::PLAIN.dim(), &placeholder);
+                line.push(TextStyle::PLAIN.dim(), &placeholder);
             }
             lines.push(line);
         }
@@ -330,7 +330,7 @@ mod tests {
         write(&mut editor, "漢字 0123456789012");
         // Seventeen columns are left beside the marker and the cursor.
         let (lines, cursor) = editor.lines("> ", "", 20);
-        let texts: Vec<_> = lines.iter().map(view::terminal::Line::text).collect();
+        let texts: Vec<_> = lines.iter().map(view::terminal::StyledLine::text).collect();
         assert_eq!(texts, ["> 漢字 012345678901", "  2"]);
         assert_eq!(cursor, (1, 3));
         press(&mut editor, &[plain(KeyCode::Home)]);

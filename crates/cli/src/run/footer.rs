@@ -1,15 +1,15 @@
 //! The foot of the screen: queued prompts, a request, the editor; and the list of keys.
 
-use view::WaitingPrompt;
-use view::ansi::Style;
-use view::terminal::Line;
+use view::QueuedPrompt;
+use view::ansi::TextStyle;
+use view::terminal::StyledLine;
 use wire::note::{Delivery, PromptState};
 
 use super::editor::PromptEditor;
 use super::request_prompt::RequestPrompt;
-use crate::view::Below;
+use crate::view::BottomArea;
 
-const SOFT: Style = Style::PLAIN.dim();
+const SOFT: TextStyle = TextStyle::PLAIN.dim();
 
 /// What keys control while there is a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub(super) enum KeyFocus {
 /// What the foot of the screen shows.
 pub(super) struct Footer<'a> {
     pub(super) width: usize,
-    pub(super) queue: &'a [WaitingPrompt],
+    pub(super) queue: &'a [QueuedPrompt],
     pub(super) request: Option<&'a RequestPrompt>,
     pub(super) focus: KeyFocus,
     pub(super) hint: Option<&'a str>,
@@ -33,9 +33,9 @@ pub(super) struct Footer<'a> {
 }
 
 impl Footer<'_> {
-    pub(super) fn area(&self) -> Below {
+    pub(super) fn area(&self) -> BottomArea {
         let width = self.width;
-        let mut area = Below { lines: vec![Line::default()], ..Below::default() };
+        let mut area = BottomArea { lines: vec![StyledLine::default()], ..BottomArea::default() };
         area.lines.extend(self.queue_lines());
         if let Some(prompt) = self.request {
             let above = area.lines.len();
@@ -48,10 +48,10 @@ impl Footer<'_> {
                     area.cursor = cursor.map(|(row, column)| (row + above, column));
                 }
             }
-            area.instead_of = prompt.request.item.clone().filter(|_| prompt.replaces_call());
+            area.replaces = prompt.request.item.clone().filter(|_| prompt.replaces_call());
         }
         if let Some(hint) = self.hint {
-            area.lines.push(Line::of(Style::PLAIN.in_colour(3), hint).cut(width));
+            area.lines.push(StyledLine::of(TextStyle::PLAIN.in_colour(3), hint).cut(width));
         }
         if let Some(editor) = self.editor {
             let (lines, (row, column)) = editor.lines("❯ ", self.placeholder(), width);
@@ -68,7 +68,7 @@ impl Footer<'_> {
         1 + self.queue_lines().len() + 1 + editor
     }
 
-    fn queue_lines(&self) -> Vec<Line> {
+    fn queue_lines(&self) -> Vec<StyledLine> {
         let queued = self.queue.iter().filter(|it| it.state == PromptState::Queued);
         queued
             .map(|prompt| {
@@ -77,7 +77,7 @@ impl Footer<'_> {
                     Delivery::Queue => ("⋯", "queued"),
                     Delivery::Steer => ("⤷", "steering"),
                 };
-                Line::of(SOFT, &format!("{sign} {when}: {first}")).cut(self.width)
+                StyledLine::of(SOFT, &format!("{sign} {when}: {first}")).cut(self.width)
             })
             .collect()
     }
@@ -105,11 +105,11 @@ const KEYS: &[(&str, &str)] = &[
 ];
 
 /// The list of keys, for `?`.
-pub(super) fn help_lines(width: usize) -> Vec<Line> {
+pub(super) fn help_lines(width: usize) -> Vec<StyledLine> {
     let widest = KEYS.iter().map(|(key, _)| key.chars().count()).max().unwrap_or(0);
     let line = |(key, label): &(&str, &str)| {
-        let mut line = Line::of(Style::PLAIN.in_colour(6), &format!("  {key:<widest$}"));
-        line.push(Style::PLAIN.dim(), &format!("  {label}"));
+        let mut line = StyledLine::of(TextStyle::PLAIN.in_colour(6), &format!("  {key:<widest$}"));
+        line.push(TextStyle::PLAIN.dim(), &format!("  {label}"));
         line.cut(width)
     };
     KEYS.iter().map(line).collect()

@@ -19,11 +19,10 @@ use std::io::{self, IsTerminal as _};
 use std::time::Duration;
 
 use anstream::eprintln;
-use journal::{Origin, Seq, Status};
-use session::machine::Limits;
-use session::{Session, Sessions};
-use view::phrase;
-use view::terminal::Colours;
+use journal::{Origin, Seq, SessionStatus};
+use session::{Session, SessionLimits, Sessions};
+use view::terminal::ColourMode;
+use view::wording;
 use wire::note::{Actor, Delivery, Note};
 
 use arguments::RequestPolicy;
@@ -124,19 +123,19 @@ async fn drive(options: &RunArgs) -> Result<CommandStatus, RunError> {
     }
     settings.create_data_directory()?;
     let journal = settings.open_journal()?;
-    let mut limits = Limits::default();
+    let mut limits = SessionLimits::default();
     if !interactive {
         // A run of one turn should fail soon rather than restart the agent again and again.
         limits.restarts = 1;
     }
     let sessions = Sessions::new(settings.session_config(agent, limits)?, journal);
-    for (id, problem) in sessions.gather().await.map_err(SessionSelectionError::Open)? {
+    for (id, problem) in sessions.collect().await.map_err(SessionSelectionError::Open)? {
         eprintln!("{}", unread_output_note(id, &problem));
     }
     let by = settings.terminal_user();
     let SelectedSession { session, record } =
         selection::select_session(options, &sessions, &by).await?;
-    let is_working = matches!(record.status, Status::Running | Status::Waiting);
+    let is_working = matches!(record.status, SessionStatus::Running | SessionStatus::Waiting);
     if draft.is_none() && !interactive && !is_working {
         return Err(RunError::NoPrompt);
     }
@@ -166,7 +165,7 @@ async fn drive(options: &RunArgs) -> Result<CommandStatus, RunError> {
     close(&sessions, &session, end.as_ref().ok().copied(), interactive).await?;
     end?;
     if let Some(cause) = progress.start_failure() {
-        return Err(RunError::NotStarted(phrase::cause(cause)));
+        return Err(RunError::NotStarted(wording::stop_cause(cause)));
     }
     Ok(progress.exit_status())
 }
@@ -186,8 +185,8 @@ async fn follow_to_pipe(
         Box::new(JsonLinePrinter(io::BufWriter::new(io::stdout())))
     } else {
         let colours = match anstream::AutoStream::choice(&io::stderr()) {
-            anstream::ColorChoice::Never => Colours::Off,
-            _ => Colours::On,
+            anstream::ColorChoice::Never => ColourMode::Off,
+            _ => ColourMode::On,
         };
         Box::new(TextPrinter::new(io::stdout(), io::stderr(), colours, LOG_WIDTH))
     };
@@ -211,25 +210,25 @@ async fn close(
     let id = session.id();
     let record = sessions.journal().session(id).await?;
     let status = record.as_ref().map(|record| record.status);
-    let is_working = matches!(status, Some(Status::Running | Status::Waiting));
+    let is_working = matches!(status, Some(SessionStatus::Running | SessionStatus::Waiting));
     let mut follower = session.follow(record.map(|record| record.last).unwrap_or_default());
     if !is_working && session.close().await.is_ok() {
         let stopped = async {
             while let Ok(entries) = follower.next().await {
                 let notes = entries.iter().filter(|entry| entry.origin == Origin::Towpath);
                 let mut notes = notes.filter_map(|entry| Note::read(&entry.bytes));
-                if notes.any(|note| matches!(note, Note::AgentGone { .. })) {
+                if notes.any(|note| matches!(note, Note::AgentExited { .. })) {
                     return;
                 }
             }
         };
-        if !matches!(status, Some(Status::Dead | Status::Failed)) {
+        if !matches!(status, Some(SessionStatus::Dead | SessionStatus::Failed)) {
             // After the timeout the agent stops without us, and the next command reads the rest of
             // its output.
             let _ = tokio::time::timeout(STOP_TIMEOUT, stopped).await;
         }
     }
-    sessions.leave().await;
+    sessions.release().await;
     sessions.journal().clone().close().await?;
     let resume = format!("towpath run --resume {}", short_id(id));
     if is_working {

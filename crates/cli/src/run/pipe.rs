@@ -8,16 +8,16 @@ use std::time::Instant;
 
 use journal::{Entry, Origin, Seq};
 use session::{Session, Sessions};
-use view::terminal::{self, Colours, Look};
-use view::{Body, Item, ItemId};
-use wire::note::{Actor, Note, QueueFate};
+use view::terminal::{self, ColourMode, TerminalOptions};
+use view::{Item, ItemBody, ItemId};
+use wire::note::{Actor, Note, QueuePolicy};
 
 use super::RunError;
 use super::arguments::RequestPolicy;
 use super::progress::{
     DOUBLE_PRESS, FollowEnd, RunProgress, RunSignal, RunSignals, deny_unattended,
 };
-use crate::view::document::Document;
+use crate::view::document::ViewDocument;
 
 /// Prints the entries of a session.
 pub(super) trait EntryPrinter {
@@ -62,7 +62,7 @@ impl PipeRun<'_> {
                         return Ok(FollowEnd::Detached);
                     }
                     interrupted = Some(Instant::now());
-                    self.session.interrupt(QueueFate::Clear, self.by.clone()).await?;
+                    self.session.interrupt(QueuePolicy::Clear, self.by.clone()).await?;
                     continue;
                 }
             };
@@ -107,22 +107,22 @@ impl<W: Write> EntryPrinter for JsonLinePrinter<W> {
 pub(super) struct TextPrinter<T, L> {
     text: T,
     log: L,
-    colours: Colours,
+    colours: ColourMode,
     width: usize,
-    document: Document,
+    document: ViewDocument,
     /// The open text item, and how many of its bytes are printed.
     open_text: Option<(ItemId, usize)>,
     has_printed_text: bool,
 }
 
 impl<T: Write, L: Write> TextPrinter<T, L> {
-    pub(super) fn new(text: T, log: L, colours: Colours, width: usize) -> Self {
+    pub(super) fn new(text: T, log: L, colours: ColourMode, width: usize) -> Self {
         Self {
             text,
             log,
             colours,
             width,
-            document: Document::new(false),
+            document: ViewDocument::new(false),
             open_text: None,
             has_printed_text: false,
         }
@@ -130,15 +130,15 @@ impl<T: Write, L: Write> TextPrinter<T, L> {
 
     fn print_changes(&mut self) -> io::Result<()> {
         loop {
-            while let Some(turn) = self.document.next_ended() {
+            while let Some(turn) = self.document.next_ended_turn() {
                 let lines = terminal::turn_end(&turn, self.look());
                 self.print_log(&lines)?;
             }
-            let Some(item) = self.document.next_settled() else { break };
+            let Some(item) = self.document.next_finished() else { break };
             self.print_item(&item)?;
         }
-        if let Some(item) = self.document.now.items.first().filter(|item| item.open)
-            && let Body::Text { text } = &item.body
+        if let Some(item) = self.document.conversation.items.first().filter(|item| item.open)
+            && let ItemBody::Text { text } = &item.body
             && item.parent.is_none()
         {
             let (id, text) = (item.id.clone(), text.clone());
@@ -149,12 +149,12 @@ impl<T: Write, L: Write> TextPrinter<T, L> {
     }
 
     fn print_item(&mut self, item: &Item) -> io::Result<()> {
-        if let (Body::Text { text }, None) = (&item.body, &item.parent) {
+        if let (ItemBody::Text { text }, None) = (&item.body, &item.parent) {
             self.print_text(&item.id, text)?;
             self.open_text = None;
             return writeln!(self.text);
         }
-        if let Body::Prompt(_) = item.body {
+        if let ItemBody::Prompt(_) = item.body {
             // The caller knows its own prompt.
             return Ok(());
         }
@@ -175,28 +175,32 @@ impl<T: Write, L: Write> TextPrinter<T, L> {
         Ok(())
     }
 
-    fn print_log(&mut self, lines: &[terminal::Line]) -> io::Result<()> {
+    fn print_log(&mut self, lines: &[terminal::StyledLine]) -> io::Result<()> {
         for line in lines {
             writeln!(self.log, "{}", line.paint(self.colours).trim_end())?;
         }
         Ok(())
     }
 
-    fn look(&self) -> Look<'_> {
-        Look { width: self.width, base: self.document.now.head.cwd.as_deref(), full: false }
+    fn look(&self) -> TerminalOptions<'_> {
+        TerminalOptions {
+            width: self.width,
+            base: self.document.conversation.head.cwd.as_deref(),
+            full: false,
+        }
     }
 }
 
 impl<T: Write, L: Write> EntryPrinter for TextPrinter<T, L> {
     fn skip(&mut self, entry: &Entry) {
-        self.document.take_recorded(entry.line());
-        while self.document.next_settled().is_some() {}
-        while self.document.next_ended().is_some() {}
+        self.document.push_recorded(entry.line());
+        while self.document.next_finished().is_some() {}
+        while self.document.next_ended_turn().is_some() {}
     }
 
     fn print(&mut self, entries: &[Entry]) -> io::Result<()> {
         for entry in entries {
-            self.document.take_recorded(entry.line());
+            self.document.push_recorded(entry.line());
             self.print_changes()?;
         }
         Ok(())

@@ -3,13 +3,12 @@
 use std::io;
 use std::time::Duration;
 
-use journal::{Journal, SessionId, Status};
-use session::Session;
-use session::machine::Answer;
+use journal::{Journal, SessionId, SessionStatus};
+use session::{RequestAnswer, Session};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use uuid::Uuid;
 use wire::consent;
-use wire::note::{Actor, Cause, Note, PromptState, TurnEnding};
+use wire::note::{Actor, ExitCause, Note, PromptState, TurnEnding};
 
 use crate::exit::CommandStatus;
 
@@ -20,7 +19,7 @@ pub(super) struct RunProgress {
     prompt_id: Option<Uuid>,
     prompt_is_final: bool,
     ending: Option<TurnEnding>,
-    cause: Option<Cause>,
+    cause: Option<ExitCause>,
 }
 
 impl RunProgress {
@@ -31,20 +30,20 @@ impl RunProgress {
     /// Takes a note, and returns whether the run may be over.
     pub(super) fn observe(&mut self, note: &Note) -> bool {
         match note {
-            Note::TurnBegan { .. } => {
+            Note::TurnStarted { .. } => {
                 self.ending = None;
                 self.cause = None;
                 false
             }
-            Note::TurnOver { ending, .. } => {
+            Note::TurnEnded { ending, .. } => {
                 self.ending = Some(ending.clone());
                 true
             }
-            Note::PromptBecame { prompt, state } if Some(*prompt) == self.prompt_id => {
+            Note::PromptStateChanged { prompt, state } if Some(*prompt) == self.prompt_id => {
                 self.prompt_is_final = state.is_final();
                 *state == PromptState::Cancelled
             }
-            Note::AgentGone { cause } => {
+            Note::AgentExited { cause } => {
                 self.cause = Some(cause.clone());
                 true
             }
@@ -61,18 +60,23 @@ impl RunProgress {
     ) -> Result<bool, journal::Error> {
         let status = journal.session(id).await?.map(|record| record.status);
         Ok(match status {
-            Some(Status::Running | Status::Waiting) => false,
-            Some(Status::Idle | Status::Dead) => self.prompt_id.is_none() || self.prompt_is_final,
-            Some(Status::Failed) | None => true,
+            Some(SessionStatus::Running | SessionStatus::Waiting) => false,
+            Some(SessionStatus::Idle | SessionStatus::Dead) => {
+                self.prompt_id.is_none() || self.prompt_is_final
+            }
+            Some(SessionStatus::Failed) | None => true,
         })
     }
 
     pub(super) fn exit_status(&self) -> CommandStatus {
         match (&self.ending, &self.cause) {
             (Some(TurnEnding::Completed), _) => CommandStatus::Success,
-            (Some(TurnEnding::Cut { cause: Cause::NotStarted { .. } | Cause::NotReady }), _) => {
-                CommandStatus::Error
-            }
+            (
+                Some(TurnEnding::Aborted {
+                    cause: ExitCause::NotStarted { .. } | ExitCause::NotReady,
+                }),
+                _,
+            ) => CommandStatus::Error,
             (Some(_), _) => CommandStatus::Negative,
             (None, Some(_)) => CommandStatus::Error,
             (None, None) if self.prompt_is_final => CommandStatus::Negative,
@@ -81,7 +85,7 @@ impl RunProgress {
     }
 
     /// Why no turn started.
-    pub(super) fn start_failure(&self) -> Option<&Cause> {
+    pub(super) fn start_failure(&self) -> Option<&ExitCause> {
         self.cause.as_ref().filter(|_| self.exit_status() == CommandStatus::Error)
     }
 }
@@ -133,7 +137,7 @@ impl RunSignals {
 
 /// Denies a request because no user is there to answer, or the user does not want to be asked.
 pub(super) async fn deny_unattended(session: &Session, request: &str) {
-    let answer = Answer::Deny { message: consent::UNATTENDED.to_owned(), interrupt: false };
+    let answer = RequestAnswer::Deny { message: consent::UNATTENDED.to_owned(), interrupt: false };
     let by = Actor { name: "towpath".to_owned(), via: "rule".to_owned() };
     // Fails if the request has been resolved meanwhile.
     let _ = session.answer(request, answer, by).await;
@@ -144,7 +148,7 @@ mod tests {
     use super::RunProgress;
     use crate::exit::CommandStatus;
     use uuid::Uuid;
-    use wire::note::{Cause, Note, PromptState, TurnEnding};
+    use wire::note::{ExitCause, Note, PromptState, TurnEnding};
 
     fn exit_status(notes: &[Note]) -> CommandStatus {
         let mut progress = RunProgress::new(Some(Uuid::nil()));
@@ -155,12 +159,12 @@ mod tests {
     }
 
     fn over(ending: TurnEnding) -> Note {
-        Note::TurnOver { turn: 1, ending }
+        Note::TurnEnded { turn: 1, ending }
     }
 
     #[test]
     fn the_last_turn_decides_the_exit_status() {
-        let began = || Note::TurnBegan { turn: 1, prompts: Vec::new() };
+        let began = || Note::TurnStarted { turn: 1, prompts: Vec::new() };
         let failed = || over(TurnEnding::Failed { message: "no".to_owned() });
         assert_eq!(exit_status(&[began(), over(TurnEnding::Completed)]), CommandStatus::Success);
         assert_eq!(exit_status(&[began(), failed()]), CommandStatus::Negative);
@@ -173,9 +177,10 @@ mod tests {
 
     #[test]
     fn an_agent_that_did_not_start_is_an_error() {
-        let gone = Note::AgentGone { cause: Cause::NotReady };
+        let gone = Note::AgentExited { cause: ExitCause::NotReady };
         assert_eq!(exit_status(&[gone]), CommandStatus::Error);
-        let cancelled = Note::PromptBecame { prompt: Uuid::nil(), state: PromptState::Cancelled };
+        let cancelled =
+            Note::PromptStateChanged { prompt: Uuid::nil(), state: PromptState::Cancelled };
         assert_eq!(exit_status(&[cancelled]), CommandStatus::Negative);
     }
 }

@@ -1,25 +1,25 @@
 //! The lines of a request prompt: keys, and disclosures in which nothing is hidden.
 
 use unicode_width::UnicodeWidthStr as _;
-use view::ansi::Style;
-use view::terminal::Line;
+use view::ansi::TextStyle;
+use view::terminal::StyledLine;
 use wire::consent::Disclosure;
 
-pub(super) const SOFT: Style = Style::PLAIN.dim();
-pub(super) const STRONG: Style = Style::PLAIN.in_colour(3).bold();
-pub(super) const KEY: Style = Style::PLAIN.in_colour(6);
+pub(super) const SOFT: TextStyle = TextStyle::PLAIN.dim();
+pub(super) const STRONG: TextStyle = TextStyle::PLAIN.in_colour(3).bold();
+pub(super) const KEY: TextStyle = TextStyle::PLAIN.in_colour(6);
 
 /// Keys with their labels, on as many lines as needed.
-pub(super) fn key_lines(keys: &[(&'static str, String)], width: usize) -> Vec<Line> {
-    let mut lines: Vec<Line> = Vec::new();
+pub(super) fn key_lines(keys: &[(&'static str, String)], width: usize) -> Vec<StyledLine> {
+    let mut lines: Vec<StyledLine> = Vec::new();
     for (key, label) in keys {
-        let mut part = Line::of(STRONG, key);
+        let mut part = StyledLine::of(STRONG, key);
         part.push(SOFT, &format!(" {label}"));
         if let Some(last) = lines.last_mut().filter(|it| it.width() + 3 + part.width() <= width) {
             last.push(SOFT, "   ");
             last.append(&part);
         } else {
-            let mut line = Line::of(SOFT, "  ");
+            let mut line = StyledLine::of(SOFT, "  ");
             line.append(&part);
             lines.extend(line.wrapped(width));
         }
@@ -28,7 +28,7 @@ pub(super) fn key_lines(keys: &[(&'static str, String)], width: usize) -> Vec<Li
 }
 
 /// A disclosure, broken at the width of the screen so that no character is lost.
-pub(super) fn disclosure_lines(disclosure: &Disclosure, width: usize) -> Vec<Line> {
+pub(super) fn disclosure_lines(disclosure: &Disclosure, width: usize) -> Vec<StyledLine> {
     let label = format!("  {}: ", disclosure.label);
     let indent = label.width();
     let columns = width.saturating_sub(indent).max(8);
@@ -48,8 +48,8 @@ pub(super) fn disclosure_lines(disclosure: &Disclosure, width: usize) -> Vec<Lin
     }
     let blank = " ".repeat(indent);
     let line = |(number, row): (usize, String)| {
-        let mut line = Line::of(SOFT, if number == 0 { &label } else { &blank });
-        line.push(Style::PLAIN, &row);
+        let mut line = StyledLine::of(SOFT, if number == 0 { &label } else { &blank });
+        line.push(TextStyle::PLAIN, &row);
         line
     };
     rows.into_iter().enumerate().map(line).collect()

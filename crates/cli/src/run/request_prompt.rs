@@ -7,13 +7,13 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use session::machine::{Answer, GrantScope, RuleChoice};
-use view::ansi::Style;
-use view::terminal::Line;
-use view::{Question, Request, Subject, phrase};
+use session::{GrantScope, RequestAnswer, RuleChoice};
+use view::ansi::TextStyle;
+use view::terminal::StyledLine;
+use view::{Question, Request, ToolInput, wording};
 use wire::consent::{self, Disclosure, Rule};
-use wire::note::Wants;
-use wire::say::PermissionMode;
+use wire::note::RequestKind;
+use wire::outgoing::PermissionMode;
 
 use super::editor::{EditorEvent, PromptEditor};
 use super::request_lines::{KEY, SOFT, STRONG, disclosure_lines, escape_hidden, key_lines};
@@ -65,28 +65,28 @@ pub(super) enum RequestKeyEffect {
     Redraw,
     /// The lines of [`RequestPrompt::full_lines`] must be printed.
     ShowAll,
-    Resolve(Answer),
+    Resolve(RequestAnswer),
 }
 
 impl RequestPrompt {
     pub(super) fn new(request: Request, directory: &Path) -> Self {
-        let questions = match request.call().subject() {
-            Subject::Questions(questions) if request.wants == Wants::Answers => questions,
+        let questions = match request.call().tool_input() {
+            ToolInput::Questions(questions) if request.kind == RequestKind::Question => questions,
             _ => Vec::new(),
         };
         // The plan and the questions are shown in a form of their own.
-        let disclosures = if request.wants == Wants::PlanApproval || !questions.is_empty() {
+        let disclosures = if request.kind == RequestKind::Plan || !questions.is_empty() {
             Vec::new()
         } else {
             request.disclosures()
         };
-        let rules = match request.wants {
-            Wants::Permission => request.rules.clone(),
-            Wants::Answers | Wants::PlanApproval => Vec::new(),
+        let rules = match request.kind {
+            RequestKind::Permission => request.rules.clone(),
+            RequestKind::Question | RequestKind::Plan => Vec::new(),
         };
         let base = directory.display().to_string();
         Self {
-            target: view::shortened(&request.target, Some(&base)).to_owned(),
+            target: view::relative_path(&request.target, Some(&base)).to_owned(),
             disclosures,
             rules,
             request,
@@ -165,9 +165,10 @@ impl RequestPrompt {
             KeyCode::Char('v') => RequestKeyEffect::ShowAll,
             KeyCode::Char('n') => RequestKeyEffect::Resolve(deny("")),
             KeyCode::Char('d') => self.start_text(TextPurpose::DenialReason),
-            KeyCode::Char('s') => {
-                RequestKeyEffect::Resolve(Answer::Deny { message: String::new(), interrupt: true })
-            }
+            KeyCode::Char('s') => RequestKeyEffect::Resolve(RequestAnswer::Deny {
+                message: String::new(),
+                interrupt: true,
+            }),
             code if self.question().is_some() => self.choose_option(code),
             KeyCode::Char(key) if self.can_allow() => self.allowing_key(key),
             _ => RequestKeyEffect::Ignored,
@@ -175,7 +176,7 @@ impl RequestPrompt {
     }
 
     fn allowing_key(&mut self, key: char) -> RequestKeyEffect {
-        if self.request.wants == Wants::PlanApproval {
+        if self.request.kind == RequestKind::Plan {
             let approvals = PLAN_KEYS.into_iter().zip(consent::PLAN_APPROVAL_MODES);
             let mode = approvals.into_iter().find(|((known, _), _)| *known == key);
             return match mode {
@@ -228,10 +229,10 @@ impl RequestPrompt {
         if code == KeyCode::Enter && !self.selected.is_empty() {
             return self.answer_question(None);
         }
-        let Some(number) = option_number(code).filter(|it| *it < question.choices.len()) else {
+        let Some(number) = option_number(code).filter(|it| *it < question.options.len()) else {
             return RequestKeyEffect::Ignored;
         };
-        let several = question.several;
+        let several = question.multiple;
         if !self.selected.remove(&number) {
             self.selected.insert(number);
         }
@@ -241,18 +242,18 @@ impl RequestPrompt {
     /// Answers the current question with the selected options and a text.
     fn answer_question(&mut self, text: Option<String>) -> RequestKeyEffect {
         let Some(question) = self.question() else { return RequestKeyEffect::Ignored };
-        let selected = self.selected.iter().filter_map(|number| question.choices.get(*number));
+        let selected = self.selected.iter().filter_map(|number| question.options.get(*number));
         let chosen: Vec<String> = selected.map(|choice| choice.label.clone()).chain(text).collect();
         self.answers.push((question.text.clone(), chosen.join(", ")));
         self.selected.clear();
         if self.question().is_some() {
             return RequestKeyEffect::Redraw;
         }
-        RequestKeyEffect::Resolve(Answer::Answers(std::mem::take(&mut self.answers)))
+        RequestKeyEffect::Resolve(RequestAnswer::Answers(std::mem::take(&mut self.answers)))
     }
 
     /// The card with its keys, and the cursor in it while a text is written.
-    pub(super) fn lines(&self) -> (Vec<Line>, Option<(usize, usize)>) {
+    pub(super) fn lines(&self) -> (Vec<StyledLine>, Option<(usize, usize)>) {
         let (foot, cursor) = match &self.mode {
             RequestPromptMode::Keys => (key_lines(&self.keys(), self.width), None),
             RequestPromptMode::Rules => (self.rule_lines(), None),
@@ -270,19 +271,19 @@ impl RequestPrompt {
     }
 
     /// The card while keys belong to the editor below.
-    pub(super) fn inactive_lines(&self) -> Vec<Line> {
+    pub(super) fn inactive_lines(&self) -> Vec<StyledLine> {
         let mut lines = self.card(self.rows.saturating_sub(1));
         lines.extend(key_lines(&[("Tab", "to answer".to_owned())], self.width));
         lines
     }
 
     /// The card while it takes no keys yet.
-    pub(super) fn blocked_lines(&self) -> Vec<Line> {
+    pub(super) fn blocked_lines(&self) -> Vec<StyledLine> {
         self.card(self.rows)
     }
 
     /// Everything that an approval would cover, whatever the height of the screen.
-    pub(super) fn full_lines(&self) -> Vec<Line> {
+    pub(super) fn full_lines(&self) -> Vec<StyledLine> {
         let mut lines = self.head().wrapped(self.width);
         lines.extend(self.reason_lines());
         for disclosure in &self.disclosures {
@@ -290,41 +291,42 @@ impl RequestPrompt {
         }
         for rule in &self.rules {
             let line = format!("  Always would allow: {}", escape_hidden(&rule.label));
-            lines.extend(Line::of(SOFT, &line).wrapped(self.width));
+            lines.extend(StyledLine::of(SOFT, &line).wrapped(self.width));
         }
         lines
     }
 
     /// The request without keys, shortened to a number of rows.
-    fn card(&self, rows: usize) -> Vec<Line> {
+    fn card(&self, rows: usize) -> Vec<StyledLine> {
         let mut lines = self.head().wrapped(self.width);
         let details = self.detail_lines();
         if lines.len() + details.len() <= rows || self.question().is_some() {
             lines.extend(details);
         } else if self.reviewed {
-            lines.push(Line::of(SOFT, "  shown in full above"));
+            lines.push(StyledLine::of(SOFT, "  shown in full above"));
         } else {
             let shown = rows.saturating_sub(lines.len() + 1).min(details.len());
-            let hidden = phrase::several(details.len() - shown, "more line", "more lines");
+            let hidden = wording::plural(details.len() - shown, "more line", "more lines");
             lines.extend(details.into_iter().take(shown));
-            lines.push(Line::of(STRONG, &format!("  … {hidden}: press v to show everything")));
+            lines
+                .push(StyledLine::of(STRONG, &format!("  … {hidden}: press v to show everything")));
         }
         lines.iter().map(|line| line.cut(self.width)).collect()
     }
 
-    fn head(&self) -> Line {
-        let bold = Style::PLAIN.bold();
-        let mut head = Line::of(STRONG, "? ");
+    fn head(&self) -> StyledLine {
+        let bold = TextStyle::PLAIN.bold();
+        let mut head = StyledLine::of(STRONG, "? ");
         if let Some(question) = self.question() {
             if self.questions.len() > 1 {
                 let number = format!("{} of {}  ", self.answers.len() + 1, self.questions.len());
                 head.push(SOFT, &number);
             }
             head.push(bold, &question.text);
-        } else if self.request.wants == Wants::PlanApproval {
+        } else if self.request.kind == RequestKind::Plan {
             head.push(bold, "Approve this plan?");
         } else {
-            let action = format!("{} {}", self.request.verb.word(), self.target);
+            let action = format!("{} {}", self.request.action.label(), self.target);
             let target = &self.request.target;
             let continues = |it: &Disclosure| it.text.trim().len() > target.len();
             let is_first_line = |it: &&Disclosure| it.text.trim().starts_with(target.as_str());
@@ -335,20 +337,20 @@ impl RequestPrompt {
         head
     }
 
-    fn detail_lines(&self) -> Vec<Line> {
+    fn detail_lines(&self) -> Vec<StyledLine> {
         let mut lines = self.reason_lines();
         for disclosure in self.disclosures.iter().filter(|it| !self.head_shows(it)) {
             lines.extend(disclosure_lines(disclosure, self.width));
         }
         if let Some(question) = self.question() {
-            for (number, choice) in question.choices.iter().enumerate() {
-                let tick = match question.several {
+            for (number, choice) in question.options.iter().enumerate() {
+                let tick = match question.multiple {
                     false => "",
                     true if self.selected.contains(&number) => "☑ ",
                     true => "☐ ",
                 };
-                let mut line = Line::of(KEY, &format!("  {}  ", number + 1));
-                line.push(Style::PLAIN, &format!("{tick}{}", choice.label));
+                let mut line = StyledLine::of(KEY, &format!("  {}  ", number + 1));
+                line.push(TextStyle::PLAIN, &format!("{tick}{}", choice.label));
                 line.push(SOFT, &format!("  {}", choice.description));
                 lines.push(line);
             }
@@ -356,10 +358,10 @@ impl RequestPrompt {
         lines
     }
 
-    fn reason_lines(&self) -> Vec<Line> {
+    fn reason_lines(&self) -> Vec<StyledLine> {
         let reason = self.request.reason.iter();
         reason
-            .flat_map(|reason| Line::of(SOFT, &format!("  {reason}")).wrapped(self.width))
+            .flat_map(|reason| StyledLine::of(SOFT, &format!("  {reason}")).wrapped(self.width))
             .collect()
     }
 
@@ -370,11 +372,11 @@ impl RequestPrompt {
     }
 
     /// The rules to choose from, one key each.
-    fn rule_lines(&self) -> Vec<Line> {
+    fn rule_lines(&self) -> Vec<StyledLine> {
         let mut lines = Vec::new();
         for (number, rule) in self.rules.iter().enumerate() {
-            let mut line = Line::of(KEY, &format!("  {}  ", number + 1));
-            line.push(Style::PLAIN, &format!("always: {}", escape_hidden(&rule.label)));
+            let mut line = StyledLine::of(KEY, &format!("  {}  ", number + 1));
+            line.push(TextStyle::PLAIN, &format!("always: {}", escape_hidden(&rule.label)));
             lines.extend(line.wrapped(self.width));
         }
         lines.extend(key_lines(&[("Esc", "back".to_owned())], self.width));
@@ -384,7 +386,7 @@ impl RequestPrompt {
     fn keys(&self) -> Vec<(&'static str, String)> {
         let key = |key, label: &str| (key, label.to_owned());
         if let Some(question) = self.question() {
-            let mut keys = if question.several {
+            let mut keys = if question.multiple {
                 vec![key("1–9", "select"), key("Enter", "send")]
             } else {
                 vec![key("1–9", "choose")]
@@ -402,7 +404,7 @@ impl RequestPrompt {
 
     fn allowing_keys(&self) -> Vec<(&'static str, String)> {
         let mut keys: Vec<(&'static str, String)> = Vec::new();
-        if self.request.wants == Wants::PlanApproval {
+        if self.request.kind == RequestKind::Plan {
             for ((_, key), mode) in PLAN_KEYS.into_iter().zip(consent::PLAN_APPROVAL_MODES) {
                 let label = consent::describe_mode(mode).label.to_lowercase();
                 keys.push((key, format!("approve, then {label}")));
@@ -434,37 +436,37 @@ fn option_number(code: KeyCode) -> Option<usize> {
     }
 }
 
-fn allow(rule: Option<&Rule>, mode: Option<PermissionMode>) -> Answer {
+fn allow(rule: Option<&Rule>, mode: Option<PermissionMode>) -> RequestAnswer {
     let remember =
         rule.map(|rule| RuleChoice { rule: rule.id, until: None, scope: GrantScope::Session });
-    Answer::Allow { input: None, remember, mode }
+    RequestAnswer::Allow { input: None, remember, mode }
 }
 
-fn deny(message: &str) -> Answer {
-    Answer::Deny { message: message.to_owned(), interrupt: false }
+fn deny(message: &str) -> RequestAnswer {
+    RequestAnswer::Deny { message: message.to_owned(), interrupt: false }
 }
 
 #[cfg(test)]
 mod tests {
     use super::{RequestKeyEffect, RequestPrompt};
     use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-    use session::machine::Answer;
+    use session::RequestAnswer;
     use std::path::Path;
-    use view::{Request, Verb};
+    use view::{Request, ToolAction};
     use wire::consent::{self, RuleId};
-    use wire::note::Wants;
-    use wire::say::PermissionMode;
+    use wire::note::RequestKind;
+    use wire::outgoing::PermissionMode;
 
-    fn prompt(tool: &str, wants: Wants, input: &str) -> RequestPrompt {
+    fn prompt(tool: &str, wants: RequestKind, input: &str) -> RequestPrompt {
         let parsed: serde_json::Value = serde_json::from_str(input).unwrap();
         let target = ["command", "file_path"].into_iter().find_map(|key| parsed[key].as_str());
         let target = target.unwrap_or_default().trim().lines().next().unwrap_or_default();
         let request = Request {
             id: "r".to_owned(),
             item: None,
-            wants,
+            kind: wants,
             tool: tool.to_owned(),
-            verb: Verb::of(tool),
+            action: ToolAction::of(tool),
             target: target.chars().take(100).collect(),
             input: input.to_owned(),
             description: None,
@@ -482,7 +484,7 @@ mod tests {
 
     fn command(command: &str) -> RequestPrompt {
         let input = serde_json::json!({ "command": command }).to_string();
-        prompt("Bash", Wants::Permission, &input)
+        prompt("Bash", RequestKind::Permission, &input)
     }
 
     fn press(prompt: &mut RequestPrompt, keys: &str) -> RequestKeyEffect {
@@ -500,17 +502,17 @@ mod tests {
 
     fn text(prompt: &RequestPrompt) -> String {
         let lines = prompt.lines().0;
-        lines.iter().map(view::terminal::Line::text).collect::<Vec<_>>().join("\n")
+        lines.iter().map(view::terminal::StyledLine::text).collect::<Vec<_>>().join("\n")
     }
 
     fn denied(reason: &str, interrupt: bool) -> RequestKeyEffect {
-        RequestKeyEffect::Resolve(Answer::Deny { message: reason.to_owned(), interrupt })
+        RequestKeyEffect::Resolve(RequestAnswer::Deny { message: reason.to_owned(), interrupt })
     }
 
     /// The rule that an effect remembers; none if it allows the call once.
     fn allowed(effect: RequestKeyEffect) -> Option<RuleId> {
         match effect {
-            RequestKeyEffect::Resolve(Answer::Allow { remember, mode: None, .. }) => {
+            RequestKeyEffect::Resolve(RequestAnswer::Allow { remember, mode: None, .. }) => {
                 remember.map(|it| it.rule)
             }
             other => panic!("not allowed: {other:?}"),
@@ -533,7 +535,8 @@ mod tests {
 
     #[test]
     fn several_rules_are_offered_by_their_labels() {
-        let ask = || prompt("Write", Wants::Permission, r#"{"file_path":"/p/a.txt","content":""}"#);
+        let ask =
+            || prompt("Write", RequestKind::Permission, r#"{"file_path":"/p/a.txt","content":""}"#);
         let mut open = ask();
         assert_eq!(press(&mut open, "a"), RequestKeyEffect::Redraw);
         for rule in &open.request.rules {
@@ -548,7 +551,7 @@ mod tests {
     #[test]
     fn a_call_without_rules_cannot_be_allowed_always() {
         let input = r#"{"command":"make","dangerouslyDisableSandbox":true}"#;
-        let mut ask = prompt("Bash", Wants::Permission, input);
+        let mut ask = prompt("Bash", RequestKind::Permission, input);
         assert!(!text(&ask).contains("always"), "{}", text(&ask));
         assert!(text(&ask).contains("dangerouslyDisableSandbox"), "{}", text(&ask));
         assert_eq!(press(&mut ask, "a"), RequestKeyEffect::Ignored);
@@ -586,7 +589,7 @@ mod tests {
     fn a_long_label_of_a_rule_is_shown_in_full_too() {
         let path = format!("/p/{}", "x".repeat(3000));
         let input = serde_json::json!({ "file_path": path, "content": "" }).to_string();
-        let mut ask = prompt("Write", Wants::Permission, &input);
+        let mut ask = prompt("Write", RequestKind::Permission, &input);
         assert_eq!(press(&mut ask, "a"), RequestKeyEffect::Ignored);
         ask.resize(80, 200);
         press(&mut ask, "a");
@@ -607,9 +610,10 @@ mod tests {
     fn a_plan_is_approved_with_the_mode_that_follows() {
         for (key, expected) in [("y", PermissionMode::Default), ("a", PermissionMode::AcceptEdits)]
         {
-            let mut ask = prompt("ExitPlanMode", Wants::PlanApproval, r#"{"plan":"x"}"#);
+            let mut ask = prompt("ExitPlanMode", RequestKind::Plan, r#"{"plan":"x"}"#);
             assert!(text(&ask).contains("a approve, then accept edits   y approve, then ask"));
-            let RequestKeyEffect::Resolve(Answer::Allow { mode, .. }) = press(&mut ask, key) else {
+            let RequestKeyEffect::Resolve(RequestAnswer::Allow { mode, .. }) = press(&mut ask, key)
+            else {
                 panic!("`{key}` approves")
             };
             assert_eq!(mode, Some(expected));
@@ -621,11 +625,11 @@ mod tests {
         let input = r#"{"questions":[
             {"question":"Way?","options":[{"label":"Up"},{"label":"Down"}]},
             {"question":"Luggage?","multiSelect":true,"options":[{"label":"Rope"},{"label":"Tea"},{"label":"Map"}]}]}"#;
-        let ask = || prompt("AskUserQuestion", Wants::Answers, input);
+        let ask = || prompt("AskUserQuestion", RequestKind::Question, input);
         let answers = |way: &str, luggage: &str| {
             let pair = |question: &str, answer: &str| (question.to_owned(), answer.to_owned());
             let answers = vec![pair("Way?", way), pair("Luggage?", luggage)];
-            RequestKeyEffect::Resolve(Answer::Answers(answers))
+            RequestKeyEffect::Resolve(RequestAnswer::Answers(answers))
         };
         assert_eq!(press(&mut ask(), "21322\n"), answers("Down", "Rope, Map"));
         assert_eq!(press(&mut ask(), "0sideways\n21\n"), answers("sideways", "Rope, Tea"));

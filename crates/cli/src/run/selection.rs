@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use journal::{SessionId, SessionRecord};
-use session::{Creation, OpenError, Options, Session, Sessions};
+use session::{OpenError, Session, SessionOptions, SessionSpec, Sessions};
 use uuid::Uuid;
 use wire::note::{Actor, Setting};
 
@@ -37,7 +37,7 @@ impl SessionSelectionError {
     pub(super) fn hint(&self) -> Option<String> {
         match self {
             Self::Lookup(error) => error.hint(),
-            Self::Open(OpenError::Held(_)) => {
+            Self::Open(OpenError::Owned(_)) => {
                 Some("leave the session there first, or copy it with `--fork`".to_owned())
             }
             Self::Open(OpenError::Directory { .. }) => {
@@ -79,28 +79,28 @@ pub(super) async fn select_session(
 fn new_session(
     given: &AgentOptionArgs,
     resume: Option<String>,
-) -> Result<Creation, SessionSelectionError> {
+) -> Result<SessionSpec, SessionSelectionError> {
     let directory = match &given.cwd {
         Some(directory) => directory.clone(),
         None => std::env::current_dir().map_err(SessionSelectionError::CurrentDirectory)?,
     };
-    let mut options = Options { directory, ..Options::default() };
+    let mut options = SessionOptions { directory, ..SessionOptions::default() };
     given.apply(&mut options);
-    Ok(Creation { options, resume, ..Creation::default() })
+    Ok(SessionSpec { options, resume, ..SessionSpec::default() })
 }
 
 fn branch_of(
     record: &SessionRecord,
     given: &AgentOptionArgs,
-) -> Result<Creation, SessionSelectionError> {
-    let mut options: Options = serde_json::from_str(&record.options).unwrap_or_default();
+) -> Result<SessionSpec, SessionSelectionError> {
+    let mut options: SessionOptions = serde_json::from_str(&record.options).unwrap_or_default();
     options.directory.clone_from(&record.directory);
     check_directory(record, given)?;
     given.apply(&mut options);
     // Without any output of the agent there is no conversation to branch from.
     let resume = record.agent_ids.last().cloned();
     options.fork = resume.is_some();
-    Ok(Creation { options, resume, title: record.title.clone(), ..Creation::default() })
+    Ok(SessionSpec { options, resume, title: record.title.clone(), ..SessionSpec::default() })
 }
 
 async fn reopen(
@@ -110,7 +110,7 @@ async fn reopen(
     by: &Actor,
 ) -> Result<Session, SessionSelectionError> {
     check_directory(record, given)?;
-    let before: Options = serde_json::from_str(&record.options).unwrap_or_default();
+    let before: SessionOptions = serde_json::from_str(&record.options).unwrap_or_default();
     let mut after = before.clone();
     given.apply(&mut after);
     store_options(sessions, record.id, &before, &after).await?;
@@ -137,11 +137,11 @@ async fn reopen(
 async fn store_options(
     sessions: &Sessions,
     id: SessionId,
-    before: &Options,
-    after: &Options,
+    before: &SessionOptions,
+    after: &SessionOptions,
 ) -> Result<(), SessionSelectionError> {
-    let Options { model, effort, permission_mode, .. } = before.clone();
-    let lasting = Options { model, effort, permission_mode, ..after.clone() };
+    let SessionOptions { model, effort, permission_mode, .. } = before.clone();
+    let lasting = SessionOptions { model, effort, permission_mode, ..after.clone() };
     if lasting == *before {
         return Ok(());
     }

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use journal::{Entry, Seq};
 use session::{Session, Sessions};
-use view::terminal::{self, Look};
-use wire::note::{Actor, Delivery, Note, PromptState, QueueFate};
+use view::terminal::{self, TerminalOptions};
+use wire::note::{Actor, Delivery, Note, PromptState, QueuePolicy};
 
 use super::RunError;
 use super::draft::RunPromptDraft;
@@ -22,10 +22,10 @@ use super::progress::{
     DOUBLE_PRESS, FollowEnd, RunProgress, RunSignal, RunSignals, deny_unattended,
 };
 use super::request_prompt::{RequestKeyEffect, RequestPrompt};
-use crate::view::Below;
-use crate::view::document::Document;
-use crate::view::screen::Screen;
-use crate::view::teller::Teller;
+use crate::view::BottomArea;
+use crate::view::document::ViewDocument;
+use crate::view::printer::ConversationPrinter;
+use crate::view::printer::TerminalScreen;
 
 /// How often the screen is redrawn while time or progress is displayed.
 const REDRAW_INTERVAL: Duration = Duration::from_millis(250);
@@ -47,9 +47,9 @@ pub(super) struct TerminalSession<'a> {
     directory: PathBuf,
     interactive: bool,
     deny_requests: bool,
-    screen: Screen,
-    printer: Teller<BufWriter<Stdout>>,
-    document: Document,
+    screen: TerminalScreen,
+    printer: ConversationPrinter<BufWriter<Stdout>>,
+    document: ViewDocument,
     editor: PromptEditor,
     prompt: Option<RequestPrompt>,
     /// Whether keys belong to the request.
@@ -87,9 +87,9 @@ impl<'a> TerminalSession<'a> {
         session: &'a Session,
         options: TerminalSessionOptions,
     ) -> Self {
-        let screen = Screen::of_stdout(None);
-        let mut printer = Teller::new(BufWriter::new(io::stdout()), screen, false);
-        printer.draw_what_is_open();
+        let screen = TerminalScreen::of_stdout(None);
+        let mut printer = ConversationPrinter::new(BufWriter::new(io::stdout()), screen, false);
+        printer.enable_live_area();
         Self {
             sessions,
             session,
@@ -99,7 +99,7 @@ impl<'a> TerminalSession<'a> {
             deny_requests: options.deny_requests,
             screen,
             printer,
-            document: Document::new(false),
+            document: ViewDocument::new(false),
             editor: PromptEditor::with_history(options.history),
             prompt: None,
             request_has_focus: false,
@@ -159,7 +159,7 @@ impl<'a> TerminalSession<'a> {
                 break end;
             }
         };
-        self.printer.put_below(Below::default());
+        self.printer.set_bottom_area(BottomArea::default());
         self.printer.finish(&mut self.document).map_err(RunError::Write)?;
         Ok(end)
     }
@@ -167,12 +167,17 @@ impl<'a> TerminalSession<'a> {
     /// Takes entries from before the run, and drops the turns before `first_turn`.
     fn replay(&mut self, entries: &[Entry], first_turn: u64) {
         for entry in entries {
-            self.document.take_recorded(entry.line());
-            while self.document.now.items.first().is_some_and(|item| item.turn < first_turn)
-                && self.document.next_settled().is_some()
+            self.document.push_recorded(entry.line());
+            while self
+                .document
+                .conversation
+                .items
+                .first()
+                .is_some_and(|item| item.turn < first_turn)
+                && self.document.next_finished().is_some()
             {}
-            while self.document.now.turns.first().is_some_and(|it| it.number < first_turn)
-                && self.document.next_ended().is_some()
+            while self.document.conversation.turns.first().is_some_and(|it| it.number < first_turn)
+                && self.document.next_ended_turn().is_some()
             {}
         }
     }
@@ -185,7 +190,7 @@ impl<'a> TerminalSession<'a> {
     ) -> Result<bool, RunError> {
         let mut may_be_over = false;
         for entry in entries {
-            if let Some(note) = self.document.take_recorded(entry.line()) {
+            if let Some(note) = self.document.push_recorded(entry.line()) {
                 may_be_over |= progress.observe(&note);
                 if let (Note::RequestOpened { request, .. }, true) = (note, self.deny_requests) {
                     deny_unattended(self.session, &request).await;
@@ -201,7 +206,7 @@ impl<'a> TerminalSession<'a> {
 
     /// Shows the first open request, if it is another one than before.
     fn update_prompt(&mut self) {
-        let first = self.document.now.requests.first();
+        let first = self.document.conversation.requests.first();
         let shown = self.prompt.as_ref().map(|prompt| &prompt.request.id);
         if shown == first.map(|request| &request.id) {
             return;
@@ -221,7 +226,7 @@ impl<'a> TerminalSession<'a> {
     }
 
     fn is_busy(&self) -> bool {
-        self.document.now.status.phase.is_busy()
+        self.document.conversation.status.phase.is_busy()
     }
 
     /// Whether something on the screen changes with time.
@@ -235,14 +240,14 @@ impl<'a> TerminalSession<'a> {
             prompt.resize(self.screen.width, rows);
         }
         let area = self.footer().area();
-        self.printer.put_below(area);
-        self.printer.tell(&mut self.document).map_err(RunError::Write)
+        self.printer.set_bottom_area(area);
+        self.printer.update(&mut self.document).map_err(RunError::Write)
     }
 
     fn footer(&self) -> Footer<'_> {
         Footer {
             width: self.screen.width,
-            queue: &self.document.now.queue,
+            queue: &self.document.conversation.queue,
             request: self.prompt.as_ref(),
             focus: self.focus(),
             hint: self.hint.as_deref(),
@@ -265,7 +270,7 @@ impl<'a> TerminalSession<'a> {
                 _ => {}
             },
             Event::Resize(..) => {
-                self.screen = Screen::of_stdout(None);
+                self.screen = TerminalScreen::of_stdout(None);
                 self.printer.resize(self.screen);
             }
             Event::Key(_) | Event::FocusGained | Event::FocusLost | Event::Mouse(_) => {}
@@ -315,7 +320,7 @@ impl<'a> TerminalSession<'a> {
         match key.code {
             KeyCode::Char('?') if self.editor.is_empty() => {
                 let lines = help_lines(self.screen.width);
-                self.printer.add(&lines, &self.document).map_err(RunError::Write)?;
+                self.printer.print_lines(&lines, &self.document).map_err(RunError::Write)?;
             }
             KeyCode::Up if self.editor.is_empty() && self.take_back_prompt().await => {}
             _ => {
@@ -333,14 +338,14 @@ impl<'a> TerminalSession<'a> {
     fn print_request(&mut self) -> Result<(), RunError> {
         let Some(prompt) = &mut self.prompt else { return Ok(()) };
         let mut lines = prompt.full_lines();
-        let items = &self.document.now.items;
+        let items = &self.document.conversation.items;
         let item = items.iter().find(|it| Some(&it.id) == prompt.request.item.as_ref());
         if let Some(item) = item {
-            let base = self.document.now.head.cwd.as_deref();
-            let look = Look { width: self.screen.width, base, full: true };
+            let base = self.document.conversation.head.cwd.as_deref();
+            let look = TerminalOptions { width: self.screen.width, base, full: true };
             lines.extend(terminal::item(item, look));
         }
-        self.printer.add(&lines, &self.document).map_err(RunError::Write)?;
+        self.printer.print_lines(&lines, &self.document).map_err(RunError::Write)?;
         prompt.mark_reviewed();
         Ok(())
     }
@@ -364,8 +369,10 @@ impl<'a> TerminalSession<'a> {
 
     /// Moves the last queued prompt back into the editor. Returns whether there was one.
     async fn take_back_prompt(&mut self) -> bool {
-        let is_queued = |it: &&view::WaitingPrompt| it.state == PromptState::Queued;
-        let Some(queued) = self.document.now.queue.iter().rfind(is_queued) else { return false };
+        let is_queued = |it: &&view::QueuedPrompt| it.state == PromptState::Queued;
+        let Some(queued) = self.document.conversation.queue.iter().rfind(is_queued) else {
+            return false;
+        };
         let Ok(id) = queued.id.parse() else { return false };
         let text = queued.text.clone();
         if self.session.remove_prompt(id).await.is_err() {
@@ -382,7 +389,7 @@ impl<'a> TerminalSession<'a> {
         }
         self.interrupt_pressed = Some(Instant::now());
         if self.is_busy() {
-            self.session.interrupt(QueueFate::Keep, self.by.clone()).await?;
+            self.session.interrupt(QueuePolicy::Keep, self.by.clone()).await?;
             self.hint = Some("press Ctrl-C again to exit".to_owned());
         } else if self.editor.is_empty() {
             self.hint = Some("press Ctrl-C again to exit; the session is saved".to_owned());

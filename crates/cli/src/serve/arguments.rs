@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use crate::settings::AgentChoice;
+use crate::settings::AgentArgs;
 use crate::telegram::TelegramBotArgs;
 
 /// Serve the web UI and the API
@@ -41,7 +41,7 @@ pub(crate) struct ServeArgs {
     #[arg(long = "root", value_name = "DIR")]
     pub(crate) roots: Vec<PathBuf>,
     #[command(flatten)]
-    pub(crate) agent: AgentChoice,
+    pub(crate) agent: AgentArgs,
     /// Also run the Telegram bridge, with the token in `TOWPATH_TELEGRAM_TOKEN`
     #[arg(long)]
     pub(crate) telegram: bool,

@@ -31,10 +31,10 @@ use telegram::ServerBridge;
 use watch_supervisor::WatchSupervisor;
 
 use crate::clock::now;
-use crate::complaint::complain;
-use crate::settings::{NoAgent, NoHome, Settings};
+use crate::exit::CommandStatus;
+use crate::exit::report_error;
+use crate::settings::{AgentLookupError, CliSettings, SettingsError};
 use crate::telegram::TelegramError;
-use crate::verdict::Verdict;
 
 /// How long releasing the sessions may take. The next server takes over the others all the same.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -48,7 +48,7 @@ const STOP_POLL: Duration = Duration::from_millis(50);
 /// The name of the token in the printed link. Each start creates a new one; browsers stay signed in.
 const LINK_TOKEN: &str = "link";
 
-pub(crate) fn run(args: &ServeArgs) -> Verdict {
+pub(crate) fn run(args: &ServeArgs) -> CommandStatus {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let result = runtime.map_err(ServeError::Runtime).and_then(|runtime| {
         let result = runtime.block_on(run_command(args));
@@ -57,10 +57,10 @@ pub(crate) fn run(args: &ServeArgs) -> Verdict {
         result
     });
     match result {
-        Ok(verdict) => verdict,
+        Ok(status) => status,
         Err(error) => {
-            complain(&error, error.hint().as_deref());
-            Verdict::CouldNotTry
+            report_error(&error, error.hint().as_deref());
+            CommandStatus::Error
         }
     }
 }
@@ -70,9 +70,9 @@ pub(crate) enum ServeError {
     #[error("could not start the async runtime")]
     Runtime(#[source] io::Error),
     #[error(transparent)]
-    NoHome(#[from] NoHome),
+    Settings(#[from] SettingsError),
     #[error(transparent)]
-    NoAgent(#[from] NoAgent),
+    Agent(#[from] AgentLookupError),
     #[error("could not use the journal")]
     Journal(#[from] journal::Error),
     #[error("`{0}` accepts connections from other machines without encryption")]
@@ -105,8 +105,8 @@ impl ServeError {
     pub(crate) fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::TelegramError(no) => return no.hint(),
-            Self::NoHome(no) => return no.hint(),
-            Self::NoAgent(no) => return no.hint(),
+            Self::Settings(no) => return no.hint(),
+            Self::Agent(no) => return no.hint(),
             Self::Journal(_) => "run `towpath doctor` to check it",
             Self::NotLoopback(_) => {
                 "use `--tls-cert` and `--tls-key`, a proxy with TLS, or `--without-tls`"
@@ -127,16 +127,16 @@ struct ReadyLine<'a> {
     pid: u32,
 }
 
-async fn run_command(args: &ServeArgs) -> Result<Verdict, ServeError> {
+async fn run_command(args: &ServeArgs) -> Result<CommandStatus, ServeError> {
     let is_demo = args.agent.demo && !args.stop && args.command.is_none();
     let demo = is_demo.then(Demo::new).transpose().map_err(ServeError::Demo)?;
-    let mut settings = Settings::read()?;
+    let mut settings = CliSettings::from_environment()?;
     if let Some(data) = args.data.clone().or_else(|| demo.as_ref().map(Demo::data)) {
-        settings.data = std::path::absolute(&data).unwrap_or(data);
+        settings.data_directory = std::path::absolute(&data).unwrap_or(data);
     }
-    settings.make_data()?;
+    settings.create_data_directory()?;
     if let Some(ServeCommand::Tokens(command)) = &args.command {
-        return tokens::run(command, &settings.data);
+        return tokens::run(command, &settings.data_directory);
     }
     if args.stop {
         return stop(&settings).await;
@@ -146,11 +146,11 @@ async fn run_command(args: &ServeArgs) -> Result<Verdict, ServeError> {
 
 async fn serve(
     args: &ServeArgs,
-    settings: &Settings,
+    settings: &CliSettings,
     demo: Option<&Demo>,
-) -> Result<Verdict, ServeError> {
+) -> Result<CommandStatus, ServeError> {
     if args.telegram {
-        crate::log::begin();
+        crate::log::init();
     }
     let mut signals = StopSignals::listen().map_err(ServeError::Runtime)?;
     let secure = args.tls_cert.is_some();
@@ -161,25 +161,25 @@ async fn serve(
         (Some(chain), Some(key)) => Some(Certificate::read(chain, key)?),
         _ => None,
     };
-    let agent = settings.agent(&args.agent)?;
-    let _lock = ServerLock::acquire(&settings.data)?;
-    let tokens = Arc::new(TokenStore::open(&settings.data)?);
+    let agent = settings.find_agent(&args.agent)?;
+    let _lock = ServerLock::acquire(&settings.data_directory)?;
+    let tokens = Arc::new(TokenStore::open(&settings.data_directory)?);
     let listener = TcpListener::bind(args.listen).await;
     let listen = |source| ServeError::Listen { address: args.listen, source };
     let listener = listener.map_err(listen)?;
     let address = listener.local_addr().map_err(listen)?;
-    let sessions = Sessions::new(home(settings, agent)?, settings.journal()?);
+    let sessions = Sessions::new(home(settings, agent)?, settings.open_journal()?);
     // A session that another process runs, or that cannot be read, does not keep the server from
     // running the others.
     for (id, problem) in sessions.recover().await? {
-        eprintln!("note: session {} could not be opened: {problem}", crate::sessions::short(id));
+        eprintln!("note: session {} could not be opened: {problem}", crate::sessions::short_id(id));
     }
     if let Some(demo) = demo {
         demo.create_session(&sessions).await?;
     }
     let roots = roots(&args.roots, demo)?;
     let config = GatewayConfig {
-        data: settings.data.clone(),
+        data: settings.data_directory.clone(),
         hosts: Hosts::new(address, &args.hosts),
         roots: roots.clone(),
         proxy: args.trusted_header.clone().map(|header| ProxyConfig {
@@ -213,7 +213,7 @@ async fn serve(
     // The data of a demo is removed with it, so no other server could take over its agents.
     let temporary = demo.is_some() && args.data.is_none();
     release(mode, temporary, &sessions).await;
-    Ok(Verdict::Done)
+    Ok(CommandStatus::Success)
 }
 
 /// Releases the sessions, or stops their agents.
@@ -233,8 +233,14 @@ pub(crate) async fn release(mode: StopMode, temporary: bool, sessions: &Sessions
 }
 
 /// Agents outlive this process, because another server is expected soon.
-pub(crate) fn home(settings: &Settings, agent: AgentProgram) -> Result<SessionsConfig, NoHome> {
-    Ok(SessionsConfig { unattended: UnattendedLimits::LONG, ..settings.home(agent, SessionLimits::default())? })
+pub(crate) fn home(
+    settings: &CliSettings,
+    agent: AgentProgram,
+) -> Result<SessionsConfig, SettingsError> {
+    Ok(SessionsConfig {
+        unattended: UnattendedLimits::LONG,
+        ..settings.session_config(agent, SessionLimits::default())?
+    })
 }
 
 pub(crate) fn roots(given: &[PathBuf], demo: Option<&Demo>) -> Result<Roots, ServeError> {
@@ -322,13 +328,13 @@ impl StopSignals {
 }
 
 /// Stops the server of a data directory and its agents, or agents that a server left behind.
-async fn stop(settings: &Settings) -> Result<Verdict, ServeError> {
-    if ServerLock::stop_server(&settings.data).await? {
+async fn stop(settings: &CliSettings) -> Result<CommandStatus, ServeError> {
+    if ServerLock::stop_server(&settings.data_directory).await? {
         eprintln!("stopped");
-        return Ok(Verdict::Done);
+        return Ok(CommandStatus::Success);
     }
     let unused = AgentProgram { program: "claude".into(), arguments: Vec::new() };
-    let sessions = Sessions::new(home(settings, unused)?, settings.journal()?);
+    let sessions = Sessions::new(home(settings, unused)?, settings.open_journal()?);
     sessions.recover().await?;
     let stopped = sessions.open_sessions().len();
     let _ = tokio::time::timeout(STOP_TIMEOUT, stop_agents(&sessions)).await;
@@ -337,7 +343,7 @@ async fn stop(settings: &Settings) -> Result<Verdict, ServeError> {
         1 => eprintln!("no server is running; stopped 1 leftover agent"),
         _ => eprintln!("no server is running; stopped {stopped} leftover agents"),
     }
-    Ok(if stopped > 0 { Verdict::Done } else { Verdict::No })
+    Ok(if stopped > 0 { CommandStatus::Success } else { CommandStatus::Negative })
 }
 
 /// Stops the agents of all open sessions, and waits until they have exited.
@@ -345,7 +351,7 @@ async fn stop_agents(sessions: &Sessions) {
     let open = sessions.open_sessions();
     for session in &open {
         if let Err(problem) = session.close().await {
-            eprintln!("note: session {}: {problem}", crate::sessions::short(session.id()));
+            eprintln!("note: session {}: {problem}", crate::sessions::short_id(session.id()));
         }
     }
     for session in &open {

@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tracing::{error, info};
 
-use crate::settings::Settings;
+use crate::settings::CliSettings;
 use crate::telegram::{TelegramBotArgs, TelegramError};
 
 /// How long the bridge may take to stop.
@@ -27,7 +27,7 @@ impl ServerBridge {
     /// Telegram cannot be reached.
     pub(super) fn start(
         bot: &TelegramBotArgs,
-        settings: &Settings,
+        settings: &CliSettings,
         roots: Roots,
         sessions: Sessions,
     ) -> Result<Self, TelegramError> {

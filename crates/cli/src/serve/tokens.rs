@@ -10,9 +10,9 @@ use super::ServeError;
 use super::arguments::TokensCommand;
 use super::lock::ServerLock;
 use crate::clock::now;
-use crate::verdict::Verdict;
+use crate::exit::CommandStatus;
 
-pub(super) fn run(command: &TokensCommand, data: &Path) -> Result<Verdict, ServeError> {
+pub(super) fn run(command: &TokensCommand, data: &Path) -> Result<CommandStatus, ServeError> {
     let store = TokenStore::open(data)?;
     let mut stdout = io::stdout().lock();
     let written = match command {
@@ -32,12 +32,12 @@ pub(super) fn run(command: &TokensCommand, data: &Path) -> Result<Verdict, Serve
         TokensCommand::Revoke { name } => {
             if !store.revoke(name)? {
                 eprintln!("there is no token `{name}`");
-                return Ok(Verdict::No);
+                return Ok(CommandStatus::Negative);
             }
             ServerLock::notify_tokens_changed(data)?;
             Ok(())
         }
     };
     // The reader of the output may have closed it early.
-    Ok(if written.is_ok() { Verdict::Done } else { Verdict::CouldNotTry })
+    Ok(if written.is_ok() { CommandStatus::Success } else { CommandStatus::Error })
 }

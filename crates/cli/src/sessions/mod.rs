@@ -7,8 +7,7 @@ use std::io::{self, IsTerminal as _, Write as _};
 use anstream::{eprint, eprintln};
 use clap::{Args, Subcommand};
 use journal::{Batch, Journal, NewEntry, Origin, Seq, SessionId, SessionRecord};
-use session::machine::Limits;
-use session::{AgentProgram, OpenError, Sessions};
+use session::{AgentProgram, OpenError, SessionLimits, Sessions};
 use wire::note::Note;
 
 use crate::exit::{CommandStatus, report_error};
@@ -118,7 +117,7 @@ impl SessionsError {
             Self::Lookup(error) => error.hint(),
             Self::Journal(_) => Some("`towpath doctor` shows what is wrong".to_owned()),
             Self::NoConfirmation => Some("add `--yes` to delete without asking".to_owned()),
-            Self::Delete(OpenError::Held(_)) => {
+            Self::Delete(OpenError::Owned(_)) => {
                 Some("leave the session in the other towpath first".to_owned())
             }
             _ => None,
@@ -173,8 +172,9 @@ async fn open_and_act(options: &SessionsArgs) -> Result<CommandStatus, SessionsE
     let journal = settings.open_journal()?;
     // No subcommand starts an agent, and reading the output of one that died needs none.
     let unused = AgentProgram { program: "claude".into(), arguments: Vec::new() };
-    let sessions = Sessions::new(settings.session_config(unused, Limits::default())?, journal);
-    match sessions.gather().await {
+    let sessions =
+        Sessions::new(settings.session_config(unused, SessionLimits::default())?, journal);
+    match sessions.collect().await {
         Ok(unread) => {
             for (id, problem) in unread {
                 eprintln!("{}", unread_output_note(id, &problem));
@@ -276,7 +276,7 @@ async fn rename(
     if name.is_empty() {
         return Err(SessionsError::EmptyName);
     }
-    let note = Note::Named { title: name.to_owned() };
+    let note = Note::TitleChanged { title: name.to_owned() };
     let bytes = note.to_line().into();
     let entry = NewEntry { origin: Origin::Towpath, bytes, transient: false };
     let mut batch = Batch { at: crate::clock::now(), entries: vec![entry], ..Batch::default() };

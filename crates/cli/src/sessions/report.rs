@@ -3,20 +3,20 @@
 use std::io::{self, IsTerminal as _, Write};
 
 use anstyle::{AnsiColor, Style};
-use journal::{Journal, PromptRecord, RequestRecord, Seq, SessionRecord, Status};
+use journal::{Journal, PromptRecord, RequestRecord, Seq, SessionRecord, SessionStatus};
 use serde::Serialize;
 use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr as _;
-use view::phrase;
-use view::{Conversation, Usage};
-use wire::note::{Outcome, PromptState, Wants};
+use view::wording;
+use view::{Conversation, SessionUsage};
+use wire::note::{Outcome, PromptState, RequestKind};
 
 use super::{READ_LIMIT, SessionsError, ShowArgs, short_id};
 use crate::clock;
 use crate::settings::CliSettings;
-use crate::view::document::Document;
-use crate::view::screen::Screen;
-use crate::view::teller::Teller;
+use crate::view::document::ViewDocument;
+use crate::view::printer::ConversationPrinter;
+use crate::view::printer::TerminalScreen;
 
 /// Columns of a title.
 const TITLE_WIDTH: usize = 44;
@@ -36,7 +36,7 @@ struct SessionSummaryJson<'a> {
     id: String,
     title: Option<&'a str>,
     directory: String,
-    status: Status,
+    status: SessionStatus,
     created_ms: u64,
     active_ms: u64,
     turns: u64,
@@ -100,13 +100,13 @@ fn pad(text: &str, width: usize) -> String {
     format!("{text}{}", " ".repeat(width.saturating_sub(text.width())))
 }
 
-fn status_label(status: Status) -> (&'static str, Style) {
+fn status_label(status: SessionStatus) -> (&'static str, Style) {
     match status {
-        Status::Idle => ("idle", Style::new()),
-        Status::Running => ("running", AnsiColor::Green.on_default()),
-        Status::Waiting => ("waiting", AnsiColor::Yellow.on_default().bold()),
-        Status::Dead => ("ended", Style::new().dimmed()),
-        Status::Failed => ("failed", AnsiColor::Red.on_default()),
+        SessionStatus::Idle => ("idle", Style::new()),
+        SessionStatus::Running => ("running", AnsiColor::Green.on_default()),
+        SessionStatus::Waiting => ("waiting", AnsiColor::Yellow.on_default().bold()),
+        SessionStatus::Dead => ("ended", Style::new().dimmed()),
+        SessionStatus::Failed => ("failed", AnsiColor::Red.on_default()),
     }
 }
 
@@ -119,7 +119,7 @@ fn ago(milliseconds: u64) -> String {
         _ if milliseconds < 48 * 60 * MINUTE => format!("{} h ago", milliseconds / (60 * MINUTE)),
         _ => {
             let days = usize::try_from(milliseconds / (24 * 60 * MINUTE)).unwrap_or(usize::MAX);
-            phrase::several(days, "day ago", "days ago")
+            wording::plural(days, "day ago", "days ago")
         }
     }
 }
@@ -130,7 +130,7 @@ struct SessionDetails<'a> {
     prompts: Vec<PromptRecord>,
     open_requests: Vec<RequestRecord>,
     resolved_requests: Vec<RequestRecord>,
-    usage: Usage,
+    usage: SessionUsage,
     model: Option<String>,
 }
 
@@ -194,8 +194,8 @@ impl<'a> SessionDetails<'a> {
         let turns = usize::try_from(record.turn_over).unwrap_or(usize::MAX);
         writeln!(out, "  turns      {turns}, {} entries", record.last.0)?;
         if self.usage.tokens.total() > 0 {
-            let cost = self.usage.cost.map(phrase::dollars).map(|it| format!(", {it}"));
-            let tokens = phrase::tokens(self.usage.tokens);
+            let cost = self.usage.cost.map(wording::dollars).map(|it| format!(", {it}"));
+            let tokens = wording::tokens(self.usage.tokens);
             writeln!(out, "  tokens     {tokens}{}", cost.unwrap_or_default())?;
         }
         Ok(())
@@ -221,7 +221,7 @@ impl<'a> SessionDetails<'a> {
             writeln!(
                 out,
                 "  {DIM}{}{DIM:#}  {:<9}  {}{target}{}{}",
-                phrase::moment(resolution.at),
+                wording::date_time(resolution.at),
                 outcome_label(resolution.outcome),
                 plain(&request.tool_name),
                 by.unwrap_or_default(),
@@ -236,7 +236,7 @@ impl<'a> SessionDetails<'a> {
             writeln!(out, "\n{BOLD}prompts{BOLD:#}")?;
         }
         for prompt in &self.prompts {
-            let at = phrase::moment(prompt.created);
+            let at = wording::date_time(prompt.created);
             let text = plain(first_line(&prompt.text));
             writeln!(out, "  {DIM}{at}{DIM:#}  {:<9}  {text}", prompt_label(prompt.state))?;
         }
@@ -273,16 +273,16 @@ impl<'a> SessionDetails<'a> {
 
 /// Folds the whole session; only its head and usage are kept.
 async fn fold(journal: &Journal, record: &SessionRecord) -> Result<Conversation, SessionsError> {
-    let mut document = Document::new(false);
+    let mut document = ViewDocument::new(false);
     let mut after = Seq(0);
     loop {
         let entries = journal.read(record.id, after, READ_LIMIT).await?;
-        let Some(last) = entries.last() else { return Ok(document.now) };
+        let Some(last) = entries.last() else { return Ok(document.conversation) };
         after = last.seq;
         for entry in &entries {
-            document.take_recorded(entry.line());
+            document.push_recorded(entry.line());
         }
-        while document.next_settled().is_some() {}
+        while document.next_finished().is_some() {}
     }
 }
 
@@ -290,20 +290,20 @@ async fn print_conversation(
     journal: &Journal,
     record: &SessionRecord,
 ) -> Result<(), SessionsError> {
-    let mut document = Document::new(true);
-    let mut screen = Screen::of_stdout(None);
+    let mut document = ViewDocument::new(true);
+    let mut screen = TerminalScreen::of_stdout(None);
     if !io::stdout().is_terminal() {
         screen.width = PIPE_WIDTH;
     }
-    let mut printer = Teller::new(io::BufWriter::new(io::stdout()), screen, true);
+    let mut printer = ConversationPrinter::new(io::BufWriter::new(io::stdout()), screen, true);
     let mut after = Seq(0);
     loop {
         let entries = journal.read(record.id, after, READ_LIMIT).await?;
         let Some(last) = entries.last() else { break };
         after = last.seq;
         for entry in &entries {
-            document.take_recorded(entry.line());
-            printer.tell(&mut document)?;
+            document.push_recorded(entry.line());
+            printer.update(&mut document)?;
         }
     }
     Ok(printer.finish(&mut document)?)
@@ -327,14 +327,14 @@ fn plain(text: &str) -> String {
 
 /// Text without control characters, cut to a width.
 fn sanitize(text: &str, width: usize) -> String {
-    view::terminal::Line::of(view::ansi::Style::PLAIN, text).cut(width).text()
+    view::terminal::StyledLine::of(view::ansi::TextStyle::PLAIN, text).cut(width).text()
 }
 
-fn request_kind(wants: Wants) -> &'static str {
+fn request_kind(wants: RequestKind) -> &'static str {
     match wants {
-        Wants::Permission => "permission for",
-        Wants::Answers => "answers to",
-        Wants::PlanApproval => "approval of",
+        RequestKind::Permission => "permission for",
+        RequestKind::Question => "answers to",
+        RequestKind::Plan => "approval of",
     }
 }
 

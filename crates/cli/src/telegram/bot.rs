@@ -4,7 +4,7 @@ use clap::Args;
 use session::Roots;
 use telegram::{ApiAddress, ApiAddressError, BotToken, BridgeConfig, PlainHttp, TelegramUserId};
 
-use crate::settings::Settings;
+use crate::settings::CliSettings;
 
 /// The options of the bot.
 #[derive(Args, Clone, Debug, Default)]
@@ -61,7 +61,7 @@ impl TelegramError {
 impl TelegramBotArgs {
     pub(crate) fn config(
         &self,
-        settings: &Settings,
+        settings: &CliSettings,
         roots: Roots,
     ) -> Result<BridgeConfig, TelegramError> {
         let token = settings.telegram_token().ok_or(TelegramError::NoToken)?;

@@ -13,11 +13,11 @@ use telegram::Bridge;
 
 pub(crate) use bot::{TelegramBotArgs, TelegramError};
 
-use crate::complaint::complain;
+use crate::exit::CommandStatus;
+use crate::exit::report_error;
 use crate::log;
 use crate::serve::{self, Demo, ServerLock, StopSignals};
-use crate::settings::{AgentChoice, Settings};
-use crate::verdict::Verdict;
+use crate::settings::{AgentArgs, CliSettings};
 
 /// Use your agents from Telegram
 ///
@@ -46,14 +46,14 @@ pub(crate) struct TelegramArgs {
     #[command(flatten)]
     pub(crate) bot: TelegramBotArgs,
     #[command(flatten)]
-    pub(crate) agent: AgentChoice,
+    pub(crate) agent: AgentArgs,
     /// Print `{"bot","pid"}` on stdout when ready
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-pub(crate) fn run(args: &TelegramArgs) -> Verdict {
-    log::begin();
+pub(crate) fn run(args: &TelegramArgs) -> CommandStatus {
+    log::init();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let ran = runtime.map_err(serve::ServeError::Runtime);
     let ran = ran.map_err(TelegramCommandError::from).and_then(|runtime| {
@@ -63,10 +63,10 @@ pub(crate) fn run(args: &TelegramArgs) -> Verdict {
         ran
     });
     match ran {
-        Ok(()) => Verdict::Done,
+        Ok(()) => CommandStatus::Success,
         Err(error) => {
-            complain(&error, error.hint().as_deref());
-            Verdict::CouldNotTry
+            report_error(&error, error.hint().as_deref());
+            CommandStatus::Error
         }
     }
 }
@@ -103,15 +103,15 @@ struct TelegramReady<'a> {
 async fn run_bridge(args: &TelegramArgs) -> Result<(), TelegramCommandError> {
     let mut ending = StopSignals::listen().map_err(serve::ServeError::Runtime)?;
     let demo = args.agent.demo.then(Demo::new).transpose().map_err(serve::ServeError::Demo)?;
-    let mut settings = Settings::read().map_err(serve::ServeError::from)?;
+    let mut settings = CliSettings::from_environment().map_err(serve::ServeError::from)?;
     if let Some(data) = args.data.clone().or_else(|| demo.as_ref().map(Demo::data)) {
-        settings.data = std::path::absolute(&data).unwrap_or(data);
+        settings.data_directory = std::path::absolute(&data).unwrap_or(data);
     }
     let roots = serve::roots(&args.roots, demo.as_ref())?;
     let config = args.bot.config(&settings, roots)?;
-    let agent = settings.agent(&args.agent).map_err(serve::ServeError::from)?;
-    settings.make_data().map_err(serve::ServeError::from)?;
-    let _post = ServerLock::acquire(&settings.data)?;
+    let agent = settings.find_agent(&args.agent).map_err(serve::ServeError::from)?;
+    settings.create_data_directory().map_err(serve::ServeError::from)?;
+    let _post = ServerLock::acquire(&settings.data_directory)?;
     if args.bot.allow.is_empty() {
         eprintln!("note: no user may use the bot yet; write to it to see your user id here");
     }
@@ -119,11 +119,11 @@ async fn run_bridge(args: &TelegramArgs) -> Result<(), TelegramCommandError> {
         bridge = Bridge::connect(config) => bridge.map_err(TelegramError::from)?,
         _ = ending.stopped() => return Ok(()),
     };
-    let journal = settings.journal().map_err(serve::ServeError::from)?;
+    let journal = settings.open_journal().map_err(serve::ServeError::from)?;
     let home = serve::home(&settings, agent).map_err(serve::ServeError::from)?;
     let sessions = Sessions::new(home, journal);
     for (id, problem) in sessions.recover().await? {
-        eprintln!("note: skipped session {}: {problem}", crate::sessions::short(id));
+        eprintln!("note: skipped session {}: {problem}", crate::sessions::short_id(id));
     }
     announce(args, bridge.bot_name()).map_err(serve::ServeError::Announce)?;
     let mut how = serve::StopMode::KeepAgents;

@@ -11,7 +11,7 @@ use testbed::verify::{
     VerifyAgent, VerifyAgentError, agent_command, cached_release, fetch_release,
 };
 
-use crate::complaint::complain;
+use crate::exit::report_error;
 
 /// A value of `--claude`.
 pub(super) enum VerifyAgentChoice {
@@ -182,7 +182,7 @@ pub(super) async fn fetch_missing(choices: &[VerifyAgentChoice], environment: &V
         if let VerifyAgentChoice::Release(version) = choice
             && let Err(error) = fetch_one(*version, environment).await
         {
-            complain(&error, error.hint().as_deref());
+            report_error(&error, error.hint().as_deref());
         }
     }
 }
@@ -212,7 +212,7 @@ pub(super) async fn detect_all(
             // The reason was already printed when the release could not be fetched.
             Err(VerifyAgentChoiceError::NotFetched(_)) => continue,
             Err(error) => {
-                complain(&error, error.hint().as_deref());
+                report_error(&error, error.hint().as_deref());
                 continue;
             }
         };

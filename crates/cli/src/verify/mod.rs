@@ -16,23 +16,23 @@ use testbed::scenario::{Scenario, ScenarioVariables, matches_text};
 use testbed::verify::{VerifyConfig, VerifyOutcome, VerifyResult, report, run_scenarios};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::arguments::VerifyOptions;
-use crate::complaint::complain;
-use crate::verdict::Verdict;
+use crate::arguments::VerifyArgs;
+use crate::exit::CommandStatus;
+use crate::exit::report_error;
 use agents::{VerifyAgentChoice, VerifyEnvironment};
 use output::{VerifyProgressLine, VerifyTable};
 
 /// Runs the command.
-pub(crate) fn run(options: &VerifyOptions) -> Verdict {
+pub(crate) fn run(options: &VerifyArgs) -> CommandStatus {
     match verify(options) {
-        Ok(verdict) => verdict,
+        Ok(status) => status,
         // The reader of our output has closed the pipe, as `head` does.
         Err(VerifyError::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
-            Verdict::Done
+            CommandStatus::Success
         }
         Err(error) => {
-            complain(&error, error.hint().as_deref());
-            Verdict::CouldNotTry
+            report_error(&error, error.hint().as_deref());
+            CommandStatus::Error
         }
     }
 }
@@ -65,12 +65,12 @@ impl VerifyError {
     }
 }
 
-fn verify(options: &VerifyOptions) -> Result<Verdict, VerifyError> {
+fn verify(options: &VerifyArgs) -> Result<CommandStatus, VerifyError> {
     let files = select(&options.scenarios)?;
     if options.list {
         let loaded = VerifyScenarioFiles::load(files);
         list(&loaded.scenarios)?;
-        return Ok(if loaded.has_errors { Verdict::CouldNotTry } else { Verdict::Done });
+        return Ok(if loaded.has_errors { CommandStatus::Error } else { CommandStatus::Success });
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(VerifyError::Runtime)?;
@@ -84,11 +84,11 @@ fn verify(options: &VerifyOptions) -> Result<Verdict, VerifyError> {
     }
     let VerifyScenarioFiles { files, scenarios, has_errors } = VerifyScenarioFiles::load(files);
     if scenarios.is_empty() {
-        return Ok(Verdict::CouldNotTry);
+        return Ok(CommandStatus::Error);
     }
     let agents = runtime.block_on(agents::detect_all(&choices, &environment));
     if agents.is_empty() {
-        return Ok(Verdict::CouldNotTry);
+        return Ok(CommandStatus::Error);
     }
     let is_incomplete = has_errors || agents.len() < choices.len();
     let failures = tempfile::Builder::new().prefix("towpath-verify-").tempdir();
@@ -134,8 +134,8 @@ fn verify(options: &VerifyOptions) -> Result<Verdict, VerifyError> {
     } else {
         table.write(&mut anstream::stdout().lock())?;
     }
-    let incomplete = if is_incomplete { Verdict::CouldNotTry } else { Verdict::Done };
-    Ok(verdict(&results).max(incomplete))
+    let incomplete = if is_incomplete { CommandStatus::Error } else { CommandStatus::Success };
+    Ok(exit_status(&results).max(incomplete))
 }
 
 /// Waits for the results or a signal. After a signal all processes of all sandboxes are killed,
@@ -262,7 +262,7 @@ impl VerifyScenarioFiles {
                     loaded.scenarios.push(scenario);
                 }
                 Err(error) => {
-                    complain(&error, error.hint().as_deref());
+                    report_error(&error, error.hint().as_deref());
                     loaded.has_errors = true;
                 }
             }
@@ -285,13 +285,13 @@ fn list(scenarios: &[Scenario]) -> io::Result<()> {
     Ok(())
 }
 
-fn verdict(results: &[VerifyResult]) -> Verdict {
-    let verdicts = results.iter().map(|result| match result.outcome {
-        VerifyOutcome::Passed | VerifyOutcome::NotApplicable => Verdict::Done,
-        VerifyOutcome::Differs(_) => Verdict::No,
-        VerifyOutcome::CouldNotRun(_) => Verdict::CouldNotTry,
+fn exit_status(results: &[VerifyResult]) -> CommandStatus {
+    let statuses = results.iter().map(|result| match result.outcome {
+        VerifyOutcome::Passed | VerifyOutcome::NotApplicable => CommandStatus::Success,
+        VerifyOutcome::Differs(_) => CommandStatus::Negative,
+        VerifyOutcome::CouldNotRun(_) => CommandStatus::Error,
     });
-    verdicts.max().unwrap_or(Verdict::Done)
+    statuses.max().unwrap_or(CommandStatus::Success)
 }
 
 fn cores() -> usize {

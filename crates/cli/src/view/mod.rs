@@ -16,8 +16,8 @@ use clap::Args;
 
 pub(crate) use printer::BottomArea;
 
-use crate::complaint::complain;
-use crate::verdict::Verdict;
+use crate::exit::CommandStatus;
+use crate::exit::report_error;
 use document::ViewDocument;
 use export::HtmlExport;
 use input::ViewInput;
@@ -68,14 +68,16 @@ pub(crate) struct ViewArgs {
 }
 
 /// Runs the command.
-pub(crate) fn run(args: &ViewArgs) -> Verdict {
+pub(crate) fn run(args: &ViewArgs) -> CommandStatus {
     match view(args) {
-        Ok(()) => Verdict::Done,
+        Ok(()) => CommandStatus::Success,
         // The program that reads our output has closed it, as `head` does.
-        Err(ViewError::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => Verdict::Done,
+        Err(ViewError::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+            CommandStatus::Success
+        }
         Err(error) => {
-            complain(&error, error.hint());
-            Verdict::CouldNotTry
+            report_error(&error, error.hint());
+            CommandStatus::Error
         }
     }
 }

@@ -7,7 +7,10 @@ use session::{
     GrantScope, NewPrompt, RequestAnswer, RuleChoice, Session, SessionOptions, SessionSpec,
 };
 use wire::consent::RuleId;
-use wire::note::{Actor, Delivery, ExitCause, Note, Outcome, PromptState, RequestKind, Rewind, Setting, TurnEnding};
+use wire::note::{
+    Actor, Delivery, ExitCause, Note, Outcome, PromptState, RequestKind, Rewind, Setting,
+    TurnEnding,
+};
 use wire::outgoing::{Image, PermissionMode};
 
 use crate::fixture::{
@@ -317,7 +320,10 @@ pub(crate) async fn an_agent_that_exits_at_once() {
     let waiting = test.towpath.sessions.journal().open_prompts(test.session.id()).await;
     assert_eq!(waiting.expect("prompts").len(), 1, "the prompt still waits");
     let record = test.towpath.sessions.journal().session(test.session.id()).await;
-    assert_eq!(record.expect("a journal").expect("a session").status, journal::SessionStatus::Failed);
+    assert_eq!(
+        record.expect("a journal").expect("a session").status,
+        journal::SessionStatus::Failed
+    );
     test.session.release().await;
     // Deleting the session does not start the agent again, although a prompt waits.
     let starts = || std::fs::read_to_string(directory.path().join("starts")).expect("starts").len();

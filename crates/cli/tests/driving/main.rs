@@ -27,7 +27,9 @@ async fn a_prompt_is_answered_and_the_journal_is_complete() {
     session.prompt(hello.clone()).await.expect("a queued prompt");
     let seen = reader.until(is_turn_over).await;
     let notes = notes(&seen);
-    assert!(notes.contains(&Note::PromptStateChanged { prompt: hello.id, state: PromptState::Done }));
+    assert!(
+        notes.contains(&Note::PromptStateChanged { prompt: hello.id, state: PromptState::Done })
+    );
     assert!(notes.contains(&Note::TurnEnded { turn: 1, ending: TurnEnding::Completed }));
     assert!(seen.iter().any(|entry| agent_line("Hello there")(entry)));
     assert_eq!(fixture.model_requests().len(), 1);

@@ -72,7 +72,7 @@ fn a_session_is_shown_with_its_prompts_and_requests() {
         assert!(shown.contains(part), "{part:?} in\n{shown}");
     }
     let full = home.towpath(&["sessions", "show", "last", "--full"]).stdout;
-    assert!(full.contains("This writes a file, and asks first."), "{full}");
+    assert!(full.contains("Now I will write a file. This needs your permission."), "{full}");
     assert!(full.contains("❯ permission please"), "{full}");
 }
 

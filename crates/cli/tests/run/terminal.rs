@@ -16,7 +16,7 @@ fn first_request(home: &TestHome) -> serde_json::Value {
 fn a_call_is_allowed_with_a_key_and_the_next_prompt_is_written_below() {
     let home = TestHome::new();
     let mut terminal = Terminal::start(&home, &["run", "--demo", "permission please"]);
-    terminal.wait_for("This writes a file, and asks first.");
+    terminal.wait_for("Now I will write a file. This needs your permission.");
     terminal.wait_for("? Allow Write towpath-demo.txt?");
     terminal.wait_for("y yes");
     assert!(!home.work().join("towpath-demo.txt").exists());
@@ -130,27 +130,27 @@ fn a_command_that_does_not_fit_the_screen_is_allowed_only_after_it_was_shown() {
 fn questions_are_answered_with_digits_and_text() {
     let home = TestHome::new();
     let mut terminal = Terminal::start(&home, &["run", "--demo", "--once", "a question"]);
-    terminal.wait_for("1 of 2  Which way shall we go?");
+    terminal.wait_for("1 of 2  Which database should I use?");
     terminal.wait_for("1–9 choose");
     terminal.press("0");
     terminal.wait_for("Enter sends");
     terminal.press("sideways\r");
-    terminal.wait_for("2 of 2  What shall we take?");
+    terminal.wait_for("2 of 2  What else should I add?");
     terminal.press("13");
-    terminal.wait_for("☑ Map");
+    terminal.wait_for("☑ Logging");
     terminal.press(ENTER);
     terminal.wait_for("That is what it looks like.");
     assert_eq!(terminal.end().0, 0);
     let lines = home.towpath(&["sessions", "export", "last"]).stdout;
     let told = |words| lines.lines().any(|it| it.contains("tool_result") && it.contains(words));
-    assert!(told("sideways") && told("Rope, Map"), "{lines}");
+    assert!(told("sideways") && told("Tests, Logging"), "{lines}");
 }
 
 #[test]
 fn a_plan_is_shown_and_approved() {
     let home = TestHome::new();
     let mut terminal = Terminal::start(&home, &["run", "--demo", "--once", "make a plan"]);
-    terminal.wait_for("2. Open the gates");
+    terminal.wait_for("2. Write the queries");
     terminal.wait_for("? Approve this plan?");
     terminal.wait_for("a approve, then accept edits");
     terminal.press("a");
@@ -343,7 +343,7 @@ fn the_session_of_a_killed_towpath_is_resumed_where_it_stopped() {
     terminal.kill();
     let mut terminal = Terminal::start(&home, &["run", "--demo", "--resume", "last"]);
     terminal.wait_for("❯ permission please");
-    terminal.wait_for("This writes a file, and asks first.");
+    terminal.wait_for("Now I will write a file. This needs your permission.");
     terminal.wait_for("? Allow Write towpath-demo.txt?");
     terminal.wait_for("y yes");
     terminal.press("y");

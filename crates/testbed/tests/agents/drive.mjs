@@ -47,7 +47,7 @@ const prompts = () => {
 const tests = {
   async "a prompt is answered"() {
     const messages = await all(query({ prompt: "show me markdown", options: options() }));
-    assert.match(blocks(messages, "text")[0].text, /A tour of the deck/);
+    assert.match(blocks(messages, "text")[0].text, /Welcome to Towpath/);
     const ended = result(messages);
     assert.equal(ended.subtype, "success");
     assert.equal(ended.is_error, false);

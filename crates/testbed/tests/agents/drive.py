@@ -41,7 +41,7 @@ def result(messages):
 
 async def a_prompt_is_answered():
     messages = [m async for m in query(prompt="show me markdown", options=options())]
-    assert "A tour of the deck" in blocks(messages, TextBlock)[0].text
+    assert "Welcome to Towpath" in blocks(messages, TextBlock)[0].text
     ended = result(messages)
     assert ended.subtype == "success" and not ended.is_error, ended
     assert ended.num_turns == 1 and ended.session_id, ended
