@@ -12,11 +12,11 @@ use clap_complete::Shell;
 use crate::doctor::DoctorArgs;
 use crate::inspect::InspectArgs;
 use crate::run::RunArgs;
-use crate::serve::ServeOptions;
+use crate::serve::ServeArgs;
 use crate::sessions::SessionsArgs;
-use crate::telegram::TelegramOptions;
-use crate::view::ViewOptions;
-use crate::watch::WatchOptions;
+use crate::telegram::TelegramArgs;
+use crate::view::ViewArgs;
+use crate::watch::WatchArgs;
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -64,13 +64,13 @@ Examples:
         arguments: Vec<String>,
     },
     Run(Box<RunArgs>),
-    Serve(Box<ServeOptions>),
+    Serve(Box<ServeArgs>),
     Sessions(SessionsArgs),
     Stub(StubArgs),
-    Telegram(Box<TelegramOptions>),
+    Telegram(Box<TelegramArgs>),
     Verify(VerifyArgs),
-    View(ViewOptions),
-    Watch(Box<WatchOptions>),
+    View(ViewArgs),
+    Watch(Box<WatchArgs>),
     /// Print a shell completion script
     #[command(after_help = "\
 Examples:
