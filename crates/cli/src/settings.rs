@@ -155,11 +155,11 @@ impl CliSettings {
 
     /// Opens the journal. If it had to be repaired, a note on stderr says what was done.
     pub(crate) fn open_journal(&self) -> Result<Journal, journal::Error> {
-        let opening = Journal::open(&SessionsConfig::journal_path(&self.data_directory))?;
-        if let Some(mended) = &opening.mended {
-            eprintln!("note: {}", describe_repair(mended));
+        let opened = Journal::open(&SessionsConfig::journal_path(&self.data_directory))?;
+        if let Some(repair) = &opened.repair {
+            eprintln!("note: {}", describe_repair(repair));
         }
-        Ok(opening.journal)
+        Ok(opened.journal)
     }
 
     /// The configuration of sessions that a command drives itself. Such a command is not expected to
@@ -236,8 +236,8 @@ fn is_executable(path: &Path) -> bool {
 }
 
 /// What was done to a damaged journal.
-pub(crate) fn describe_repair(mended: &Repair) -> String {
-    let Repair { fault, backup, sessions, entries, .. } = mended;
+pub(crate) fn describe_repair(repair: &Repair) -> String {
+    let Repair { fault, backup, sessions, entries, .. } = repair;
     let backup = backup.display();
     format!(
         "the journal was damaged ({fault}); recovered {sessions} sessions with {entries} entries; \

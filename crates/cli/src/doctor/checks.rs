@@ -88,8 +88,8 @@ fn check_directory(path: &Path) -> Finding {
 }
 
 async fn check_journal(data: &Path) -> Finding {
-    let opening = match Journal::open(&SessionsConfig::journal_path(data)) {
-        Ok(opening) => opening,
+    let opened = match Journal::open(&SessionsConfig::journal_path(data)) {
+        Ok(opened) => opened,
         Err(error) => {
             let hint = match error {
                 journal::Error::Newer { .. } => "a newer towpath wrote it: use that version",
@@ -101,12 +101,12 @@ async fn check_journal(data: &Path) -> Finding {
             return Finding::bad(with_causes(&error), hint);
         }
     };
-    if let Some(mended) = &opening.mended {
+    if let Some(repair) = &opened.repair {
         let hint = "it has been repaired; delete the damaged file once you miss nothing";
-        return Finding::bad(describe_repair(mended), hint);
+        return Finding::bad(describe_repair(repair), hint);
     }
-    let checked = opening.journal.check().await;
-    let _ = opening.journal.close().await;
+    let checked = opened.journal.check().await;
+    let _ = opened.journal.close().await;
     match checked {
         Ok(health) if health.faults.is_empty() => {
             let sessions = usize::try_from(health.sessions).unwrap_or(usize::MAX);
@@ -212,8 +212,8 @@ async fn initialize(
     };
     let config = settings.session_config(agent, limits).map_err(|error| with_causes(&error))?;
     let config = SessionsConfig { data: temporary.path().to_owned(), ..config };
-    let opening = Journal::open(&SessionsConfig::journal_path(temporary.path()));
-    let journal = opening.map_err(|error| with_causes(&error))?.journal;
+    let opened = Journal::open(&SessionsConfig::journal_path(temporary.path()));
+    let journal = opened.map_err(|error| with_causes(&error))?.journal;
     let sessions = Sessions::new(config, journal);
     let options = SessionOptions { directory, ..SessionOptions::default() };
     let creation = SessionSpec { options, ..SessionSpec::default() };

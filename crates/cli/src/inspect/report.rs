@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
-use wire::analysis::TokenCounts;
+use wire::analysis::TokenTotals;
 
 use super::statistics::{
     Anomalies, FileChangeCall, SessionStatistics, StreamStatistics, ToolCallCount,
@@ -74,8 +74,8 @@ fn write_turns(turns: u64, failed: u64, out: &mut impl Write) -> io::Result<()> 
     writeln!(out)
 }
 
-fn write_tokens(label: &str, tokens: TokenCounts, out: &mut impl Write) -> io::Result<()> {
-    let TokenCounts { input, output, cache_read, cache_write } = tokens;
+fn write_tokens(label: &str, tokens: TokenTotals, out: &mut impl Write) -> io::Result<()> {
+    let TokenTotals { input, output, cache_read, cache_write } = tokens;
     let [input, output, read, written] = [input, output, cache_read, cache_write].map(grouped);
     writeln!(out, "{label}{input} in, {output} out, {read} from cache, {written} to cache")
 }
@@ -305,9 +305,9 @@ struct FileChangeJson<'a> {
     ok: Option<bool>,
 }
 
-impl From<TokenCounts> for TokenCountsJson {
-    fn from(tokens: TokenCounts) -> Self {
-        let TokenCounts { input, output, cache_read, cache_write } = tokens;
+impl From<TokenTotals> for TokenCountsJson {
+    fn from(tokens: TokenTotals) -> Self {
+        let TokenTotals { input, output, cache_read, cache_write } = tokens;
         Self { input, output, cache_read, cache_write }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Display;
 
-use wire::analysis::{CallEvent, FileChange, Identity, TokenCounts, ToolCalls, UsageTotals};
+use wire::analysis::{CallEvent, FileChange, Identity, TokenTotals, ToolCalls, UsageTotals};
 use wire::event::{Body, Event, Record, Stream, TurnEnded};
 use wire::{Dialect, Kind, Line, Noise, Reading, read};
 
@@ -211,12 +211,12 @@ impl CostCounter {
 /// The tokens that the CLI itself reports: a total per process, like [`CostCounter`].
 #[derive(Default)]
 struct ReportedTokens {
-    earlier: TokenCounts,
-    current: Option<TokenCounts>,
+    earlier: TokenTotals,
+    current: Option<TokenTotals>,
 }
 
 impl ReportedTokens {
-    fn set_total(&mut self, total: TokenCounts) {
+    fn set_total(&mut self, total: TokenTotals) {
         if let Some(current) = self.current
             && total.output < current.output
         {
@@ -225,7 +225,7 @@ impl ReportedTokens {
         self.current = Some(total);
     }
 
-    fn tokens(&self) -> Option<TokenCounts> {
+    fn tokens(&self) -> Option<TokenTotals> {
         self.current.map(|current| self.earlier.plus(current))
     }
 }
@@ -296,7 +296,7 @@ impl SessionStatistics {
         self.id.is_none()
             && self.turns == 0
             && self.tools.is_empty()
-            && self.tokens() == TokenCounts::default()
+            && self.tokens() == TokenTotals::default()
     }
 
     fn end_turn(&mut self, turn: &TurnEnded<'_>) {
@@ -305,8 +305,8 @@ impl SessionStatistics {
         if let Some(total) = turn.total_cost_usd {
             self.cost.set_total(total);
         }
-        let reported: TokenCounts = turn.models().map(|model| TokenCounts::from(model.usage)).sum();
-        if reported != TokenCounts::default() {
+        let reported: TokenTotals = turn.models().map(|model| TokenTotals::from(model.usage)).sum();
+        if reported != TokenTotals::default() {
             self.reported.set_total(reported);
         }
     }
@@ -320,12 +320,12 @@ impl SessionStatistics {
     }
 
     /// The tokens of every message in the input, each counted once.
-    pub(super) fn tokens(&self) -> TokenCounts {
+    pub(super) fn tokens(&self) -> TokenTotals {
         self.tally.total()
     }
 
     /// The tokens that the CLI reports, including requests that are not in the stream.
-    pub(super) fn reported_tokens(&self) -> Option<TokenCounts> {
+    pub(super) fn reported_tokens(&self) -> Option<TokenTotals> {
         self.reported.tokens()
     }
 }

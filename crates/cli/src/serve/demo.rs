@@ -63,7 +63,7 @@ impl Demo {
         let options = SessionOptions { directory: self.project(), ..SessionOptions::default() };
         let title = Some("Try “show me everything”".to_owned());
         let creation =
-            Creation { id: Some(SessionId(FIRST_SESSION)), title, options, resume: None };
+            SessionSpec { id: Some(SessionId(FIRST_SESSION)), title, options, resume: None };
         match sessions.create(creation).await {
             Ok(_) | Err(OpenError::Journal(journal::Error::SessionExists(_))) => Ok(()),
             Err(error) => Err(error),

@@ -53,7 +53,7 @@ impl<'a> SessionSummaryJson<'a> {
             status: record.status,
             created_ms: record.created,
             active_ms: record.active,
-            turns: record.turn_over,
+            turns: record.turn_ended,
             entries: record.last.0,
             agent_ids: &record.agent_ids,
         }
@@ -191,7 +191,7 @@ impl<'a> SessionDetails<'a> {
         if let Some(model) = &self.model {
             writeln!(out, "  model      {}", plain(model))?;
         }
-        let turns = usize::try_from(record.turn_over).unwrap_or(usize::MAX);
+        let turns = usize::try_from(record.turn_ended).unwrap_or(usize::MAX);
         writeln!(out, "  turns      {turns}, {} entries", record.last.0)?;
         if self.usage.tokens.total() > 0 {
             let cost = self.usage.cost.map(wording::dollars).map(|it| format!(", {it}"));
@@ -206,7 +206,7 @@ impl<'a> SessionDetails<'a> {
             writeln!(out, "\n{BOLD}waiting for you{BOLD:#}")?;
         }
         for record in &self.open_requests {
-            writeln!(out, "  {} {}", request_kind(record.wants), plain(&record.tool_name))?;
+            writeln!(out, "  {} {}", request_kind(record.kind), plain(&record.tool_name))?;
         }
         if !self.resolved_requests.is_empty() {
             writeln!(out, "\n{BOLD}requests{BOLD:#}")?;
@@ -253,7 +253,7 @@ impl<'a> SessionDetails<'a> {
         let requests = self.open_requests.iter().chain(&self.resolved_requests).map(|record| {
             let resolution = record.resolution.as_ref();
             json!({
-                "id": record.id, "wants": record.wants, "tool": record.tool_name,
+                "id": record.id, "kind": record.kind, "tool": record.tool_name,
                 "opened_ms": record.opened,
                 "outcome": resolution.map(|it| it.outcome),
                 "by": resolution.and_then(|it| it.by.as_ref()),

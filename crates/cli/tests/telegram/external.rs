@@ -15,7 +15,7 @@ use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::fixture::{ANN, BOB, Fixture, TIMEOUT};
-use crate::release;
+use crate::real_cli;
 use crate::texts::{ALLOW, ALLOWED, STOP};
 
 const PACKAGE: &str = "telegram-test-api@4.2.1";
@@ -24,16 +24,16 @@ const TOKEN: &str = "666:third-party-secret";
 
 #[tokio::test]
 async fn a_conversation_with_the_real_cli_survives_a_killed_bridge() {
-    match release::command().await {
-        Ok(_) => release::without_network("external::conversation_with_the_real_cli"),
-        Err(reason) => release::skip(&reason),
+    match real_cli::command().await {
+        Ok(_) => real_cli::without_network("external::conversation_with_the_real_cli"),
+        Err(reason) => real_cli::skip(&reason),
     }
 }
 
 #[tokio::test]
 #[ignore = "the test above runs it without a network"]
 async fn conversation_with_the_real_cli() {
-    let command = release::command().await.expect("the real CLI");
+    let command = real_cli::command().await.expect("the real CLI");
     let fixture = Fixture::new(
         "api for \"make it\" tool Bash {\"command\":\"touch done\",\"description\":\"make a file\"}\n\
          api for \"tell\" text \"alpha beta gamma delta epsilon\" hold gate after 2\n\

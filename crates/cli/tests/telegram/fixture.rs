@@ -159,14 +159,16 @@ impl Fixture {
 
     /// The messages of each request to the model, as JSON. Side requests are left out.
     pub(crate) fn model_requests(&self) -> Vec<String> {
-        let requests = self.model.requests().into_iter().filter(|it| it.kind == ApiRequestKind::Main);
+        let requests =
+            self.model.requests().into_iter().filter(|it| it.kind == ApiRequestKind::Main);
         requests.map(|it| it.body["messages"].to_string()).collect()
     }
 
     /// How many requests to the model contain these words in their newest message.
     pub(crate) fn count_prompts(&self, words: &str) -> usize {
         let newest = |body: &Value| body["messages"].as_array()?.last().map(ToString::to_string);
-        let requests = self.model.requests().into_iter().filter(|it| it.kind == ApiRequestKind::Main);
+        let requests =
+            self.model.requests().into_iter().filter(|it| it.kind == ApiRequestKind::Main);
         requests.filter(|it| newest(&it.body).is_some_and(|it| it.contains(words))).count()
     }
 

@@ -13,8 +13,8 @@ mod files;
 mod fixture;
 mod network;
 mod permissions;
-#[path = "../driving/release.rs"]
-mod release;
+#[path = "../driving/real_cli.rs"]
+mod real_cli;
 mod restarts;
 mod server;
 mod texts;

@@ -36,7 +36,7 @@ export class Server {
     const agent = claude ? ["--claude", claude] : ["--demo"];
     const environment = { ...process.env, HOME: SCRATCH, TMPDIR: SCRATCH, TOWPATH_PLAY_PACE: "4" };
     if (claude) Object.assign(environment, await this.script());
-    else if (!this.options.demo) Object.assign(environment, { TOWPATH_PLAY_SCENARIO: SCENARIO, TOWPATH_PLAY_TOOLS: "all" });
+    else if (!this.options.demo) Object.assign(environment, { TOWPATH_PLAY_SCENARIO: SCENARIO });
     this.process = spawn(TOWPATH, ["serve", ...agent, "--listen", listen, "--data", join(SCRATCH, "data"), "--root", this.project, "--json", ...(PAGES_LIVE ? ["--pages", PAGES_LIVE] : [])], { env: environment, stdio: ["ignore", "pipe", "pipe"], cwd: this.project });
     let complaints = "";
     this.process.stderr.on("data", (text) => (complaints += text));

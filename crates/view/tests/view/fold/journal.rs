@@ -313,7 +313,7 @@ fn a_request_is_open_until_it_is_resolved_and_its_outcome_stays() {
     let mut journal = Journal::running(id(1));
     journal.line(&says("m1", &bash("t1"))).line(&ask("r1", "t1")).note(&Note::RequestOpened {
         request: "r1".to_owned(),
-        wants: RequestKind::Permission,
+        kind: RequestKind::Permission,
         expires: Some(99),
         rules: Vec::new(),
     });
