@@ -72,7 +72,7 @@ impl TestSession {
 
 fn opened(entry: &Entry) -> Option<(String, RequestKind)> {
     match note(entry) {
-        Some(Note::RequestOpened { request, wants, .. }) => Some((request, wants)),
+        Some(Note::RequestOpened { request, kind, .. }) => Some((request, kind)),
         _ => None,
     }
 }

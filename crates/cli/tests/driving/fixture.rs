@@ -146,7 +146,7 @@ impl TestSetup {
     pub(crate) fn towpath(&self) -> TowpathInstance {
         let opening =
             Journal::open(&SessionsConfig::journal_path(&self.path("data"))).expect("a journal");
-        assert!(opening.mended.is_none(), "a sound journal");
+        assert!(opening.repair.is_none(), "the journal is intact");
         TowpathInstance { sessions: Sessions::new(self.config(), opening.journal) }
     }
 

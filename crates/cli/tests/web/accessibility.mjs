@@ -39,7 +39,7 @@ await steps({ options: { demo: true }, steps: {
         const card = page.locator("section.request");
         const kindOfCard = await card.getAttribute("data-kind", { timeout: 500 }).catch(() => null);
         if (!kindOfCard) {
-          if ((await page.textContent(".log")).includes("That was all of it")) break;
+          if ((await page.textContent(".log")).includes("the end of the tour")) break;
           continue;
         }
         const id = await card.getAttribute("data-request");
