@@ -287,7 +287,7 @@ fn check_web() -> CheckResult {
     match setup::npm_tool("prettier", PRETTIER_VERSION) {
         Ok(prettier) => {
             let mut command = Command::new(prettier);
-            passes(command.args(["--check", "web/"]).current_dir(cargo::root()))
+            passes(command.args(["--check", "."]).current_dir(cargo::root().join("web")))
         }
         Err(reason) => Ok(CheckOutcome::Skipped(reason)),
     }

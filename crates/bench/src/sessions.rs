@@ -20,6 +20,7 @@ use wire::note::{Actor, Delivery, Note, QueuePolicy};
 
 use crate::cache::BenchCache;
 use crate::error::BenchError;
+use crate::followers::AnyError;
 use crate::table::{BenchRow, BenchTarget};
 
 /// How many sessions are idle.
@@ -30,8 +31,6 @@ const IDLE_AGENTS: usize = 10;
 const WORDS: u32 = 20_000;
 /// How many agents stream while one of them is interrupted.
 const STREAMING: usize = 10;
-
-type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
 pub(crate) fn rows(cache: &BenchCache) -> Result<Vec<BenchRow>, BenchError> {
     let failed = |error: AnyError| BenchError::new("drive sessions", &error);

@@ -5,7 +5,7 @@ use wire::note::TurnEnding;
 
 use crate::call::Request;
 use crate::item::{Item, ItemId, QueuedPrompt, Revision, is_false};
-use crate::status::SessionStatus;
+use crate::status::ConversationStatus;
 use crate::usage::{SessionUsage, TokenCounts};
 
 /// The newest part of a session at a revision: everything a client needs to display it.
@@ -14,7 +14,7 @@ pub struct Conversation {
     /// Clients ask for the changes after this revision.
     pub revision: Revision,
     pub head: ConversationHead,
-    pub status: SessionStatus,
+    pub status: ConversationStatus,
     /// Prompts waiting to be sent, in order.
     pub queue: Vec<QueuedPrompt>,
     /// Requests waiting for a person, oldest first.

@@ -57,7 +57,7 @@ pub use item::{
     Position, PromptAuthor, PromptItem, QueuedPrompt, RawItem, RawReason, RetryItem, Revision,
 };
 pub use patch::{Patch, RevisionGap, Update};
-pub use status::{SessionPhase, SessionStatus};
+pub use status::{ConversationStatus, SessionPhase};
 pub use tool::{Question, QuestionOption, Replacement, ToolAction, ToolInput};
 pub use usage::{PlanLimit, SessionUsage, TokenCounts};
 pub use wording::SystemMessage;

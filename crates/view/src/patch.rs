@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::call::Request;
 use crate::conversation::{Conversation, ConversationHead, Todo, Turn};
 use crate::item::{Item, ItemId, QueuedPrompt, Revision};
-use crate::status::SessionStatus;
+use crate::status::ConversationStatus;
 use crate::usage::SessionUsage;
 
 /// All changes between two revisions.
@@ -50,7 +50,7 @@ pub enum Patch {
         head: Box<ConversationHead>,
     },
     Status {
-        status: SessionStatus,
+        status: ConversationStatus,
     },
     Queue {
         queue: Vec<QueuedPrompt>,

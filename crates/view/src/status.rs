@@ -6,7 +6,7 @@ use wire::note::ExitCause;
 use crate::item::ItemId;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct SessionStatus {
+pub struct ConversationStatus {
     pub phase: SessionPhase,
     /// When the phase began, in milliseconds since 1970, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]

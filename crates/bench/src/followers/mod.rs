@@ -27,7 +27,7 @@ use client::{BenchSocket, StreamStats, http_request};
 use document::FollowerDocument;
 use server::{NodeRelay, ServeSetup, TowpathServer};
 
-type AnyError = Box<dyn std::error::Error + Send + Sync>;
+pub(crate) type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
 /// How many followers there are, and how fast the agent streams.
 struct StreamLoad {

@@ -32,7 +32,7 @@ use crate::call::Request;
 use crate::conversation::{Conversation, ConversationHead, Todo};
 use crate::item::{Item, ItemBody, ItemId, Position, QueuedPrompt, RawItem, RawReason, Revision};
 use crate::patch::{Patch, Update};
-use crate::status::SessionStatus;
+use crate::status::ConversationStatus;
 use crate::usage::SessionUsage;
 
 pub use history::{HistoryPage, OlderItems};
@@ -53,7 +53,7 @@ const RANK: u32 = 1024;
 pub struct Fold {
     entry: EntryContext,
     head: Versioned<ConversationHead>,
-    status: Versioned<SessionStatus>,
+    status: Versioned<ConversationStatus>,
     queue: Versioned<Vec<QueuedPrompt>>,
     requests: Versioned<Vec<Request>>,
     todos: Versioned<Vec<Todo>>,

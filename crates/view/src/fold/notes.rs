@@ -2,7 +2,7 @@
 
 use wire::note::{ExitCause, Note, Rewind, Setting, TurnEnding};
 
-use super::requests::RequestAnswer;
+use super::requests::RequestResult;
 use super::status::ProcessState;
 use super::{Fold, Visibility};
 use crate::conversation::TurnEnd;
@@ -42,7 +42,7 @@ impl Fold {
             Note::RequestResolved { request, outcome, by, message, answers } => {
                 return self.resolve(
                     request,
-                    RequestAnswer {
+                    RequestResult {
                         outcome: Some(*outcome),
                         by: by.clone(),
                         message: message.clone(),

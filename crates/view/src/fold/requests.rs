@@ -14,14 +14,14 @@ use crate::tool::{self, ToolAction};
 
 /// What is known about the answer to a request.
 #[derive(Default)]
-pub(super) struct RequestAnswer {
+pub(super) struct RequestResult {
     pub(super) outcome: Option<Outcome>,
     pub(super) by: Option<Actor>,
     pub(super) message: Option<String>,
     pub(super) answers: Vec<(String, String)>,
 }
 
-impl RequestAnswer {
+impl RequestResult {
     fn with_outcome(outcome: Outcome) -> Self {
         Self { outcome: Some(outcome), ..Self::default() }
     }
@@ -154,7 +154,7 @@ impl Fold {
             ControlResult::Error(message) => {
                 let message = message.map(|it| it.decode().into_owned());
                 let answer =
-                    RequestAnswer { message, ..RequestAnswer::with_outcome(Outcome::Denied) };
+                    RequestResult { message, ..RequestResult::with_outcome(Outcome::Denied) };
                 return self.resolve(&id, answer);
             }
         };
@@ -166,7 +166,7 @@ impl Fold {
             (true, false) => Outcome::Allowed,
             (false, _) => Outcome::Denied,
         };
-        let answer = RequestAnswer {
+        let answer = RequestResult {
             outcome: Some(outcome),
             by: None,
             message: field("message").and_then(Raw::text).map(|it| it.decode().into_owned()),
@@ -184,7 +184,7 @@ impl Fold {
         if !self.is_open_request(&id) {
             return Visibility::Hidden;
         }
-        self.resolve(&id, RequestAnswer::with_outcome(Outcome::Withdrawn))
+        self.resolve(&id, RequestResult::with_outcome(Outcome::Withdrawn))
     }
 
     fn hook_ended(&mut self, hook: &ItemId, outcome: &str) -> Visibility {
@@ -202,7 +202,7 @@ impl Fold {
 
     /// Resolves a request and stores its outcome in the call. A second source of the same answer
     /// adds what the first did not know.
-    pub(super) fn resolve(&mut self, id: &str, answer: RequestAnswer) -> Visibility {
+    pub(super) fn resolve(&mut self, id: &str, answer: RequestResult) -> Visibility {
         let rev = self.rev();
         let known = self.requests.value.iter().position(|request| request.id == id);
         let item = match known {
@@ -247,14 +247,14 @@ impl Fold {
             return;
         };
         let outcome = if failed { Outcome::Denied } else { Outcome::Allowed };
-        self.resolve(&id, RequestAnswer::with_outcome(outcome));
+        self.resolve(&id, RequestResult::with_outcome(outcome));
     }
 
     /// Closes all open requests, because no answer can come any more.
     pub(super) fn withdraw_requests(&mut self) {
         let open: Vec<_> = self.requests.value.iter().map(|request| request.id.clone()).collect();
         for id in open {
-            self.resolve(&id, RequestAnswer::with_outcome(Outcome::Withdrawn));
+            self.resolve(&id, RequestResult::with_outcome(Outcome::Withdrawn));
         }
     }
 }

@@ -7,7 +7,7 @@ use super::Fold;
 use super::messages::DraftKind;
 use crate::call::CallState;
 use crate::item::{ItemBody, ItemId};
-use crate::status::{SessionPhase, SessionStatus};
+use crate::status::{ConversationStatus, SessionPhase};
 
 /// What is known about the session's activity beyond its items.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -80,7 +80,7 @@ impl Fold {
             _ => self.entry.at,
         };
         let rev = self.rev();
-        self.status.change(rev, |status| *status = SessionStatus { phase, since, turn_since });
+        self.status.change(rev, |status| *status = ConversationStatus { phase, since, turn_since });
     }
 
     fn phase(&self) -> SessionPhase {

@@ -8,7 +8,7 @@ use crate::ansi::{self, TextStyle};
 use crate::card::{CALL_GROUP, groupable, relative_path};
 use crate::conversation::Turn;
 use crate::item::{Item, ItemBody, NoticeLevel, PromptAuthor, PromptItem, RawReason};
-use crate::status::{SessionPhase, SessionStatus};
+use crate::status::{ConversationStatus, SessionPhase};
 use crate::tool_text::indented_json;
 use crate::wording::{self, SystemMessage};
 
@@ -279,7 +279,7 @@ fn group_length(items: &[&Item]) -> usize {
 /// What the session is doing. `now` is the time in milliseconds since 1970, if the line shows how
 /// long it takes.
 pub fn status(
-    status: &SessionStatus,
+    status: &ConversationStatus,
     now: Option<u64>,
     options: TerminalOptions<'_>,
 ) -> StyledLine {

@@ -148,8 +148,8 @@ pub(crate) enum StopCauseResponse {
     Lost,
 }
 
-impl From<view::SessionStatus> for StatusResponse {
-    fn from(it: view::SessionStatus) -> Self {
+impl From<view::ConversationStatus> for StatusResponse {
+    fn from(it: view::ConversationStatus) -> Self {
         Self { phase: it.phase.into(), since: it.since, turn_since: it.turn_since }
     }
 }
