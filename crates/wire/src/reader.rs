@@ -106,7 +106,7 @@ fn has_subtype(name: Text<'_>) -> bool {
 
 fn attempt_with_search<'a>(start: &Cursor<'a>) -> Option<Object<'a>> {
     match kind_anywhere(start) {
-        Ok(Some(kind)) => attempt(start, EnvelopeFields::settled(kind)),
+        Ok(Some(kind)) => attempt(start, EnvelopeFields::known(kind)),
         Ok(None) => {
             let mut cursor = start.clone();
             cursor.skip().ok()?;

@@ -1,8 +1,22 @@
-//! What the lines say, in types.
+//! The content of lines as types.
 //!
-//! Only what some part of Towpath decides on is typed; the rest stays in the line's bytes, or in a
-//! [`Raw`](crate::json::Raw) where a field is passed on as it is. Types are as loose as the CLI was
-//! seen to be: a field that is `null` is a field that is absent.
+//! Only fields that some part of Towpath decides on have types. The others stay in the bytes of the
+//! line, or in a [`Raw`](crate::json::Raw) if they are passed on unchanged. The types are as loose as
+//! the captures: a field that is `null` counts as absent.
+
+/// Walks an event's object and stores the values of known keys, as `"key" | "alias" => target, reader;`.
+/// All other keys belong to the envelope.
+macro_rules! walk_fields {
+    ($top:ident, $cursor:ident, { $($($key:literal)|+ => $target:expr, $read:ident;)+ }) => {
+        $top.walk($cursor, |cursor, key| {
+            match key {
+                $($($key)|+ => $target = cursor.value()?.$read()?,)+
+                _ => return Ok($crate::event::FieldOutcome::No),
+            }
+            Ok($crate::event::FieldOutcome::Yes)
+        })
+    };
+}
 
 mod control;
 mod message;
@@ -31,48 +45,45 @@ pub use turn_ended::{Denial, Fault, ModelUsage, ResultSubtype, TurnEnded, Usage}
 /// A line of a known kind in a known shape.
 #[derive(Clone, Debug)]
 pub struct Event<'a> {
-    /// What the line says it is.
     pub kind: Kind<'a>,
-    /// What every kind may carry.
     pub envelope: Envelope<'a>,
-    /// What it says.
     pub body: Body<'a>,
 }
 
-/// What an [`Event`] says.
+/// The content of an [`Event`].
 ///
-/// Large variants are boxed: most lines are deltas, and a delta should not be moved about in the
-/// space of a whole message.
+/// Large variants are boxed: most lines are deltas, and a delta should not take the space of a whole
+/// message.
 #[derive(Clone, Debug)]
 pub enum Body<'a> {
-    /// A turn begins: `system/init`, and the flat dialect's `session_start`.
+    /// A turn starts: `system/init`, and the flat dialect's `session_start`.
     Init(Box<Init<'a>>),
-    /// Something the model said or did.
+    /// A message of the model.
     Assistant(Box<Assistant<'a>>),
-    /// Something said to the model: a prompt, or the results of its tools.
+    /// A message to the model: a prompt, or tool results.
     User(Box<User<'a>>),
-    /// A piece of a message that is still being written.
+    /// A delta of a message that is streaming.
     Stream(Stream<'a>),
-    /// A turn is over: `result`.
+    /// A turn ended: `result`.
     TurnEnded(Box<TurnEnded<'a>>),
     /// Any other `system` line.
     System(System<'a>),
-    /// The other side asks something.
+    /// A request of the other side.
     ControlRequest(Box<ControlRequest<'a>>),
-    /// An answer to a control request.
+    /// A reply to a control request.
     ControlResponse(ControlResponse<'a>),
     /// A control request is withdrawn.
     ControlCancel(ControlCancel<'a>),
-    /// A remark beside the conversation.
+    /// An event outside the conversation.
     Signal(Signal<'a>),
-    /// An entry that only session files have.
+    /// An entry that occurs only in session files.
     Record(Record<'a>),
 }
 
 /// Fields that a line of any kind may carry.
 #[derive(Clone, Debug, Default)]
 pub struct Envelope<'a> {
-    /// The CLI's id of the session; it changes with `/clear`.
+    /// The CLI's id of the session. It changes with `/clear`.
     pub session_id: Option<Text<'a>>,
     /// The line's own id.
     pub uuid: Option<Text<'a>>,
@@ -80,16 +91,16 @@ pub struct Envelope<'a> {
     pub parent_tool_use_id: Option<Text<'a>>,
     /// When it was written, as ISO 8601.
     pub timestamp: Option<Text<'a>>,
-    /// What session files add; nothing in the stream.
+    /// Fields of session files; none in a stream.
     pub file: Option<Box<FileFields<'a>>>,
 }
 
 /// Fields that lines of session files carry and lines of the stream do not.
 ///
-/// Kept apart, in a box, so that the deltas of a live stream need not make room for them.
+/// They are boxed so that deltas of a live stream do not need space for them.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FileFields<'a> {
-    /// Whether it is a sub-agent's.
+    /// It belongs to a sub-agent.
     pub sidechain: bool,
     /// The version of the CLI that wrote it.
     pub version: Option<Text<'a>>,
@@ -110,7 +121,7 @@ impl<'a> Event<'a> {
             || self.envelope.file.as_ref().is_some_and(|file| file.sidechain)
     }
 
-    /// The message it carries, where it carries one whole.
+    /// The complete message it carries, if any.
     pub fn message(&self) -> Option<&Message<'a>> {
         match &self.body {
             Body::Assistant(assistant) => Some(&assistant.message),
@@ -119,8 +130,8 @@ impl<'a> Event<'a> {
         }
     }
 
-    /// What it holds that has no type here: content blocks, deltas and `result` subtypes this crate
-    /// has not met. The event can be acted on; these parts can only be shown.
+    /// Content blocks, deltas and `result` subtypes that this crate does not know. The event can be acted
+    /// on; these parts can only be shown.
     pub fn unmodelled(&self) -> Vec<String> {
         let named = |sort: &str, name: Text<'_>| format!("{sort}/{name}");
         match &self.body {
@@ -146,25 +157,25 @@ impl<'a> Event<'a> {
     }
 }
 
-/// The top of an object while it is read: what it is, and the fields every kind may carry.
+/// The kind and the common fields of an object while it is read.
 pub(crate) struct EnvelopeFields<'a> {
     pub(crate) kind: Kind<'a>,
-    /// Whether keys that are still to come may make it another kind.
+    /// A later key may change the kind.
     guessed: bool,
     pub(crate) envelope: Envelope<'a>,
-    /// A key that only session files have was met.
+    /// A key that occurs only in session files was found.
     pub(crate) transcript_key: bool,
     session_id_is_camel: bool,
 }
 
 impl<'a> EnvelopeFields<'a> {
-    /// Begins with the kind that the first keys tell; a later duplicate may overrule it.
+    /// Starts with the kind that the first keys suggest. A later duplicate key may change it.
     pub(crate) fn guessed(kind: Kind<'a>) -> Self {
-        Self { guessed: true, ..Self::settled(kind) }
+        Self { guessed: true, ..Self::known(kind) }
     }
 
-    /// Begins with the kind that all keys together tell.
-    pub(crate) fn settled(kind: Kind<'a>) -> Self {
+    /// Starts with the kind that all keys together give.
+    pub(crate) fn known(kind: Kind<'a>) -> Self {
         Self {
             kind,
             guessed: false,
@@ -174,12 +185,11 @@ impl<'a> EnvelopeFields<'a> {
         }
     }
 
-    /// Whether keys that are still to come may make it another kind.
     pub(crate) fn is_guess(&self) -> bool {
         self.guessed
     }
 
-    /// Takes a field that is not particular to the kind.
+    /// Reads a field that is not specific to the kind.
     pub(crate) fn take(&mut self, cursor: &mut Cursor<'a>, key: &str) -> Result<(), ParseError> {
         let envelope = &mut self.envelope;
         match key {
@@ -193,7 +203,7 @@ impl<'a> EnvelopeFields<'a> {
                     return Err(ParseError::Retyped);
                 }
             }
-            // Session files of 2.1.263 have both, and mean `sessionId`.
+            // Session files of 2.1.263 have both; `sessionId` is the right one.
             "session_id" if self.session_id_is_camel => cursor.skip()?,
             "session_id" => envelope.session_id = cursor.value()?.optional_text()?,
             "uuid" => envelope.uuid = cursor.value()?.optional_text()?,
@@ -222,8 +232,7 @@ impl<'a> EnvelopeFields<'a> {
         Ok(())
     }
 
-    /// Steps over an object of which nothing is known, so that no shape is wrong: only its kind
-    /// must stand.
+    /// Skips an object of an unknown kind, in which any shape is accepted.
     pub(crate) fn pass(&mut self, cursor: &mut Cursor<'a>) -> Result<(), ParseError> {
         self.walk(cursor, |cursor, key| {
             if matches!(key, "type" | "subtype") {
@@ -234,7 +243,7 @@ impl<'a> EnvelopeFields<'a> {
         })
     }
 
-    /// Walks the object, leaving to `visit` the keys it knows; it says whether it took the value.
+    /// Walks the object. `visit` reads the keys it knows and returns whether it did.
     #[inline]
     pub(crate) fn walk(
         &mut self,
@@ -248,7 +257,7 @@ impl<'a> EnvelopeFields<'a> {
     }
 }
 
-/// Whether a visitor took the value under the cursor.
+/// Whether a visitor has read the value at the cursor.
 pub(crate) enum FieldOutcome {
     Yes,
     No,

@@ -145,16 +145,10 @@ impl<'a> ToolProgress<'a> {
         top: &mut EnvelopeFields<'a>,
     ) -> Result<Self, ParseError> {
         let mut this = Self::default();
-        top.walk(cursor, |cursor, key| {
-            match key {
-                "tool_use_id" => this.tool_use_id = cursor.value()?.optional_text()?,
-                "tool_name" => this.tool_name = cursor.value()?.optional_text()?,
-                "elapsed_time_seconds" => {
-                    this.elapsed_seconds = cursor.value()?.optional_number()?;
-                }
-                _ => return Ok(FieldOutcome::No),
-            }
-            Ok(FieldOutcome::Yes)
+        walk_fields!(top, cursor, {
+            "tool_use_id" => this.tool_use_id, optional_text;
+            "tool_name" => this.tool_name, optional_text;
+            "elapsed_time_seconds" => this.elapsed_seconds, optional_number;
         })?;
         Ok(this)
     }
@@ -166,13 +160,9 @@ impl<'a> CommandLifecycle<'a> {
         top: &mut EnvelopeFields<'a>,
     ) -> Result<Self, ParseError> {
         let mut this = Self::default();
-        top.walk(cursor, |cursor, key| {
-            match key {
-                "command_uuid" => this.command_uuid = cursor.value()?.optional_text()?,
-                "state" => this.state = cursor.value()?.optional_text()?,
-                _ => return Ok(FieldOutcome::No),
-            }
-            Ok(FieldOutcome::Yes)
+        walk_fields!(top, cursor, {
+            "command_uuid" => this.command_uuid, optional_text;
+            "state" => this.state, optional_text;
         })?;
         Ok(this)
     }

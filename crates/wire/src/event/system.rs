@@ -208,15 +208,10 @@ impl<'a> System<'a> {
 impl<'a> StatusUpdate<'a> {
     fn read(cursor: &mut Cursor<'a>, top: &mut EnvelopeFields<'a>) -> Result<Self, ParseError> {
         let mut this = Self::default();
-        top.walk(cursor, |cursor, key| {
-            let field = match key {
-                "status" => &mut this.status,
-                "permissionMode" => &mut this.permission_mode,
-                "compact_result" => &mut this.compact_result,
-                _ => return Ok(FieldOutcome::No),
-            };
-            *field = cursor.value()?.optional_text()?;
-            Ok(FieldOutcome::Yes)
+        walk_fields!(top, cursor, {
+            "status" => this.status, optional_text;
+            "permissionMode" => this.permission_mode, optional_text;
+            "compact_result" => this.compact_result, optional_text;
         })?;
         Ok(this)
     }
@@ -324,12 +319,8 @@ impl<'a> Task<'a> {
 impl ThinkingTokens {
     fn read<'a>(cursor: &mut Cursor<'a>, top: &mut EnvelopeFields<'a>) -> Result<Self, ParseError> {
         let mut this = Self::default();
-        top.walk(cursor, |cursor, key| {
-            if key != "estimated_tokens" {
-                return Ok(FieldOutcome::No);
-            }
-            this.estimated_tokens = cursor.value()?.optional_count()?;
-            Ok(FieldOutcome::Yes)
+        walk_fields!(top, cursor, {
+            "estimated_tokens" => this.estimated_tokens, optional_count;
         })?;
         Ok(this)
     }
@@ -338,15 +329,10 @@ impl ThinkingTokens {
 impl<'a> PermissionDenied<'a> {
     fn read(cursor: &mut Cursor<'a>, top: &mut EnvelopeFields<'a>) -> Result<Self, ParseError> {
         let mut this = Self::default();
-        top.walk(cursor, |cursor, key| {
-            let field = match key {
-                "tool_name" => &mut this.tool_name,
-                "tool_use_id" => &mut this.tool_use_id,
-                "message" => &mut this.message,
-                _ => return Ok(FieldOutcome::No),
-            };
-            *field = cursor.value()?.optional_text()?;
-            Ok(FieldOutcome::Yes)
+        walk_fields!(top, cursor, {
+            "tool_name" => this.tool_name, optional_text;
+            "tool_use_id" => this.tool_use_id, optional_text;
+            "message" => this.message, optional_text;
         })?;
         Ok(this)
     }
@@ -390,14 +376,9 @@ impl<'a> Hook<'a> {
 impl<'a> SystemNotice<'a> {
     fn read(cursor: &mut Cursor<'a>, top: &mut EnvelopeFields<'a>) -> Result<Self, ParseError> {
         let mut this = Self::default();
-        top.walk(cursor, |cursor, key| {
-            let field = match key {
-                "content" | "text" => &mut this.text,
-                "level" | "priority" => &mut this.level,
-                _ => return Ok(FieldOutcome::No),
-            };
-            *field = cursor.value()?.optional_text()?;
-            Ok(FieldOutcome::Yes)
+        walk_fields!(top, cursor, {
+            "content" | "text" => this.text, optional_text;
+            "level" | "priority" => this.level, optional_text;
         })?;
         Ok(this)
     }

@@ -278,8 +278,8 @@ fn rules_hooks_and_servers_are_answered_in_the_protocols_words() {
         let ControlResult::Success(Some(payload)) = heard.response else { panic!() };
         assert_eq!(payload.as_str(), expected);
     }
-    let saying = OutgoingLine::reply("r", &ControlReply::Error("no such\nthing".into()));
-    let Body::ControlResponse(answer) = event_of(&saying).body else { panic!() };
+    let line = OutgoingLine::reply("r", &ControlReply::Error("no such\nthing".into()));
+    let Body::ControlResponse(answer) = event_of(&line).body else { panic!() };
     assert!(
         matches!(answer.response, ControlResult::Error(Some(error)) if error == "no such\nthing")
     );
@@ -289,7 +289,7 @@ fn rules_hooks_and_servers_are_answered_in_the_protocols_words() {
 fn cancels_and_signs_of_life_are_lines_too() {
     let line = OutgoingLine::cancel("r");
     assert!(
-        matches!(event_of(&saying).body, Body::ControlCancel(cancel) if cancel.request_id == "r")
+        matches!(event_of(&line).body, Body::ControlCancel(cancel) if cancel.request_id == "r")
     );
     let line = OutgoingLine::keep_alive();
     assert_eq!(line.as_str(), r#"{"type":"keep_alive"}"#);
