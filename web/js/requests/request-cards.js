@@ -119,7 +119,7 @@ export class RequestCards {
   #create(request) {
     const answer = (/** @type {AnswerRequest} */ answer) => this.page.answer(request, answer);
     const createCard =
-      { permission: permissionCard, answers: questionCard, plan_approval: planCard }[
+      { permission: permissionCard, question: questionCard, plan: planCard }[
         request.kind
       ] ?? permissionCard;
     const card = createCard(request, answer, () => this.page.leave());

@@ -86,7 +86,7 @@ fn json_output_is_unchanged_and_the_export_has_everything_that_is_stored() {
     let exported: Vec<&str> = exported.into_iter().filter(lasts).take(lasting.len()).collect();
     assert_eq!(exported, lasting, "byte for byte");
     let all = home.towpath(&["sessions", "export", "last", "--all"]).stdout;
-    assert!(all.contains(r#"{"type":"towpath","note":"turn_over""#), "{all}");
+    assert!(all.contains(r#"{"type":"towpath","note":"turn_ended""#), "{all}");
 }
 
 #[test]
@@ -203,7 +203,7 @@ fn an_image_is_attached_to_the_prompt() {
     assert!(lines.lines().any(replayed), "{lines}");
 }
 
-const SLOW: &str = "# Slow words\n\napi repeat \"step \" 150 slow 20\n> user \"go slowly\"\n\
+const SLOW: &str = "# Slow words\n\napi repeat \"step \" 300 slow 20\n> user \"go slowly\"\n\
                     < result/success\n";
 
 /// Starts a slow turn and waits for its first output.
@@ -232,7 +232,7 @@ fn the_agent_of_a_killed_run_finishes_and_the_next_command_reads_the_rest() {
     let export = home.towpath(&["sessions", "export", "last"]).stdout;
     let results = export.lines().filter(|line| line.contains(r#""type":"result""#));
     assert_eq!(results.count(), 1, "{export}");
-    let whole = "step ".repeat(150);
+    let whole = "step ".repeat(300);
     assert!(export.contains(whole.trim_end()), "no word is missing");
     let shown = shown(&home);
     assert_eq!(shown["prompts"][0]["state"], "done");

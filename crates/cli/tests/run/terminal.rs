@@ -157,10 +157,7 @@ fn a_plan_is_shown_and_approved() {
     terminal.wait_for("That is what it looks like.");
     assert_eq!(terminal.end().0, 0);
     let request = first_request(&home);
-    assert_eq!(
-        (&request["wants"], &request["outcome"]),
-        (&"plan_approval".into(), &"allowed".into())
-    );
+    assert_eq!((&request["kind"], &request["outcome"]), (&"plan".into(), &"allowed".into()));
 }
 
 #[test]

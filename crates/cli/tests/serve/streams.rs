@@ -48,7 +48,7 @@ async fn events_continue_after_the_last_received_one() {
     let first = events(&server, &session, None, "text_delta").await;
     let had = first.last().expect("an event").0;
     fixture.api.open("gate");
-    let rest = events(&server, &session, Some(had), "turn_over").await;
+    let rest = events(&server, &session, Some(had), "turn_ended").await;
     assert_eq!(rest[0].0, had + 1);
     let numbers: Vec<u64> = first.iter().chain(&rest).map(|it| it.0).collect();
     assert!(numbers.windows(2).all(|it| it[0] + 1 == it[1]), "{numbers:?}");

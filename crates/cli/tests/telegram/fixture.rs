@@ -290,7 +290,7 @@ impl Fixture {
         let fields = [
             format!("\"message\":{message}"),
             format!("\"progress\":{message}"),
-            format!("\"asking\":[{message},"),
+            format!("\"awaited_reply\":[{message},"),
         ];
         let deadline = Instant::now() + TIMEOUT;
         loop {

@@ -5,10 +5,10 @@
 // Buttons.
 pub(crate) const ALLOW: &str = "Allow";
 pub(crate) const DENY: &str = "Deny";
-pub(crate) const DENY_WITH_REASON: &str = "Deny & say why";
+pub(crate) const DENY_WITH_REASON: &str = "Deny with reason";
 pub(crate) const STOP: &str = "Stop";
 pub(crate) const OTHER_ANSWER: &str = "Other";
-pub(crate) const ACCEPT_EDITS: &str = "accept edits";
+pub(crate) const ACCEPT_EDITS: &str = "Accept edits";
 pub(crate) const SHOW_CHANGES: &str = "changes";
 
 // Notifications after a tap.
@@ -17,13 +17,13 @@ pub(crate) const STOPPING: &str = "Stopping";
 
 // Messages.
 pub(crate) const QUEUED: &str = "/queue";
-pub(crate) const PROMPT_CHANGED: &str = "Changed";
-pub(crate) const PROMPT_NOT_CHANGED: &str = "as it was";
+pub(crate) const PROMPT_CHANGED: &str = "Updated the queued message";
+pub(crate) const PROMPT_NOT_CHANGED: &str = "already has the original message";
 pub(crate) const SESSION_ATTACHED: &str = "now shows";
 pub(crate) const SESSION_DELETED: &str = "deleted";
 pub(crate) const SESSION_DRIVEN_ELSEWHERE: &str = "Another Towpath";
 pub(crate) const FILE_TOO_LARGE: &str = "20 MB";
-pub(crate) const DIRECTORY_REJECTED: &str = "can’t work";
+pub(crate) const DIRECTORY_REJECTED: &str = "Cannot work in";
 pub(crate) const NO_SESSION: &str = "no session here";
 
 /// Commands in a chat with a session that is called "hello", and what the reply contains.
@@ -33,14 +33,14 @@ pub(crate) const COMMAND_REPLIES: [(&str, &str); 13] = [
     ("/cost", "turn"),
     ("/model", "The model is"),
     ("/mode", "The mode is"),
-    ("/queue", "Nothing waits"),
+    ("/queue", "No messages are queued"),
     ("/verbose", "How much"),
     ("/sessions", "hello"),
     ("/stop", "Nothing is running"),
-    ("/diff", "changed no files"),
+    ("/diff", "No files were changed"),
     ("/resume zz", "No session"),
     ("/new nowhere", DIRECTORY_REJECTED),
-    ("/nonsense", "don’t know"),
+    ("/nonsense", "Unknown command"),
 ];
 
 // Log and stderr.

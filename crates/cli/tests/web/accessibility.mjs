@@ -46,7 +46,7 @@ await steps({ options: { demo: true }, steps: {
         if (!met.has(kindOfCard)) await clean(page, kindOfCard);
         met.add(kindOfCard);
         if (kindOfCard === "permission") await card.getByRole("button", { name: /Allow once/ }).click();
-        else if (kindOfCard === "plan_approval") await card.getByRole("button", { name: /Accept edits/ }).click();
+        else if (kindOfCard === "plan") await card.getByRole("button", { name: /Accept edits/ }).click();
         else {
           await card.locator(".choice").first().click();
           await card.locator(".choice").nth(1).click();
@@ -54,7 +54,7 @@ await steps({ options: { demo: true }, steps: {
         }
         await page.waitForFunction((id) => document.querySelector("section.request")?.dataset.request !== id, id);
       }
-      assert.deepEqual([...met].sort(), ["answers", "permission", "plan_approval"]);
+      assert.deepEqual([...met].sort(), ["permission", "plan", "question"]);
       await idle(page);
       await clean(page, "the end of the tour");
       assert.ok((await page.locator(".item.call.agent .children .entry").count()) > 1, "a sub-agent's work is inside its call");

@@ -67,8 +67,8 @@ pub(crate) struct ConsentResponse {
 #[schema(as = RequestKind)]
 pub(crate) enum RequestKindName {
     Permission,
-    Answers,
-    PlanApproval,
+    Question,
+    Plan,
 }
 
 /// A rule that *Always* would remember.
@@ -125,7 +125,7 @@ impl RequestCard {
         let kind = RequestKindName::from(request.kind);
         let disclosures = match kind {
             RequestKindName::Permission => request.disclosures(),
-            RequestKindName::Answers | RequestKindName::PlanApproval => Vec::new(),
+            RequestKindName::Question | RequestKindName::Plan => Vec::new(),
         };
         Self {
             id: request.id,
@@ -152,11 +152,11 @@ impl ConsentResponse {
             rules: rules.into_iter().map(RuleResponse::from).collect(),
             disclosures: disclosures.into_iter().map(DisclosureResponse::from).collect(),
             modes: match kind {
-                RequestKindName::PlanApproval => {
+                RequestKindName::Plan => {
                     let modes = PLAN_APPROVAL_MODES.into_iter();
                     modes.map(|it| ModeResponse::from(consent::describe_mode(it))).collect()
                 }
-                RequestKindName::Permission | RequestKindName::Answers => Vec::new(),
+                RequestKindName::Permission | RequestKindName::Question => Vec::new(),
             },
         }
     }
@@ -167,7 +167,7 @@ impl ConsentResponse {
             RequestKindName::Permission => {
                 (consent::rules(tool, input, directory), consent::disclosures(tool, input))
             }
-            RequestKindName::Answers | RequestKindName::PlanApproval => (Vec::new(), Vec::new()),
+            RequestKindName::Question | RequestKindName::Plan => (Vec::new(), Vec::new()),
         };
         Self::new(kind, rules, disclosures)
     }
@@ -196,8 +196,8 @@ impl From<RequestKind> for RequestKindName {
     fn from(kind: RequestKind) -> Self {
         match kind {
             RequestKind::Permission => Self::Permission,
-            RequestKind::Question => Self::Answers,
-            RequestKind::Plan => Self::PlanApproval,
+            RequestKind::Question => Self::Question,
+            RequestKind::Plan => Self::Plan,
         }
     }
 }
