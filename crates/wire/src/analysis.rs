@@ -1,42 +1,39 @@
-//! Conclusions that followers draw from events: which result belongs to which call, which file it
-//! changed, which session the stream belongs to, how many tokens were used.
+//! Facts derived from events: which result belongs to which call, which file it changed, which
+//! session the stream belongs to, how many tokens were used.
 //!
-//! Each analysis is shown every event in order and remembers what it must. They live here so that the
-//! browser, Telegram, the pipe and the reports cannot disagree about the same stream.
+//! Each analysis observes every event in order and keeps its own state. They are in one place so
+//! that the browser, Telegram, the pipe and the reports cannot disagree about the same stream.
 
 use std::collections::HashMap;
 
 use crate::event::{Block, Body, Event, Message, Stream, ToolResult, ToolUse, Usage};
 use crate::json::{Raw, Text};
 
-/// ToolCalls of tools, from the request to the result.
+/// Pairs tool calls with their results.
 #[derive(Debug, Default)]
 pub struct ToolCalls {
     open: HashMap<String, ToolCall>,
     started: u64,
 }
 
-/// A call whose result is awaited or just came.
+/// A call that waits for its result or has just received it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolCall {
-    /// Its id.
     pub id: String,
-    /// The tool.
     pub tool: String,
-    /// The file it changes, where its input names one.
+    /// The file it changes, if its input names one.
     pub change: Option<FileChange>,
-    /// Its place among all calls, from 0 on.
+    /// Its position among all calls, starting at 0.
     pub number: u64,
 }
 
-/// What an event says about a call.
+/// The start or the end of a call.
 #[derive(Debug)]
 pub enum CallEvent<'a> {
-    /// The model asks for it. Nothing has happened yet.
+    /// The model requested the call. The tool has not run yet.
     Started(&'a ToolCall),
-    /// Its result is here.
+    /// The result has arrived.
     Ended {
-        /// The call.
         call: ToolCall,
         /// Whether the tool failed or was not allowed to run.
         failed: bool,
@@ -44,22 +41,21 @@ pub enum CallEvent<'a> {
 }
 
 impl ToolCalls {
-    /// Tells `news` what the event says about calls.
+    /// Calls `on_event` for each call that starts or ends with this event.
     ///
-    /// A call that is repeated (a session file may hold a message twice) is news once, and so is
-    /// its result.
-    pub fn observe(&mut self, event: &Event<'_>, mut news: impl FnMut(CallEvent<'_>)) {
+    /// A repeated call or result (a session file may contain a message twice) is reported once.
+    pub fn observe(&mut self, event: &Event<'_>, mut on_event: impl FnMut(CallEvent<'_>)) {
         let Some(message) = event.message() else { return };
         for block in message.content.blocks() {
             match block {
-                Block::ToolUse(call) => self.begin(&call, &mut news),
-                Block::ToolResult(result) => self.end(&result, &mut news),
+                Block::ToolUse(call) => self.begin(&call, &mut on_event),
+                Block::ToolResult(result) => self.end(&result, &mut on_event),
                 _ => {}
             }
         }
     }
 
-    fn begin(&mut self, call: &ToolUse<'_>, news: &mut impl FnMut(CallEvent<'_>)) {
+    fn begin(&mut self, call: &ToolUse<'_>, on_event: &mut impl FnMut(CallEvent<'_>)) {
         let Some(id) = call.id else { return };
         let id = id.decode();
         if self.open.contains_key(&*id) {
@@ -70,17 +66,17 @@ impl ToolCalls {
             .map(|path| FileChange { tool: tool.clone(), path: path.decode().into_owned() });
         let call = ToolCall { id: id.clone().into_owned(), tool, change, number: self.started };
         self.started += 1;
-        news(CallEvent::Started(self.open.entry(id.into_owned()).or_insert(call)));
+        on_event(CallEvent::Started(self.open.entry(id.into_owned()).or_insert(call)));
     }
 
-    fn end(&mut self, result: &ToolResult<'_>, news: &mut impl FnMut(CallEvent<'_>)) {
+    fn end(&mut self, result: &ToolResult<'_>, on_event: &mut impl FnMut(CallEvent<'_>)) {
         let Some(id) = result.tool_use_id else { return };
         if let Some(call) = self.open.remove(&*id.decode()) {
-            news(CallEvent::Ended { call, failed: result.failed() });
+            on_event(CallEvent::Ended { call, failed: result.failed() });
         }
     }
 
-    /// ToolCalls whose result has not come, in the order they were made.
+    /// Calls without a result, in the order in which they started.
     pub fn unanswered(&self) -> Vec<&ToolCall> {
         let mut calls: Vec<_> = self.open.values().collect();
         calls.sort_by_key(|call| call.number);
@@ -88,16 +84,15 @@ impl ToolCalls {
     }
 }
 
-/// A file that a call is going to change. It is not changed before the call's result says so.
+/// A file that a call will change. It is unchanged until the call has succeeded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileChange {
-    /// The tool.
     pub tool: String,
     /// The path as the model wrote it: absolute, or relative to the working directory.
     pub path: String,
 }
 
-/// The path that a call changes, for the tools whose input names it.
+/// The path that a call changes; `None` for tools whose input names no path.
 ///
 /// ```
 /// use towpath_wire::event::{Block, Body};
@@ -122,20 +117,19 @@ pub fn file_changed_by<'a>(call: &ToolUse<'a>) -> Option<Text<'a>> {
 
 /// The CLI's id of the running session.
 ///
-/// It changes within one process: `/clear` begins a new conversation, whose lines carry another id
-/// from their `init` on. The `conversation_reset` that 2.1.325 writes before it names an id too, but
-/// no line ever carries that one.
+/// It changes within one process: `/clear` starts a new conversation, and its lines carry another
+/// id, starting with `init`. The `conversation_reset` that 2.1.325 writes before it also has an id,
+/// but no line ever carries that one.
 #[derive(Debug, Default)]
 pub struct Identity {
     current: Option<String>,
 }
 
-/// The stream goes on under another id.
+/// The stream continues with another session id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdentityChange {
-    /// The id before, if there was one.
+    /// `None` for the first id of the stream.
     pub before: Option<String>,
-    /// The id from here on.
     pub after: String,
 }
 
@@ -145,7 +139,7 @@ impl Identity {
         self.current.as_deref()
     }
 
-    /// Says if the event begins a session or changes its id.
+    /// Returns the change if the event starts a session or changes its id.
     pub fn observe(&mut self, event: &Event<'_>) -> Option<IdentityChange> {
         let id = event.envelope.session_id?;
         if id.is_empty() || self.current.as_deref().is_some_and(|current| id == *current) {
@@ -157,47 +151,46 @@ impl Identity {
     }
 }
 
-/// TokenTotals of a session, each message counted once.
+/// Counts the tokens of a session, each message once.
 #[derive(Debug, Default)]
 pub struct UsageTotals {
     by_message: HashMap<String, Usage>,
-    /// The message being written, by the call its sub-agent belongs to.
+    /// The message that is streaming, by the call its sub-agent belongs to.
     open: HashMap<Option<String>, String>,
-    /// Messages without an id cannot be told apart, so each counts.
+    /// Messages without an id. They cannot be matched, so each one counts.
     anonymous: TokenTotals,
 }
 
-/// Numbers of tokens.
+/// Token counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TokenTotals {
-    /// Read at full price.
+    /// Input tokens that were not read from or written to the prompt cache.
     pub input: u64,
-    /// Written.
     pub output: u64,
-    /// FieldOutcome from the prompt cache.
+    /// Read from the prompt cache.
     pub cache_read: u64,
-    /// Put into the prompt cache.
+    /// Written to the prompt cache.
     pub cache_write: u64,
 }
 
 impl UsageTotals {
-    /// Counts what the event says of tokens.
+    /// Adds the tokens that the event reports.
     pub fn observe(&mut self, event: &Event<'_>) {
         match &event.body {
             Body::Assistant(assistant) => self.count(&assistant.message),
             Body::Stream(Stream::MessageStart(message)) => {
                 self.count(message);
                 if let Some(id) = message.id {
-                    self.open.insert(writer(event), id.into());
+                    self.open.insert(agent_key(event), id.into());
                 }
             }
             Body::Stream(Stream::MessageDelta { usage: Some(usage), .. }) => {
-                if let Some(id) = self.open.get(&writer(event)) {
+                if let Some(id) = self.open.get(&agent_key(event)) {
                     overlay(&mut self.by_message, id.clone(), *usage);
                 }
             }
             Body::Stream(Stream::MessageStop) => {
-                self.open.remove(&writer(event));
+                self.open.remove(&agent_key(event));
             }
             _ => {}
         }
@@ -211,13 +204,12 @@ impl UsageTotals {
         }
     }
 
-    /// All tokens so far.
     pub fn total(&self) -> TokenTotals {
         self.by_message.values().fold(self.anonymous, |sum, usage| sum.plus((*usage).into()))
     }
 }
 
-fn writer(event: &Event<'_>) -> Option<String> {
+fn agent_key(event: &Event<'_>) -> Option<String> {
     event.envelope.parent_tool_use_id.map(String::from)
 }
 
@@ -238,7 +230,7 @@ impl From<Usage> for TokenTotals {
 }
 
 impl TokenTotals {
-    /// Both together.
+    /// The sum of both.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
@@ -262,17 +254,17 @@ mod call_tests {
     use crate::{Reading, read};
 
     fn observe(calls: &mut ToolCalls, line: &str) -> Vec<String> {
-        let mut said = Vec::new();
+        let mut log = Vec::new();
         for line in read(line.as_bytes()) {
             let Reading::Event(event) = line.reading else { panic!("{line:?}") };
-            calls.observe(&event, |news| {
-                said.push(match news {
+            calls.observe(&event, |event| {
+                log.push(match event {
                     CallEvent::Started(call) => format!("{} started", call.id),
                     CallEvent::Ended { call, failed } => format!("{} failed={failed}", call.id),
                 });
             });
         }
-        said
+        log
     }
 
     fn call(id: &str) -> String {
@@ -288,21 +280,21 @@ mod call_tests {
     }
 
     #[test]
-    fn results_find_their_calls_in_any_order_and_once() {
+    fn results_are_paired_with_calls_in_any_order_and_once() {
         let mut calls = ToolCalls::default();
         assert_eq!(observe(&mut calls, &call("a")), ["a started"]);
         assert_eq!(observe(&mut calls, &call("b")), ["b started"]);
         assert_eq!(observe(&mut calls, &call("a")), [""; 0]);
         assert_eq!(observe(&mut calls, &result("b", r#","is_error":true"#)), ["b failed=true"]);
         assert_eq!(observe(&mut calls, &result("b", "")), [""; 0]);
-        assert_eq!(observe(&mut calls, &result("stranger", "")), [""; 0]);
+        assert_eq!(observe(&mut calls, &result("unrelated", "")), [""; 0]);
         assert_eq!(calls.unanswered()[0].change.as_ref().unwrap().path, "a.txt");
         assert_eq!(observe(&mut calls, &result("a", r#","is_error":null"#)), ["a failed=false"]);
         assert!(calls.unanswered().is_empty());
     }
 
     #[test]
-    fn the_flat_dialect_pairs_with_the_same_rules() {
+    fn calls_of_the_flat_dialect_are_paired_too() {
         let mut calls = ToolCalls::default();
         let line =
             r#"{"type":"tool_use","id":"f","toolName":"Edit","toolInput":{"file_path":"x"}}"#;
@@ -318,7 +310,7 @@ mod identity_tests {
     use crate::{Reading, read};
 
     #[test]
-    fn the_id_changes_with_the_lines_that_carry_it_and_not_before() {
+    fn the_id_changes_with_the_first_line_that_carries_the_new_one() {
         let mut identity = Identity::default();
         let mut observe = |line: &str| {
             let Some(Reading::Event(event)) = read(line.as_bytes()).next().map(|it| it.reading)
@@ -333,7 +325,7 @@ mod identity_tests {
         let init = r#"{"type":"system","subtype":"init","session_id":"a"}"#;
         assert_eq!(observe(init), change(None, "a"));
         assert_eq!(observe(init), None);
-        // As 2.1.325 announces `/clear`.
+        // 2.1.325 writes this for `/clear`.
         let reset = r#"{"type":"conversation_reset","new_conversation_id":"x","session_id":"a"}"#;
         assert_eq!(observe(reset), None);
         assert_eq!(observe(r#"{"type":"keep_alive"}"#), None);
@@ -348,12 +340,12 @@ mod usage_tests {
     use crate::{Reading, read};
 
     fn total(lines: &[&str]) -> TokenTotals {
-        let mut tally = UsageTotals::default();
+        let mut totals = UsageTotals::default();
         for line in lines.iter().flat_map(|line| read(line.as_bytes())) {
             let Reading::Event(event) = line.reading else { panic!("{line:?}") };
-            tally.observe(&event);
+            totals.observe(&event);
         }
-        tally.total()
+        totals.total()
     }
 
     const START: &str = r#"{"type":"stream_event","event":{"type":"message_start","message":{"id":"m1","usage":{"input_tokens":3,"output_tokens":1}}}}"#;
@@ -368,13 +360,13 @@ mod usage_tests {
     }
 
     #[test]
-    fn sub_agents_count_and_do_not_disturb_the_message_being_written() {
+    fn sub_agents_count_and_do_not_affect_the_streaming_message() {
         let tokens = total(&[START, SUB_AGENT, DELTA, SUB_AGENT]);
         assert_eq!(tokens, TokenTotals { input: 13, output: 11, cache_read: 0, cache_write: 5 });
     }
 
     #[test]
-    fn a_delta_of_nothing_counts_for_nothing() {
+    fn a_delta_without_a_message_does_not_count() {
         assert_eq!(total(&[DELTA]), TokenTotals::default());
     }
 }

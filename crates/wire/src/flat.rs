@@ -1,9 +1,9 @@
-//! The flat dialect: events that stand by themselves, as early wrappers of the CLI wrote them.
+//! The flat dialect: events without a message around them, as early wrappers of the CLI wrote them.
 //!
-//! No CLI from 1.0.24 on prints these, but recordings and other agents' bridges do. They are read
-//! into the events the CLI prints today, so that nobody downstream knows the difference: a
-//! `tool_use` becomes a message with one call, a `tool_result` a message with one result, and a
-//! `text` a delta of the message being written.
+//! No CLI since 1.0.24 writes these, but they occur in recordings and in the output of bridges for
+//! other agents. They are read into the events of the current CLI, so that callers need no special
+//! case: a `tool_use` becomes a message with one call, a `tool_result` a message with one result,
+//! and a `text` a delta of the streaming message.
 
 use crate::event::{
     Assistant, Block, Body, Content, Delta, EnvelopeFields, FieldOutcome, Init, Message,
@@ -12,7 +12,7 @@ use crate::event::{
 use crate::json::{Cursor, ParseError, ShapeError, Text};
 use crate::line::Dialect;
 
-/// Reads an event of the flat dialect; nothing where `name` is none of its types.
+/// Reads an event of the flat dialect; `None` if `name` is not one of its types.
 pub(crate) fn read<'a>(
     cursor: &mut Cursor<'a>,
     top: &mut EnvelopeFields<'a>,

@@ -1,10 +1,10 @@
-//! Claude Code's headless `stream-json` protocol: bytes to lines to events, and what may be said
-//! back.
+//! Claude Code's headless `stream-json` protocol: parsing the agent's output into events, and
+//! building lines for its input.
 //!
-//! Reading is total. A [`Splitter`] cuts the stream into lines, [`read`] turns each into one or
-//! more [`Line`]s, and every `Line` has a [`Reading`]: an [`event`], an unknown kind, a known
-//! kind in an unexpected shape, or noise. None of these is an error, none changes the bytes, and a
-//! text delta costs no allocation.
+//! Reading never fails. A [`Splitter`] splits the stream into lines, [`read`] turns each into one
+//! or more [`Line`]s, and every `Line` has a [`Reading`]: an [`event`], an unknown kind, a known
+//! kind in an unexpected shape, or noise. None of these is an error, none changes the bytes, and
+//! reading a text delta allocates nothing.
 //!
 //! ```
 //! use towpath_wire::event::{Body, Delta, Stream};
@@ -12,37 +12,38 @@
 //!
 //! let stream =
 //! br#"{"type":"stream_event","event":{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Hi"}}}
-//! {"type":"result","subtype":"success","is_error":true,"result":"API Error: 500"} "#;
+//! {"type":"result","subtype":"success","is_error":true,"result":"API Error: 500"}
+//! "#;
 //!
 //! let mut splitter = Splitter::new();
 //! let mut pieces = splitter.feed(stream);
-//! let mut said = String::new();
+//! let mut output = String::new();
 //! let mut failed = false;
 //! while let Some(piece) = pieces.next() {
 //!     for line in read(piece.bytes) {
 //!         let Reading::Event(event) = line.reading else { continue };
 //!         match event.body {
 //!             Body::Stream(Stream::BlockDelta { delta: Delta::Text(text), .. }) => {
-//!                 text.decode_into(&mut said);
+//!                 text.decode_into(&mut output);
 //!             }
 //!             Body::TurnEnded(turn) => failed = turn.failed(),
 //!             _ => {}
 //!         }
 //!     }
 //! }
-//! assert_eq!(said, "Hi");
+//! assert_eq!(output, "Hi");
 //! assert!(failed, "an API failure is a `success` with `is_error`");
 //! ```
 //!
-//! Writing, in [`outgoing`], builds every line from values: there is no way to put a line on the agent's
-//! stdin that it would take for fatal, or to relay somebody else's JSON as a message of its own.
+//! Writing, in [`outgoing`], builds every line from typed values. It cannot produce a line that
+//! makes the agent exit, and it cannot send JSON from another source as a protocol message.
 //!
-//! What followers conclude from events is in [`analysis`], so that they cannot disagree: which call
-//! a result belongs to, which file it changed, whether a turn failed, what it cost.
+//! [`analysis`] derives facts from events: which call a result belongs to, which file it changed,
+//! how many tokens were used. All followers share it, so they cannot disagree.
 //!
-//! What Towpath itself adds to a session's record, between the lines of the agent, are [`note`]s.
+//! A [`note`] is a line that Towpath itself adds to a session's journal, between the agent's lines.
 //!
-//! Deliberately absent: I/O, a runtime, clocks, and any state but the line being read.
+//! The crate has no I/O, no async runtime and no clock.
 
 pub mod analysis;
 pub mod consent;

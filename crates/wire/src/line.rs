@@ -1,4 +1,4 @@
-//! A line of the stream and what it was read as.
+//! A line of the stream and its reading.
 
 use std::fmt;
 
@@ -8,62 +8,53 @@ use crate::kind::Kind;
 
 /// Part of the stream, with its reading.
 ///
-/// Nearly always a whole line. Where a line holds several objects, each is a `Line`, and their
-/// [`bytes`](Self::bytes) laid side by side are the line again: a prefix belongs to the object
-/// behind it, what follows the last object is a `Line` of its own.
+/// Nearly always a whole line. If a line contains several objects, each is a `Line`, and their
+/// concatenated [`bytes`](Self::bytes) are the original line: a prefix belongs to the object after
+/// it, and other text after the last object is a separate `Line`.
 #[derive(Clone, Debug)]
 pub struct Line<'a> {
-    /// The bytes as they came, never rewritten.
+    /// The original bytes, unchanged.
     pub bytes: &'a [u8],
-    /// How it was written.
     pub dialect: Dialect,
-    /// What it was read as.
     pub reading: Reading<'a>,
 }
 
-/// What a [`Line`] was read as. Every line has a reading; none is an error.
+/// The result of reading a [`Line`]. Every line has a reading; none is an error.
 #[derive(Clone, Debug)]
 pub enum Reading<'a> {
     /// A known kind in a known shape.
     Event(Event<'a>),
-    /// A kind this crate does not model: to be passed on and shown, never acted on.
+    /// A kind that this crate does not know: to be forwarded and shown, never acted on.
     Unknown(Unknown<'a>),
     /// A known kind in an unexpected shape: to be kept, shown and counted.
     Mismatch(Mismatch<'a>),
-    /// Not an event.
     Noise(Noise),
 }
 
-/// An event of a kind that is not modelled.
+/// An event of a kind that this crate does not know.
 #[derive(Clone, Debug)]
 pub struct Unknown<'a> {
-    /// What it says it is.
     pub kind: Kind<'a>,
-    /// The whole object.
     pub object: Raw<'a>,
 }
 
-/// An event of a known kind whose shape is not the known one.
+/// An event of a known kind in an unexpected shape.
 #[derive(Clone, Debug)]
 pub struct Mismatch<'a> {
-    /// What it says it is.
     pub kind: Kind<'a>,
-    /// Where and how it differs, as `message.content: expected …, found …`.
+    /// The path and the difference: `message.content: expected …, found …`.
     pub reason: String,
-    /// The whole object.
     pub object: Raw<'a>,
 }
 
-/// Why something is not an event.
+/// Why a line is not an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Noise {
-    /// Nothing but white space.
+    /// Empty or only white space.
     Blank,
-    /// Not UTF-8.
     NotUtf8,
-    /// Not JSON.
     NotJson,
-    /// JSON, but no object with a `type`.
+    /// JSON, but not an object with a `type`.
     Untyped,
 }
 
@@ -78,26 +69,26 @@ impl fmt::Display for Noise {
     }
 }
 
-/// How a line was written.
+/// The format of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Dialect {
-    /// What Claude Code prints with `--output-format stream-json`, and reads. Its
-    /// `--output-format json` object is a `result` line of this dialect.
+    /// The format that Claude Code writes with `--output-format stream-json`, and reads. The object
+    /// that it writes with `--output-format json` is a `result` line of this dialect.
     StreamJson,
-    /// An array of events, as `--output-format json --verbose` prints.
+    /// An array of events, as `--output-format json --verbose` writes.
     JsonArray,
     /// The flat events of early wrappers: `toolName`, `toolUseId`, `session_start`.
     Flat,
-    /// A `tool_result` that stands by itself instead of inside a `user` message.
+    /// A `tool_result` that is not inside a `user` message.
     LooseToolResult,
-    /// Events of the Messages API that stand by themselves, as in a recording of its stream.
+    /// Events of the Messages API without a wrapper, as in a recording of its stream.
     ApiStream,
     /// Session files under `~/.claude/projects`.
     Transcript,
 }
 
 impl Dialect {
-    /// Its name in reports.
+    /// The name used in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::StreamJson => "stream-json",
@@ -111,7 +102,7 @@ impl Dialect {
 }
 
 impl<'a> Line<'a> {
-    /// The event, where it is one.
+    /// The event; `None` for other readings.
     pub fn event(&self) -> Option<&Event<'a>> {
         match &self.reading {
             Reading::Event(event) => Some(event),
@@ -119,7 +110,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// What the line says it is, where it says so.
+    /// The kind; `None` for noise.
     pub fn kind(&self) -> Option<Kind<'a>> {
         match &self.reading {
             Reading::Event(event) => Some(event.kind),

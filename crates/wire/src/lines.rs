@@ -1,8 +1,8 @@
-//! What a line of the stream holds: nearly always one object, sometimes several.
+//! Finds the objects in a line of the stream: nearly always one, sometimes several.
 //!
-//! Recordings put events behind `data: ` or a log's timestamp, several on a line, or a whole run
-//! into one array. They are found, and nothing else is: an object counts only where the text around
-//! it is no JSON string and nothing but objects follows to the end of the line.
+//! Recordings may have `data: ` or a log's timestamp before an event, several events on a line, or
+//! a whole run in one array. An object counts as an event only if it is not inside a JSON string
+//! and only objects follow it to the end of the line.
 
 use memchr::memchr_iter;
 
@@ -12,13 +12,13 @@ use crate::reader::{Object, delta, is_json, object_at};
 
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
-/// How many places behind a prefix are tried: a log may have a brace or two of its own, and a line
-/// of a million braces must not cost a million looks.
+/// The number of braces that are tried as the start of an object after a prefix. A log prefix may
+/// contain a few braces, but a line of a million braces must not cost a million attempts.
 const PREFIX_ATTEMPTS: usize = 8;
 
 /// Reads a line, given without its newline.
 ///
-/// There is always at least one [`Line`], and their bytes side by side are the line.
+/// Returns at least one [`Line`]. The concatenated bytes of all of them are the line.
 ///
 /// ```
 /// use towpath_wire::{Reading, read};
@@ -34,24 +34,24 @@ const PREFIX_ATTEMPTS: usize = 8;
 /// assert!(matches!(new.reading, Reading::Unknown(_)));
 /// ```
 pub fn read(line: &[u8]) -> Lines<'_> {
-    Lines { bytes: line, text: "", at: 0, place: LinePosition::Start }
+    Lines { bytes: line, text: "", at: 0, position: LinePosition::Start }
 }
 
 /// The readings of one line.
 #[derive(Clone, Debug)]
 pub struct Lines<'a> {
     bytes: &'a [u8],
-    /// The line once it is known to be UTF-8.
+    /// The line, after validation as UTF-8.
     text: &'a str,
-    /// Where the next reading begins.
+    /// The offset of the next reading.
     at: usize,
-    place: LinePosition,
+    position: LinePosition,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LinePosition {
     Start,
-    /// Behind an object that something follows.
+    /// After an object that is not the end of the line.
     Between,
     /// The same, inside an array.
     InArray,
@@ -63,9 +63,9 @@ impl<'a> Iterator for Lines<'a> {
 
     #[inline]
     fn next(&mut self) -> Option<Line<'a>> {
-        match self.place {
-            LinePosition::Start => Some(self.first()),
-            LinePosition::Between | LinePosition::InArray => Some(self.following()),
+        match self.position {
+            LinePosition::Start => Some(self.read_first()),
+            LinePosition::Between | LinePosition::InArray => Some(self.read_next()),
             LinePosition::Done => None,
         }
     }
@@ -73,47 +73,47 @@ impl<'a> Iterator for Lines<'a> {
 
 impl<'a> Lines<'a> {
     #[inline]
-    fn first(&mut self) -> Line<'a> {
+    fn read_first(&mut self) -> Line<'a> {
         let Ok(text) = simdutf8::basic::from_utf8(self.bytes) else {
-            return self.rest_is(Noise::NotUtf8);
+            return self.finish_as_noise(Noise::NotUtf8);
         };
         self.text = text;
         if let Some(event) = delta(text) {
-            self.place = LinePosition::Done;
+            self.position = LinePosition::Done;
             let reading = Reading::Event(event);
             return Line { bytes: self.bytes, dialect: Dialect::StreamJson, reading };
         }
-        let start = start_of(text);
+        let start = content_start(text);
         match text.as_bytes().get(start) {
-            None => self.rest_is(Noise::Blank),
+            None => self.finish_as_noise(Noise::Blank),
             Some(b'{') => match object_at(text, start) {
-                Some(object) => self.found(object, LinePosition::Between),
-                None => self.rest_is(Noise::NotJson),
+                Some(object) => self.emit(object, LinePosition::Between),
+                None => self.finish_as_noise(Noise::NotJson),
             },
-            Some(b'[') => self.first_in_array(start),
-            Some(_) => self.behind_prefix(start),
+            Some(b'[') => self.read_array(start),
+            Some(_) => self.find_after_prefix(start),
         }
     }
 
-    fn first_in_array(&mut self, start: usize) -> Line<'a> {
+    fn read_array(&mut self, start: usize) -> Line<'a> {
         let mut cursor = Cursor::starting_at(self.text, start + 1);
         cursor.skip_space();
         match object_at(self.text, cursor.position()) {
-            Some(object) => self.found(object, LinePosition::InArray),
-            // A log's `[timestamp]`, or an array of something else.
-            None => self.behind_prefix(start),
+            Some(object) => self.emit(object, LinePosition::InArray),
+            // A log's `[timestamp]`, or an array of other values.
+            None => self.find_after_prefix(start),
         }
     }
 
-    /// Looks for an object behind something else.
-    fn behind_prefix(&mut self, start: usize) -> Line<'a> {
+    /// Searches for an object after a prefix.
+    fn find_after_prefix(&mut self, start: usize) -> Line<'a> {
         let line = self.text.as_bytes();
         let mut quotes = 0;
         let mut counted = 0;
         for open in memchr_iter(b'{', line).take(PREFIX_ATTEMPTS) {
             quotes += memchr_iter(b'"', &line[counted..open]).count();
             counted = open;
-            // Between quotes it is somebody's text, not an event.
+            // Inside quotes it is part of a string, not an event.
             if quotes % 2 == 1 {
                 continue;
             }
@@ -121,64 +121,65 @@ impl<'a> Lines<'a> {
                 && !matches!(object.reading, Reading::Noise(_))
                 && only_objects_follow(self.text, object.end)
             {
-                return self.found(object, LinePosition::Between);
+                return self.emit(object, LinePosition::Between);
             }
         }
         let json = is_json(&self.text[start..]);
-        self.rest_is(if json { Noise::Untyped } else { Noise::NotJson })
+        self.finish_as_noise(if json { Noise::Untyped } else { Noise::NotJson })
     }
 
-    /// What stands behind an object that something follows.
-    fn following(&mut self) -> Line<'a> {
+    /// Reads what follows an object.
+    fn read_next(&mut self) -> Line<'a> {
         let mut cursor = Cursor::starting_at(self.text, self.at);
         cursor.skip_space();
         if cursor.eat(b',') {
             cursor.skip_space();
         }
         match object_at(self.text, cursor.position()) {
-            Some(object) => self.found(object, self.place),
-            None => self.rest_is(Noise::NotJson),
+            Some(object) => self.emit(object, self.position),
+            None => self.finish_as_noise(Noise::NotJson),
         }
     }
 
-    /// Hands on an object, with the bytes since the last one, and those to the end if no more comes.
-    fn found(&mut self, object: Object<'a>, place: LinePosition) -> Line<'a> {
+    /// Returns an object with the bytes since the previous one, and those to the end of the line if
+    /// it is the last one.
+    fn emit(&mut self, object: Object<'a>, position: LinePosition) -> Line<'a> {
         let mut cursor = Cursor::starting_at(self.text, object.end);
         cursor.skip_space();
-        if place == LinePosition::InArray && cursor.eat(b']') {
+        if position == LinePosition::InArray && cursor.eat(b']') {
             cursor.skip_space();
         }
         let end = if cursor.at_end() {
-            self.place = LinePosition::Done;
+            self.position = LinePosition::Done;
             self.bytes.len()
         } else {
-            self.place = place;
+            self.position = position;
             object.end
         };
         let bytes = &self.bytes[self.at..end];
         self.at = end;
         let dialect = match object.dialect {
-            Dialect::StreamJson if place == LinePosition::InArray => Dialect::JsonArray,
+            Dialect::StreamJson if position == LinePosition::InArray => Dialect::JsonArray,
             dialect => dialect,
         };
         Line { bytes, dialect, reading: object.reading }
     }
 
-    fn rest_is(&mut self, noise: Noise) -> Line<'a> {
-        self.place = LinePosition::Done;
+    fn finish_as_noise(&mut self, noise: Noise) -> Line<'a> {
+        self.position = LinePosition::Done;
         let bytes = &self.bytes[self.at..];
         Line { bytes, dialect: Dialect::StreamJson, reading: Reading::Noise(noise) }
     }
 }
 
-/// Where the line begins, behind a byte order mark and white space.
+/// The offset of the content, after a byte order mark and white space.
 #[inline]
-fn start_of(text: &str) -> usize {
+fn content_start(text: &str) -> usize {
     if text.starts_with('{') {
         return 0;
     }
-    let behind_mark = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
-    text.len() - behind_mark.trim_ascii_start().len()
+    let after_mark = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
+    text.len() - after_mark.trim_ascii_start().len()
 }
 
 fn only_objects_follow(text: &str, end: usize) -> bool {
@@ -199,7 +200,7 @@ mod tests {
     use super::read;
     use crate::line::{Noise, Reading};
 
-    /// Each reading in a word, after checking that the bytes are all there.
+    /// Compares a short form of each reading, and checks that no byte is lost.
     #[track_caller]
     fn check(line: impl AsRef<[u8]>, expected: &[&str]) {
         let line = line.as_ref();
@@ -222,7 +223,7 @@ mod tests {
     const EVENT: &str = "stream-json keep_alive";
 
     #[test]
-    fn an_object_is_found_alone_among_others_in_an_array_and_behind_a_prefix() {
+    fn objects_are_found_alone_side_by_side_in_an_array_and_after_a_prefix() {
         check(KEEP, &[EVENT]);
         check(format!(" \t{KEEP} \r"), &[EVENT]);
         check(format!("\u{feff}{KEEP}"), &[EVENT]);
@@ -240,14 +241,14 @@ mod tests {
     #[test]
     fn text_inside_strings_is_never_an_event() {
         check(format!("\"{KEEP}\""), &["noise: not JSON"]);
-        check(format!("he said \"see {KEEP}"), &["noise: not JSON"]);
+        check(format!("he wrote \"see {KEEP}"), &["noise: not JSON"]);
         check(format!("echo '{KEEP}' | claude"), &["noise: not JSON"]);
         check(r#"{"type":"keep_alive","text":"{\"type\":\"result\"}"}"#, &[EVENT]);
         check(format!(r#"{{"type":"assistant","text":"cut off {KEEP}"#), &["noise: not JSON"]);
     }
 
     #[test]
-    fn what_follows_an_event_and_is_none_is_noise_of_its_own() {
+    fn other_text_after_an_event_is_separate_noise() {
         check(format!("{KEEP}garbage"), &[EVENT, "noise: not JSON"]);
         check(format!("{KEEP}{{\"type\":"), &[EVENT, "noise: not JSON"]);
         check(format!("[{KEEP},5]"), &["json-array keep_alive", "noise: not JSON"]);
@@ -255,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_else_is_noise_with_its_reason() {
+    fn everything_else_is_noise_with_a_reason() {
         check("", &["noise: blank"]);
         check(" \t\r", &["noise: blank"]);
         check("\u{feff}", &["noise: blank"]);
@@ -274,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_of_a_million_braces_is_read_at_once() {
+    fn a_line_of_a_million_braces_is_read_quickly() {
         check("{".repeat(1_000_000), &["noise: not JSON"]);
         check(format!("x{}", "{\"a\":".repeat(300_000)), &["noise: not JSON"]);
         let deep = format!(
@@ -286,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_one_reading_at_least() {
+    fn an_empty_line_has_one_reading() {
         assert!(matches!(
             read(b"").next().map(|line| line.reading),
             Some(Reading::Noise(Noise::Blank))

@@ -1,9 +1,9 @@
-//! Names the protocol is known to use for things that nothing here decides on.
+//! Names of the protocol that are known but that Towpath does not interpret.
 //!
-//! A line with one of these names is an event, though only its envelope is typed; a name that is
-//! missing here is reported as unknown. They were seen in output of the CLI from 1.0.24 to 2.1.325,
-//! declared in the typings of its SDK, or named by its own schema. The list is open: a new release
-//! brings new ones, and until they are added here they are passed on and counted as unknown.
+//! A line with one of these names is an event of which only the envelope is typed. The names come
+//! from the output of the CLI from 1.0.24 to 2.1.325, from the typings of its SDK, and from its own
+//! schema. New releases add names; until they are listed here, their lines are forwarded and
+//! reported as unknown.
 
 /// Subtypes of `system`, in the stream and in session files.
 pub(crate) const SYSTEM: &[&str] = &[
@@ -73,7 +73,7 @@ pub(crate) const SYSTEM: &[&str] = &[
     "worker_shutting_down",
 ];
 
-/// EnvelopeFields-level types beside the conversation, on stdout and on stdin.
+/// Top-level types outside the conversation, on stdout and on stdin.
 pub(crate) const SIGNALS: &[&str] = &[
     "active_goal",
     "api_metrics",
@@ -102,7 +102,7 @@ pub(crate) const SIGNALS: &[&str] = &[
     "workflow_launch",
 ];
 
-/// Types that only session files have.
+/// Types that occur only in session files.
 pub(crate) const RECORDS: &[&str] = &[
     "agent-color",
     "agent-name",
@@ -273,7 +273,7 @@ pub(crate) const CONTROL_REQUESTS: &[&str] = &[
     "vcs_state_changed",
 ];
 
-/// Subtypes of `result` that are errors; the last two were named by early documents only.
+/// Subtypes of `result` that are errors. The last two occur only in early documentation.
 pub(crate) const RESULTS: &[&str] = &[
     "error_during_execution",
     "error_max_budget_usd",
@@ -283,7 +283,7 @@ pub(crate) const RESULTS: &[&str] = &[
     "error_input",
 ];
 
-/// Content blocks.
+/// Types of content blocks.
 pub(crate) const BLOCKS: &[&str] = &[
     "advisor_redacted_result",
     "advisor_result",
@@ -327,5 +327,5 @@ pub(crate) const BLOCKS: &[&str] = &[
     "web_search_tool_result_error",
 ];
 
-/// Deltas of content blocks.
+/// Types of content block deltas.
 pub(crate) const DELTAS: &[&str] = &["citations_delta", "compaction_delta"];

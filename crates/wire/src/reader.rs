@@ -1,8 +1,8 @@
-//! From bytes to readings.
+//! Reads one JSON object of a line.
 //!
-//! A line is read in one pass when its `type` comes first, as it does in all but a few: the pass
-//! begins with the kind in hand and finds out on the way if a later duplicate overrules it. Where
-//! the `type` stands elsewhere, the top of the object is walked once more to find it.
+//! Nearly every line starts with its `type`, and then one pass is enough: it starts with that kind
+//! and detects a later duplicate that overrides it. Otherwise, a first pass over the object's top
+//! level finds the `type`.
 
 use crate::delta_head::{self, DeltaKind, delta_head};
 use crate::event::{
@@ -18,28 +18,28 @@ use crate::names;
 
 const STREAM_EVENT: Text<'static> = Text::word("\"stream_event");
 
-/// An object of the line, read, and where it ends.
+/// The reading of an object, and the offset of its end.
 pub(crate) struct Object<'a> {
     pub(crate) reading: Reading<'a>,
     pub(crate) dialect: Dialect,
     pub(crate) end: usize,
 }
 
-/// Reads the object that begins at `at`; nothing where the text there is no JSON object.
+/// Reads the object that starts at `at`; `None` if the text there is not a JSON object.
 pub(crate) fn object_at(line: &str, at: usize) -> Option<Object<'_>> {
     let start = Cursor::starting_at(line, at);
     match kind_if_first(&start) {
-        Some(kind) => attempt(&start, EnvelopeFields::guessed(kind)),
-        None => attempt_with_search(&start),
+        Some(kind) => read_as(&start, EnvelopeFields::guessed(kind)),
+        None => read_after_search(&start),
     }
 }
 
-/// Reads a line that is one delta, written as the CLI writes it; nothing where anything differs.
+/// Reads a delta in exactly the CLI's format; `None` for any other line.
 #[inline]
 pub(crate) fn delta(line: &str) -> Option<Event<'_>> {
     let head = delta_head(line.as_bytes())?;
-    let mut cursor = Cursor::starting_at(line, head.piece);
-    let piece = cursor.string().ok()?;
+    let mut cursor = Cursor::starting_at(line, head.text_start);
+    let text = cursor.string().ok()?;
     if !cursor.eat_all(delta_head::TAIL) {
         return None;
     }
@@ -52,23 +52,23 @@ pub(crate) fn delta(line: &str) -> Option<Event<'_>> {
         top.envelope.uuid = Some(cursor.string().ok()?);
     }
     let rest = cursor.more_fields(|cursor, key| match key {
-        // A second event would overrule the first.
+        // A second event would override the first.
         "event" => Err(ParseError::Retyped),
         _ => top.take(cursor, key),
     });
     if rest.is_err() || top.transcript_key || !cursor.at_end() {
         return None;
     }
-    let delta = match head.sort {
-        DeltaKind::Text => Delta::Text(piece),
-        DeltaKind::InputJson => Delta::InputJson(piece),
-        DeltaKind::Thinking => Delta::Thinking(piece),
+    let delta = match head.kind {
+        DeltaKind::Text => Delta::Text(text),
+        DeltaKind::InputJson => Delta::InputJson(text),
+        DeltaKind::Thinking => Delta::Thinking(text),
     };
     let body = Body::Stream(Stream::BlockDelta { index: head.index, delta });
     Some(Event { kind: top.kind, envelope: top.envelope, body })
 }
 
-/// The kind, if `type` is the first key and nothing more is needed.
+/// The kind, if the object starts with its `type` and, where required, its `subtype`.
 fn kind_if_first<'a>(start: &Cursor<'a>) -> Option<Kind<'a>> {
     let mut cursor = start.clone();
     if !cursor.eat(b'{') || cursor.key().ok()? != *"type" {
@@ -84,7 +84,7 @@ fn kind_if_first<'a>(start: &Cursor<'a>) -> Option<Kind<'a>> {
     Some(Kind { name, subtype: Some(cursor.value().ok()?.text_if_string()?) })
 }
 
-/// The kind, wherever its keys stand; nothing where the object has none.
+/// Searches the whole object for its kind; `None` if it has none.
 fn kind_anywhere<'a>(start: &Cursor<'a>) -> Result<Option<Kind<'a>>, ParseError> {
     let mut name = None;
     let mut subtype = None;
@@ -99,14 +99,14 @@ fn kind_anywhere<'a>(start: &Cursor<'a>) -> Result<Option<Kind<'a>>, ParseError>
     Ok(name.map(|name| Kind { name, subtype: subtype.filter(|_| has_subtype(name)) }))
 }
 
-/// Whether the top-level `subtype` is part of what lines of this type are.
+/// Whether the top-level `subtype` is part of the kind for this type.
 fn has_subtype(name: Text<'_>) -> bool {
     name == *"system" || name == *"result"
 }
 
-fn attempt_with_search<'a>(start: &Cursor<'a>) -> Option<Object<'a>> {
+fn read_after_search<'a>(start: &Cursor<'a>) -> Option<Object<'a>> {
     match kind_anywhere(start) {
-        Ok(Some(kind)) => attempt(start, EnvelopeFields::known(kind)),
+        Ok(Some(kind)) => read_as(start, EnvelopeFields::known(kind)),
         Ok(None) => {
             let mut cursor = start.clone();
             cursor.skip().ok()?;
@@ -120,7 +120,7 @@ fn attempt_with_search<'a>(start: &Cursor<'a>) -> Option<Object<'a>> {
     }
 }
 
-fn attempt<'a>(start: &Cursor<'a>, mut top: EnvelopeFields<'a>) -> Option<Object<'a>> {
+fn read_as<'a>(start: &Cursor<'a>, mut top: EnvelopeFields<'a>) -> Option<Object<'a>> {
     let mut cursor = start.clone();
     match body(&mut cursor, &mut top) {
         Ok(Some((body, dialect))) => Some(Object {
@@ -136,14 +136,14 @@ fn attempt<'a>(start: &Cursor<'a>, mut top: EnvelopeFields<'a>) -> Option<Object
             dialect: Dialect::StreamJson,
             end: cursor.position(),
         }),
-        Err(ParseError::Retyped) => attempt_with_search(start),
-        // What does not fit the kind guessed may fit the one that a duplicate further on tells.
-        Err(ParseError::ShapeError(_)) if top.is_guess() => attempt_with_search(start),
-        Err(ParseError::ShapeError(misfit)) => {
+        Err(ParseError::Retyped) => read_after_search(start),
+        // The object may fit the kind that a later duplicate of `type` gives.
+        Err(ParseError::ShapeError(_)) if top.is_guess() => read_after_search(start),
+        Err(ParseError::ShapeError(error)) => {
             let mut cursor = start.clone();
             cursor.skip().ok()?;
             let object = start.raw_up_to(&cursor);
-            let reason = misfit.to_string();
+            let reason = error.to_string();
             Some(Object {
                 reading: Reading::Mismatch(Mismatch { kind: top.kind, reason, object }),
                 dialect: Dialect::StreamJson,
@@ -159,7 +159,7 @@ fn transcript_or_flat(top: &EnvelopeFields<'_>) -> Dialect {
     if top.kind.name == *"result" { Dialect::Flat } else { Dialect::Transcript }
 }
 
-/// Reads what a line of the kind in `top` says; nothing where the kind is not known.
+/// Reads the body for the kind in `top`; `None` if the kind is unknown.
 fn body<'a>(
     cursor: &mut Cursor<'a>,
     top: &mut EnvelopeFields<'a>,
@@ -179,13 +179,13 @@ fn body<'a>(
         }
         "control_response" => ControlResponse::read(cursor, top)?.map(Body::ControlResponse),
         "control_cancel_request" => Some(Body::ControlCancel(ControlCancel::read(cursor, top)?)),
-        name => return beside_conversation(cursor, top, name),
+        name => return read_other_type(cursor, top, name),
     };
     Ok(body.map(|body| (body, Dialect::StreamJson)))
 }
 
-/// Reads the types that are no part of the conversation proper, or not in Claude Code's form.
-fn beside_conversation<'a>(
+/// Reads the types outside the conversation and those of other dialects.
+fn read_other_type<'a>(
     cursor: &mut Cursor<'a>,
     top: &mut EnvelopeFields<'a>,
     name: &str,
@@ -203,7 +203,7 @@ fn beside_conversation<'a>(
     }
     let flat = flat::read(cursor, top, name)?;
     if flat.is_none() {
-        unknown(cursor, top)?;
+        skip_unknown(cursor, top)?;
     }
     Ok(flat)
 }
@@ -249,15 +249,18 @@ fn is_api_event(name: &str) -> bool {
     )
 }
 
-/// Steps over a line of an unknown type, noting the subtype it may have.
-fn unknown<'a>(cursor: &mut Cursor<'a>, top: &mut EnvelopeFields<'a>) -> Result<(), ParseError> {
+/// Skips a line of an unknown type and adds its subtype, if any, to the kind.
+fn skip_unknown<'a>(
+    cursor: &mut Cursor<'a>,
+    top: &mut EnvelopeFields<'a>,
+) -> Result<(), ParseError> {
     let start = cursor.clone();
     top.pass(cursor)?;
     top.kind.subtype = start.raw_up_to(cursor).get("subtype").and_then(Raw::text);
     Ok(())
 }
 
-/// Checks that a whole text is JSON, for lines that hold no object.
+/// Whether the whole text is JSON, for lines without an object.
 pub(crate) fn is_json(text: &str) -> bool {
     Raw::parse(text).is_some()
 }

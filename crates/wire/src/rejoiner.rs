@@ -1,14 +1,14 @@
-//! Events that a terminal or a pretty-printer spread over several lines, put together again.
+//! Joins events that a terminal or a pretty-printer split into several lines.
 //!
-//! On request only: the CLI writes one event a line, even to a terminal, so in its own output a
-//! line that begins an object and does not end it was cut off, and what follows is the next event.
+//! It is used only on request. The CLI writes one event per line, even to a terminal, so in its own
+//! output a line with an incomplete object was truncated, and the next line is the next event.
 
 use crate::json::{Outline, OutlineProgress};
 
-/// Puts together lines that one event was spread over.
+/// Joins lines that belong to one event.
 ///
-/// Lines are held while they can still become one object and not longer: as soon as the text
-/// cannot go on that way, or grows beyond the cap, the lines are given back as they were.
+/// Lines are buffered while they can still become one object. When the text can no longer become
+/// one, or exceeds the cap, the lines are returned unchanged.
 ///
 /// ```
 /// use towpath_wire::Rejoiner;
@@ -22,93 +22,93 @@ use crate::json::{Outline, OutlineProgress};
 #[derive(Default)]
 pub struct Rejoiner {
     cap: usize,
-    held: Vec<Vec<u8>>,
-    held_bytes: usize,
+    pending: Vec<Vec<u8>>,
+    pending_bytes: usize,
     outline: Outline,
 }
 
-/// A line, or several that are one.
+/// A line, or several joined into one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rejoined {
     /// The text on one line.
     pub text: Vec<u8>,
-    /// How many lines it was spread over.
+    /// The number of original lines.
     pub lines: usize,
 }
 
 impl Rejoiner {
-    /// A rejoiner that holds at most what a [`Splitter`](crate::Splitter) holds.
+    /// A rejoiner with the default cap of a [`Splitter`](crate::Splitter).
     pub fn new() -> Self {
         Self::with_cap(crate::DEFAULT_CAP)
     }
 
-    /// A rejoiner that holds at most `cap` bytes.
+    /// A rejoiner that buffers at most `cap` bytes.
     pub fn with_cap(cap: usize) -> Self {
         Self { cap, ..Self::default() }
     }
 
-    /// Takes a line without its newline; gives the lines that are settled by it.
+    /// Adds a line without its newline; returns the lines that are complete now.
     pub fn push(&mut self, line: &[u8]) -> Vec<Rejoined> {
-        let mut settled = Vec::new();
-        if !self.held.is_empty() {
+        let mut output = Vec::new();
+        if !self.pending.is_empty() {
             match self.try_extend(line) {
-                OutlineProgress::Partial => return settled,
+                OutlineProgress::Partial => return output,
                 OutlineProgress::Complete => {
-                    settled.push(self.join());
-                    return settled;
+                    output.push(self.join());
+                    return output;
                 }
-                OutlineProgress::Broken => settled = self.release(),
+                OutlineProgress::Broken => output = self.release(),
             }
         }
-        if begins_container(line) && self.try_extend(line) == OutlineProgress::Partial {
-            return settled;
+        if starts_container(line) && self.try_extend(line) == OutlineProgress::Partial {
+            return output;
         }
-        self.forget();
-        settled.push(Rejoined { text: line.to_vec(), lines: 1 });
-        settled
+        self.reset();
+        output.push(Rejoined { text: line.to_vec(), lines: 1 });
+        output
     }
 
-    /// Ends the stream: what is still held, as it came.
+    /// Ends the stream; returns the buffered lines unchanged.
     pub fn finish(&mut self) -> Vec<Rejoined> {
         self.release()
     }
 
     fn try_extend(&mut self, line: &[u8]) -> OutlineProgress {
-        self.held_bytes += line.len();
-        if self.held_bytes > self.cap {
+        self.pending_bytes += line.len();
+        if self.pending_bytes > self.cap {
             return OutlineProgress::Broken;
         }
-        // The carriage return is the terminal's, as the newline is.
+        // The terminal added the carriage return along with the newline.
         let progress = self.outline.extend(line.strip_suffix(b"\r").unwrap_or(line));
         if progress != OutlineProgress::Broken {
-            self.held.push(line.to_vec());
+            self.pending.push(line.to_vec());
         }
         progress
     }
 
     fn join(&mut self) -> Rejoined {
-        let lines = self.held.len();
+        let lines = self.pending.len();
         let text =
-            self.held.iter().flat_map(|line| line.strip_suffix(b"\r").unwrap_or(line)).copied();
+            self.pending.iter().flat_map(|line| line.strip_suffix(b"\r").unwrap_or(line)).copied();
         let joined = Rejoined { text: text.collect(), lines };
-        self.forget();
+        self.reset();
         joined
     }
 
     fn release(&mut self) -> Vec<Rejoined> {
-        let held = std::mem::take(&mut self.held);
-        self.forget();
-        held.into_iter().map(|text| Rejoined { text, lines: 1 }).collect()
+        let pending = std::mem::take(&mut self.pending);
+        self.reset();
+        pending.into_iter().map(|text| Rejoined { text, lines: 1 }).collect()
     }
 
-    fn forget(&mut self) {
-        self.held.clear();
-        self.held_bytes = 0;
+    fn reset(&mut self) {
+        self.pending.clear();
+        self.pending_bytes = 0;
         self.outline = Outline::default();
     }
 }
 
-fn begins_container(line: &[u8]) -> bool {
+fn starts_container(line: &[u8]) -> bool {
     matches!(line.trim_ascii_start().first(), Some(b'{' | b'['))
 }
 
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_wrapped_anywhere_is_put_together() {
+    fn an_event_wrapped_anywhere_is_joined() {
         let event = r#"{"type":"text","text":"a \"b\" \\ {[é","n":[1,-2.5e3,true,null,{}],"o":{}}"#;
         for cut in (1..event.len()).filter(|&cut| event.is_char_boundary(cut)) {
             let (first, second) = event.split_at(cut);
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pretty_printed_event_is_put_together() {
+    fn a_pretty_printed_event_is_joined() {
         check(
             &["{\r", "  \"type\": \"result\",", "  \"usage\": {}", "}", "{\"type\":\"x\"}"],
             &[(r#"{  "type": "result",  "usage": {}}"#, 4), ("{\"type\":\"x\"}", 1)],
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_that_was_cut_off_does_not_swallow_the_next() {
+    fn a_truncated_event_does_not_absorb_the_next() {
         let cut = r#"{"type":"assistant","text":"half a sen"#;
         let next = r#"{"type":"result"}"#;
         check(&[cut, next], &[(cut, 1), (next, 1)]);
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_than_the_cap_is_held() {
+    fn no_more_than_the_cap_is_buffered() {
         let mut rejoiner = Rejoiner::with_cap(10);
         assert!(rejoiner.push(b"{\"a\":\"").is_empty());
         let released = rejoiner.push(b"0123456789");

@@ -1,27 +1,27 @@
-//! Bytes in chunks of any size to lines.
+//! Splits a stream that arrives in chunks of any size into lines.
 //!
-//! Lines end at `\n` and nowhere else: the CLI writes U+2028 as it is up to 2.1.37, and a `\r`
-//! belongs to the line. What goes in comes out: the pieces, each with the newline its
-//! [`PieceEnd`] names, are the stream again, byte for byte.
+//! Only `\n` ends a line: the CLI up to 2.1.37 writes U+2028 unescaped, and a `\r` belongs to the
+//! line. No byte is lost: concatenating the pieces, with a newline after each that ends with
+//! [`PieceEnd::Newline`], gives the original stream.
 
 use memchr::memchr;
 
-/// The longest line that is held whole unless said otherwise: 64 MiB.
+/// The default limit for a line that is buffered whole: 64 MiB.
 pub const DEFAULT_CAP: usize = 64 << 20;
 
-/// What is kept for further lines once long ones have become rare.
-const KEPT_CAPACITY: usize = 1 << 20;
+/// The buffer capacity that is kept when long lines have become rare.
+const RETAINED_CAPACITY: usize = 1 << 20;
 
-/// How many copied lines in a row must fit that before what a long one took is given back. Giving
-/// it back at once costs a page fault for every 4 KiB of the next: with pictures in the stream,
-/// a fifth of all time.
-const PATIENCE: u32 = 256;
+/// The number of consecutive short copied lines after which the buffer shrinks. Shrinking after
+/// every long line would cost a page fault per 4 KiB of the next one, which took a fifth of the
+/// time on streams with images.
+const SHRINK_AFTER: u32 = 256;
 
-/// Cuts a stream into lines.
+/// Splits a stream into lines.
 ///
-/// A line inside one chunk is handed on where it lies; only a line that spans chunks is copied. A
-/// line longer than the cap is handed on in pieces as they come, so memory stays below the cap
-/// whatever the stream does.
+/// A line inside one chunk is returned without copying; only a line that spans chunks is copied. A
+/// line longer than the cap is returned in pieces as they arrive, so the buffer never exceeds the
+/// cap.
 ///
 /// ```
 /// use towpath_wire::Splitter;
@@ -41,31 +41,29 @@ const PATIENCE: u32 = 256;
 #[derive(Debug)]
 pub struct Splitter {
     cap: usize,
-    /// The beginning of a line whose end has not come, or a line that was handed on and is to be
-    /// forgotten.
-    held: Vec<u8>,
-    held_is_spent: bool,
-    /// Copied lines since the last long one.
+    /// The start of an incomplete line, or a line that was returned and will be cleared.
+    buffer: Vec<u8>,
+    buffer_is_consumed: bool,
+    /// The number of copied lines since the last long one.
     short_in_a_row: u32,
-    /// In the middle of a line longer than the cap.
+    /// The stream is inside a line longer than the cap.
     in_long_line: bool,
 }
 
-/// A line, or a piece of one that is too long to be held.
+/// A line, or a part of a line that is longer than the cap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece<'a> {
     /// The bytes, without the newline.
     pub bytes: &'a [u8],
-    /// Whether it goes on where the piece before left off.
+    /// Whether it continues the line of the previous piece.
     pub continued: bool,
-    /// What stands behind it.
+    /// What follows the bytes.
     pub end: PieceEnd,
 }
 
-/// What stands behind a [`Piece`].
+/// What follows a [`Piece`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PieceEnd {
-    /// A newline.
     Newline,
     /// The end of the stream.
     Stream,
@@ -74,7 +72,7 @@ pub enum PieceEnd {
 }
 
 impl Piece<'_> {
-    /// Whether it is a line, not a piece of one.
+    /// Whether it is a whole line.
     pub fn is_whole(&self) -> bool {
         !self.continued && self.end != PieceEnd::More
     }
@@ -92,44 +90,45 @@ impl Splitter {
         Self::with_cap(DEFAULT_CAP)
     }
 
-    /// A splitter that holds lines of up to `cap` bytes, and at least one.
+    /// A splitter that buffers lines of up to `cap` bytes; a cap of 0 counts as 1.
     pub fn with_cap(cap: usize) -> Self {
         Self {
             cap: cap.max(1),
-            held: Vec::new(),
-            held_is_spent: false,
+            buffer: Vec::new(),
+            buffer_is_consumed: false,
             short_in_a_row: 0,
             in_long_line: false,
         }
     }
 
-    /// Takes the next chunk; the pieces it completes must be taken before the one after it.
+    /// Adds the next chunk. The caller must consume all returned pieces before it feeds another
+    /// chunk.
     pub fn feed<'a>(&'a mut self, chunk: &'a [u8]) -> Pieces<'a> {
         Pieces { splitter: self, rest: chunk }
     }
 
-    /// Ends the stream: what has come since the last newline.
+    /// Ends the stream; returns the bytes after the last newline.
     pub fn finish(&mut self) -> Option<Piece<'_>> {
-        self.forget_spent();
+        self.clear_consumed();
         let continued = std::mem::take(&mut self.in_long_line);
-        self.held_is_spent = true;
-        (continued || !self.held.is_empty()).then_some(Piece {
-            bytes: &self.held,
+        self.buffer_is_consumed = true;
+        (continued || !self.buffer.is_empty()).then_some(Piece {
+            bytes: &self.buffer,
             continued,
             end: PieceEnd::Stream,
         })
     }
 
-    fn forget_spent(&mut self) {
-        if !std::mem::take(&mut self.held_is_spent) {
+    fn clear_consumed(&mut self) {
+        if !std::mem::take(&mut self.buffer_is_consumed) {
             return;
         }
-        let short = self.held.len() <= KEPT_CAPACITY;
+        let short = self.buffer.len() <= RETAINED_CAPACITY;
         self.short_in_a_row = if short { self.short_in_a_row + 1 } else { 0 };
-        self.held.clear();
-        if self.short_in_a_row == PATIENCE {
+        self.buffer.clear();
+        if self.short_in_a_row == SHRINK_AFTER {
             self.short_in_a_row = 0;
-            self.held.shrink_to(KEPT_CAPACITY);
+            self.buffer.shrink_to(RETAINED_CAPACITY);
         }
     }
 }
@@ -142,11 +141,11 @@ pub struct Pieces<'a> {
 }
 
 impl Pieces<'_> {
-    /// The next piece. It may lie in the splitter, hence no `Iterator`.
+    /// The next piece. It may borrow from the splitter, so this is not an `Iterator`.
     #[expect(clippy::should_implement_trait, reason = "the item borrows from the iterator")]
     pub fn next(&mut self) -> Option<Piece<'_>> {
         let splitter = &mut *self.splitter;
-        splitter.forget_spent();
+        splitter.clear_consumed();
         if self.rest.is_empty() {
             return None;
         }
@@ -159,32 +158,32 @@ impl Pieces<'_> {
             let bytes = take(&mut self.rest, length, newline);
             return Some(Piece { bytes, continued: true, end });
         }
-        if splitter.held.len() + length > splitter.cap {
+        if splitter.buffer.len() + length > splitter.cap {
             splitter.in_long_line = true;
-            let bytes = if splitter.held.is_empty() {
+            let bytes = if splitter.buffer.is_empty() {
                 take(&mut self.rest, splitter.cap, None)
             } else {
-                splitter.held_is_spent = true;
-                &splitter.held
+                splitter.buffer_is_consumed = true;
+                &splitter.buffer
             };
             return Some(Piece { bytes, continued: false, end: PieceEnd::More });
         }
-        if newline.is_some() && splitter.held.is_empty() {
+        if newline.is_some() && splitter.buffer.is_empty() {
             let bytes = take(&mut self.rest, length, newline);
             return Some(Piece { bytes, continued: false, end });
         }
-        splitter.held.extend_from_slice(take(&mut self.rest, length, newline));
+        splitter.buffer.extend_from_slice(take(&mut self.rest, length, newline));
         newline?;
-        splitter.held_is_spent = true;
-        Some(Piece { bytes: &splitter.held, continued: false, end })
+        splitter.buffer_is_consumed = true;
+        Some(Piece { bytes: &splitter.buffer, continued: false, end })
     }
 }
 
-/// Cuts `length` bytes off the front of `rest`, and the newline behind them if there is one.
+/// Removes `length` bytes, and the newline after them if there is one, from the front of `rest`.
 fn take<'a>(rest: &mut &'a [u8], length: usize, newline: Option<usize>) -> &'a [u8] {
-    let (taken, left) = rest.split_at(length);
-    *rest = if newline.is_some() { &left[1..] } else { left };
-    taken
+    let (head, tail) = rest.split_at(length);
+    *rest = if newline.is_some() { &tail[1..] } else { tail };
+    head
 }
 
 #[cfg(test)]
@@ -193,7 +192,7 @@ mod tests {
 
     use super::{PieceEnd, Splitter};
 
-    /// Lines as (bytes, too long to be held, ended by a newline), whatever pieces they came in.
+    /// Lines as (bytes, longer than the cap, ended by a newline), joined from their pieces.
     fn lines(stream: &[u8], cap: usize, cuts: &[usize]) -> Vec<(Vec<u8>, bool, bool)> {
         let mut splitter = Splitter::with_cap(cap);
         let mut lines: Vec<(Vec<u8>, bool, bool)> = Vec::new();
@@ -238,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_beyond_the_cap_is_passed_on_in_pieces() {
+    fn a_line_longer_than_the_cap_is_returned_in_pieces() {
         let mut splitter = Splitter::with_cap(4);
         let mut pieces = splitter.feed(b"1234\n12345\nab");
         let mut next = || pieces.next().map(|it| (it.bytes.to_vec(), it.continued, it.end));
@@ -257,18 +256,18 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_given_back_when_long_lines_have_become_rare() {
+    fn the_buffer_shrinks_when_long_lines_have_become_rare() {
         let mut splitter = Splitter::new();
         let half = vec![b'x'; 3 << 20];
         assert!(splitter.feed(&half).next().is_none());
         assert_eq!(splitter.feed(b"y\n").next().unwrap().bytes.len(), (3 << 20) + 1);
-        for _ in 0..=super::PATIENCE {
-            assert!(splitter.held.capacity() > 3 << 20);
+        for _ in 0..=super::SHRINK_AFTER {
+            assert!(splitter.buffer.capacity() > 3 << 20);
             assert!(splitter.feed(b"a").next().is_none());
             assert_eq!(splitter.feed(b"b\n").next().unwrap().bytes, b"ab");
         }
         assert!(splitter.feed(b"").next().is_none());
-        assert!(splitter.held.capacity() <= super::KEPT_CAPACITY);
+        assert!(splitter.buffer.capacity() <= super::RETAINED_CAPACITY);
     }
 
     proptest! {

@@ -1,93 +1,81 @@
-//! The control protocol: questions and answers beside the conversation, in both directions.
+//! The control protocol: requests and responses outside the conversation, in both directions.
 
 use super::{EnvelopeFields, FieldOutcome};
 use crate::json::{Cursor, ParseError, Raw, ShapeError, Text};
 use crate::kind::Kind;
 use crate::names;
 
-/// The other side asks something and waits for the answer.
+/// A request of the other side, which waits for the response.
 #[derive(Clone, Debug)]
 pub struct ControlRequest<'a> {
-    /// What the answer must name.
+    /// The response must carry this id.
     pub request_id: Text<'a>,
-    /// The question.
     pub request: ControlRequestKind<'a>,
 }
 
-/// A question.
+/// A control request by its `subtype`.
 #[derive(Clone, Debug)]
 pub enum ControlRequestKind<'a> {
-    /// `can_use_tool`: may this call be made? Also how questions and plans are put to a person.
+    /// `can_use_tool`: asks for permission to run a tool. The CLI also uses it to show questions
+    /// and plans to the user.
     CanUseTool(CanUseTool<'a>),
-    /// `hook_callback`: a hook registered with `initialize` is due.
+    /// `hook_callback`: runs a hook that the host registered with `initialize`.
     HookCallback {
-        /// The hook.
         callback_id: Option<Text<'a>>,
-        /// What a hook program would read on stdin.
+        /// What a hook program would receive on stdin.
         input: Option<Raw<'a>>,
-        /// The call it is about.
         tool_use_id: Option<Text<'a>>,
     },
-    /// `mcp_message`: JSON-RPC for an MCP server that lives with the host.
-    McpMessage {
-        /// The server.
-        server_name: Option<Text<'a>>,
-        /// The JSON-RPC message.
-        message: Option<Raw<'a>>,
-    },
-    /// A known subtype that nothing here decides on; the whole `request` object.
+    /// `mcp_message`: JSON-RPC for an MCP server that runs in the host.
+    McpMessage { server_name: Option<Text<'a>>, message: Option<Raw<'a>> },
+    /// A known subtype that Towpath does not interpret; the whole `request` object.
     Other(Raw<'a>),
 }
 
-/// May this call be made?
+/// A request for permission to run a tool.
 #[derive(Clone, Copy, Debug)]
 pub struct CanUseTool<'a> {
-    /// The tool.
     pub tool_name: Text<'a>,
-    /// What it would be given; an allowance must give it back, changed or not.
+    /// The tool's input. A reply that allows the call must repeat it, changed or not.
     pub input: Option<Raw<'a>>,
-    /// The call.
     pub tool_use_id: Option<Text<'a>>,
-    /// Rules that would spare the question next time.
+    /// Rules that would make this request unnecessary next time.
     pub suggestions: Option<Raw<'a>>,
-    /// The path that made the CLI ask.
+    /// The path that caused the request.
     pub blocked_path: Option<Text<'a>>,
-    /// Why the CLI asks.
+    /// Why the CLI asks for permission.
     pub decision_reason: Option<Text<'a>>,
-    /// What the call is for, in the model's words.
+    /// The purpose of the call as described by the model.
     pub description: Option<Text<'a>>,
-    /// The sub-agent that asks.
+    /// The sub-agent that made the call.
     pub agent_id: Option<Text<'a>>,
 }
 
-/// An answer to a control request. With `--replay-user-messages` the CLI also echoes the host's
-/// own answers, so an id that was not asked is nothing to act on.
+/// A response to a control request. With `--replay-user-messages` the CLI also echoes the host's
+/// own responses, so the host must ignore ids of requests that it did not send.
 #[derive(Clone, Debug)]
 pub struct ControlResponse<'a> {
-    /// The request it answers; absent where the request had none.
+    /// The id of the request; absent if the request had none.
     pub request_id: Option<Text<'a>>,
-    /// The answer.
     pub response: ControlResult<'a>,
 }
 
-/// An answer.
 #[derive(Clone, Copy, Debug)]
 pub enum ControlResult<'a> {
-    /// It worked; what came of it.
+    /// The request succeeded, with an optional payload.
     Success(Option<Raw<'a>>),
-    /// It did not; why.
+    /// The request failed, with an optional reason.
     Error(Option<Text<'a>>),
 }
 
-/// A request needs no answer any more.
+/// A request is withdrawn and needs no response.
 #[derive(Clone, Debug)]
 pub struct ControlCancel<'a> {
-    /// The request.
     pub request_id: Text<'a>,
 }
 
 impl<'a> ControlRequest<'a> {
-    /// Reads the request and completes the kind with its subtype; nothing where that is not known.
+    /// Reads the request and adds its subtype to the kind; `None` if the subtype is unknown.
     pub(crate) fn read(
         cursor: &mut Cursor<'a>,
         top: &mut EnvelopeFields<'a>,
@@ -114,7 +102,7 @@ impl<'a> ControlRequest<'a> {
     }
 }
 
-/// The request before its `subtype` says which of these count.
+/// All fields a request may have. The `subtype` decides which of them are used.
 struct RequestParts<'a> {
     whole: Raw<'a>,
     subtype: Option<Text<'a>>,
@@ -184,7 +172,7 @@ impl<'a> RequestParts<'a> {
         Ok(this)
     }
 
-    /// The request of that subtype; nothing where the subtype is not known.
+    /// `None` if the subtype is unknown.
     fn assemble(self, subtype: Text<'a>) -> Result<Option<ControlRequestKind<'a>>, ParseError> {
         Ok(Some(match &*subtype.decode() {
             "can_use_tool" => ControlRequestKind::CanUseTool(CanUseTool {
@@ -215,7 +203,7 @@ impl<'a> RequestParts<'a> {
 }
 
 impl<'a> ControlResponse<'a> {
-    /// Reads the response and completes the kind with its subtype; nothing where that is not known.
+    /// Reads the response and adds its subtype to the kind; `None` if the subtype is unknown.
     pub(crate) fn read(
         cursor: &mut Cursor<'a>,
         top: &mut EnvelopeFields<'a>,

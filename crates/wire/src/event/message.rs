@@ -4,32 +4,31 @@ use super::{EnvelopeFields, Fault, FieldOutcome, Usage};
 use crate::json::{Cursor, Items, JsonValue, ParseError, Raw, Shape, ShapeError, Text};
 use crate::names;
 
-/// Something the model said or did. Claude Code writes one such line per content block, all with
-/// the same `message.id`.
+/// A message of the model. Claude Code writes one such line per content block, all with the same
+/// `message.id`.
 #[derive(Clone, Debug)]
 pub struct Assistant<'a> {
-    /// The message, or the block of it that is complete.
+    /// The whole message, or one complete block of it.
     pub message: Message<'a>,
-    /// Why the API refused, where this line stands in for a reply that never came.
+    /// The API error, if the CLI wrote this line in place of a reply.
     pub error: Option<Fault<'a>>,
-    /// Whether the CLI wrote this in place of the API.
+    /// Whether the CLI wrote this line in place of a reply from the API.
     pub api_error: bool,
-    /// Cut short by an interrupt.
+    /// Whether an interrupt truncated the message.
     pub aborted: bool,
-    /// The API's id of the request; with `message.id` it identifies the usage.
+    /// The API's id of the request; together with `message.id` it identifies the usage.
     pub request_id: Option<Text<'a>>,
 }
 
-/// Something said to the model: a prompt, or the results of its tools.
+/// A message to the model: a prompt, or the results of its tools.
 #[derive(Clone, Debug)]
 pub struct User<'a> {
-    /// The message.
     pub message: Message<'a>,
-    /// The tool's structured result beside the text one: an object, an array or a string.
+    /// The tool's structured result, in addition to its text: an object, an array or a string.
     pub tool_use_result: Option<Raw<'a>>,
-    /// An echo of a prompt written to stdin.
+    /// Whether it echoes a prompt that was written to stdin.
     pub replay: bool,
-    /// Written by the CLI, not by a person.
+    /// Whether the CLI wrote it, not the user.
     pub synthetic: bool,
     /// `now`, `next` or `later`, on prompts written to stdin.
     pub priority: Option<Text<'a>>,
@@ -38,26 +37,25 @@ pub struct User<'a> {
 /// A message in the API's form.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Message<'a> {
-    /// The API's id; every line about the same message has the same.
+    /// The API's id, the same on all lines of one message.
     pub id: Option<Text<'a>>,
     /// `user` or `assistant`.
     pub role: Option<Text<'a>>,
-    /// The model; `<synthetic>` where the CLI speaks for it.
+    /// `<synthetic>` if the CLI wrote the message in place of the model.
     pub model: Option<Text<'a>>,
-    /// The pieces.
     pub content: Content<'a>,
-    /// Why the model stopped, once that is known.
+    /// Why the model stopped; absent while the message is streaming.
     pub stop_reason: Option<Text<'a>>,
-    /// Tokens so far.
+    /// Token counts so far.
     pub usage: Option<Usage>,
 }
 
-/// The pieces of a message, whether it was written as a string, an array, one object or not at all.
+/// The blocks of a message, which may be written as a string, an array, one object or not at all.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Content<'a> {
-    /// Kept apart because nearly every message of the stream has exactly one block.
+    /// Stored separately because nearly every message of the stream has exactly one block.
     first: Option<Block<'a>>,
-    /// The whole array, where there is more than the first.
+    /// The whole array, if it has more than one block.
     array: Option<Raw<'a>>,
 }
 
@@ -91,7 +89,7 @@ impl<'a> Assistant<'a> {
             }
             Ok(FieldOutcome::Yes)
         })?;
-        // A reply that failed may have no message at all.
+        // A failed reply may have no message at all.
         let failed = this.error.is_some() || this.api_error;
         this.message = match message {
             Some(message) => message,
@@ -124,7 +122,7 @@ impl<'a> User<'a> {
                     this.tool_use_result = cursor.value()?.optional_raw();
                 }
                 "isReplay" => this.replay = flag()?,
-                // The last two are what session files call it.
+                // The last two are the names in session files.
                 "isSynthetic" | "isMeta" | "isCompactSummary" => this.synthetic |= flag()?,
                 "priority" => this.priority = cursor.value()?.optional_text()?,
                 _ => return Ok(FieldOutcome::No),
@@ -133,14 +131,14 @@ impl<'a> User<'a> {
         })?;
         this.message = match message {
             Some(message) => message,
-            // Some versions leave it at the structured result.
+            // Some versions write only the structured result.
             None if this.tool_use_result.is_some() => Message::default(),
             None => return Err(ShapeError::missing("message")),
         };
         Ok(this)
     }
 
-    /// Whether it carries what tools gave back rather than somebody's words.
+    /// Whether it contains tool results rather than a prompt.
     pub fn is_tool_result(&self) -> bool {
         self.message.content.blocks().any(|block| matches!(block, Block::ToolResult(_)))
     }
@@ -151,7 +149,7 @@ impl<'a> Message<'a> {
         Self { content, ..Self::default() }
     }
 
-    /// Reads a message; a bare string is its text.
+    /// Reads a message; a bare string is a message with one text block.
     pub(crate) fn read(cursor: &mut Cursor<'a>) -> Result<Self, ParseError> {
         if cursor.shape()? == Shape::String {
             return Ok(Self::of(Content::read(cursor)?));
@@ -174,7 +172,6 @@ impl<'a> Message<'a> {
 }
 
 impl<'a> Content<'a> {
-    /// Content of a single block.
     pub(crate) fn one(block: Block<'a>) -> Self {
         Self { first: Some(block), array: None }
     }
@@ -184,7 +181,7 @@ impl<'a> Content<'a> {
             Shape::String | Shape::Object => Ok(Self::one(Block::read(cursor)?)),
             Shape::Null => cursor.skip().map(|()| Self::default()),
             Shape::Array => Self::read_array(cursor),
-            _ => Err(cursor.value()?.misfit("a string or an array of blocks")),
+            _ => Err(cursor.value()?.shape_error("a string or an array of blocks")),
         }
     }
 
@@ -206,7 +203,7 @@ impl<'a> Content<'a> {
         Ok(content)
     }
 
-    /// The blocks in their order.
+    /// The blocks in order.
     pub fn blocks(&self) -> Blocks<'a> {
         let mut more = self.array.map(Raw::items);
         if let Some(more) = &mut more {
@@ -216,7 +213,6 @@ impl<'a> Content<'a> {
     }
 }
 
-/// The blocks of a message.
 #[derive(Clone)]
 pub struct Blocks<'a> {
     first: Option<Block<'a>>,
@@ -227,7 +223,7 @@ impl<'a> Iterator for Blocks<'a> {
     type Item = Block<'a>;
 
     fn next(&mut self) -> Option<Block<'a>> {
-        // Blocks behind the first were read once before, so reading them again cannot fail.
+        // These blocks were validated when the message was read, so reading them again cannot fail.
         self.first.take().or_else(|| {
             let raw = self.more.as_mut()?.next()?;
             Block::read(&mut Cursor::new(raw.as_str())).ok()
@@ -235,45 +231,39 @@ impl<'a> Iterator for Blocks<'a> {
     }
 }
 
-/// A piece of a message.
+/// A content block of a message.
 #[derive(Clone, Copy, Debug)]
 pub enum Block<'a> {
-    /// Words.
     Text(Text<'a>),
-    /// The model's thoughts; empty where they are withheld.
+    /// Empty if the API withholds the thinking.
     Thinking(Text<'a>),
-    /// A tool is called.
     ToolUse(ToolUse<'a>),
-    /// What came of a call.
     ToolResult(ToolResult<'a>),
-    /// A picture or a document; `source` says where its bytes are.
+    /// An image or a document; `source` contains or locates its bytes.
     Media {
         /// `image` or `document`.
         name: Text<'a>,
-        /// The `source` object.
         source: Option<Raw<'a>>,
     },
-    /// A known sort of block that nothing here decides on.
+    /// A known block type that Towpath does not interpret.
     Other(Text<'a>),
-    /// A sort of block this crate has not met.
+    /// A block type that this crate does not know.
     Unknown(Text<'a>),
 }
 
 /// A call of a tool.
 #[derive(Clone, Copy, Debug)]
 pub struct ToolUse<'a> {
-    /// What its result will name.
+    /// The result refers to this id.
     pub id: Option<Text<'a>>,
-    /// The tool.
     pub name: Text<'a>,
-    /// What the tool is given; usually an object.
+    /// Usually an object.
     pub input: Option<Raw<'a>>,
 }
 
-/// What came of a call.
 #[derive(Clone, Copy, Debug)]
 pub struct ToolResult<'a> {
-    /// The call it answers.
+    /// The call it belongs to.
     pub tool_use_id: Option<Text<'a>>,
     /// A string, an array of blocks, or an object.
     pub content: Option<Raw<'a>>,
@@ -282,13 +272,13 @@ pub struct ToolResult<'a> {
 }
 
 impl ToolResult<'_> {
-    /// Whether the tool says it failed.
+    /// Whether the tool reported an error.
     pub fn failed(&self) -> bool {
         self.is_error == Some(true)
     }
 }
 
-/// All fields a block may have; which of them count, its `type` says, and that may come last.
+/// All fields a block may have. The `type` decides which of them are used, and it may come last.
 #[derive(Default)]
 struct BlockParts<'a> {
     kind: Option<JsonValue<'a>>,
@@ -330,7 +320,7 @@ impl<'a> Block<'a> {
         parts.assemble()
     }
 
-    /// The name of a block that this crate has not met.
+    /// The type name of the block if this crate does not know it.
     pub fn unmodelled(self) -> Option<Text<'a>> {
         match self {
             Self::Unknown(name) => Some(name),
@@ -368,13 +358,13 @@ impl<'a> BlockParts<'a> {
     }
 }
 
-/// A tool's result, also of the tools that the API runs itself.
+/// Whether the block is a tool result, including those of tools that the API runs itself.
 fn is_tool_result(name: &str) -> bool {
     name == "tool_result" || (name.ends_with("_tool_result") && names::BLOCKS.contains(&name))
 }
 
 fn text<'a>(key: &str, value: Option<JsonValue<'a>>) -> Result<Text<'a>, ParseError> {
-    value.ok_or_else(|| ShapeError::missing(key))?.text().map_err(|trouble| trouble.under(key))
+    value.ok_or_else(|| ShapeError::missing(key))?.text().map_err(|error| error.under(key))
 }
 
 fn optional_text<'a>(
@@ -382,7 +372,7 @@ fn optional_text<'a>(
     value: Option<JsonValue<'a>>,
 ) -> Result<Option<Text<'a>>, ParseError> {
     let Some(value) = value else { return Ok(None) };
-    value.optional_text().map_err(|trouble| trouble.under(key))
+    value.optional_text().map_err(|error| error.under(key))
 }
 
 fn text_or_empty<'a>(key: &str, value: Option<JsonValue<'a>>) -> Result<Text<'a>, ParseError> {

@@ -1,43 +1,42 @@
-//! Entries that only session files have.
+//! Entries that occur only in session files.
 
 use super::{EnvelopeFields, FieldOutcome};
 use crate::json::{Cursor, ParseError, Raw, Text};
 
-/// An entry of a session file that never appears on stdout.
+/// An entry of a session file that the CLI never writes to stdout.
 #[derive(Clone, Debug)]
 pub enum Record<'a> {
-    /// `summary`, `ai-title`, `custom-title`: what the session is about.
+    /// `summary`, `ai-title`, `custom-title`: the title of the session.
     Title(Option<Text<'a>>),
-    /// `queue-operation`: a prompt was queued, taken or removed.
+    /// `queue-operation`: a prompt was queued, dequeued or removed.
     QueueOperation(QueueOperation<'a>),
     /// `progress`: a call is still running.
     Progress(ProgressRecord<'a>),
-    /// `cost-state`: what the session has cost so far, in dollars.
+    /// `cost-state`: the cost of the session so far, in dollars.
     CostState(Option<f64>),
-    /// A known type that nothing here decides on.
+    /// A known type that Towpath does not interpret.
     Other,
 }
 
-/// A prompt was queued, taken or removed.
+/// A prompt was queued, dequeued or removed.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct QueueOperation<'a> {
     /// `enqueue`, `dequeue`, `remove`, `popAll`.
     pub operation: Option<Text<'a>>,
-    /// The prompt: a string, or blocks.
+    /// The prompt: a string or an array of blocks.
     pub content: Option<Raw<'a>>,
 }
 
 /// A call is still running.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ProgressRecord<'a> {
-    /// What there is to say: `bash_progress`, `agent_progress`, ….
+    /// `bash_progress`, `agent_progress`, ….
     pub name: Option<Text<'a>>,
-    /// The call.
     pub tool_use_id: Option<Text<'a>>,
 }
 
 impl<'a> Record<'a> {
-    /// Reads an entry of the given type, one of those this crate knows.
+    /// Reads an entry of type `name`, which must be a known one.
     pub(crate) fn read(
         cursor: &mut Cursor<'a>,
         top: &mut EnvelopeFields<'a>,

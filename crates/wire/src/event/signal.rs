@@ -1,57 +1,54 @@
-//! Remarks beside the conversation.
+//! Events outside the conversation.
 
 use super::{EnvelopeFields, Fault, FieldOutcome};
 use crate::json::{Cursor, ParseError, Raw, Text};
 
-/// A remark beside the conversation.
+/// An event outside the conversation.
 #[derive(Clone, Debug)]
 pub enum Signal<'a> {
-    /// `rate_limit_event`: how much of the plan is used.
+    /// `rate_limit_event`: usage of the plan's limits.
     RateLimit(RateLimit<'a>),
     /// `tool_progress`: a call is still running.
     ToolProgress(ToolProgress<'a>),
-    /// `tool_use_summary`: several calls in a sentence.
+    /// `tool_use_summary`: a summary of several calls.
     ToolUseSummary(Option<Text<'a>>),
-    /// `prompt_suggestion`: what to ask next.
+    /// `prompt_suggestion`: a suggestion for the next prompt.
     PromptSuggestion(Option<Text<'a>>),
-    /// `command_lifecycle`: where a prompt stands.
+    /// `command_lifecycle`: the state of a prompt.
     CommandLifecycle(CommandLifecycle<'a>),
-    /// `conversation_reset`: nothing is remembered from here on. The id is the conversation's own;
-    /// the session's next one comes with the next `init`.
+    /// `conversation_reset`: the conversation starts over without history. The id is that of the
+    /// conversation; the next `init` carries the new session id.
     ConversationReset(Option<Text<'a>>),
-    /// The flat dialect's `permission_request`: it has no id, so the stream cannot answer it.
+    /// The flat dialect's `permission_request`. It has no id, so the host cannot answer it.
     PermissionPrompt(PermissionPrompt<'a>),
     /// The flat dialect's `error`.
     Error(Fault<'a>),
-    /// A known type that nothing here decides on.
+    /// A known type that Towpath does not interpret.
     Other,
 }
 
-/// How much of the plan is used.
+/// Usage of the plan's limits.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RateLimit<'a> {
     /// `allowed`, `allowed_warning`, `rejected`.
     pub status: Option<Text<'a>>,
-    /// Which window: `five_hour`, `seven_day`, ….
+    /// `five_hour`, `seven_day`, ….
     pub window: Option<Text<'a>>,
-    /// When it begins anew, in seconds since 1970.
+    /// When the window resets, in seconds since 1970.
     pub resets_at: Option<f64>,
-    /// The part that is used.
+    /// The used fraction of the limit.
     pub utilization: Option<f64>,
 }
 
 /// A call is still running.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ToolProgress<'a> {
-    /// The call.
     pub tool_use_id: Option<Text<'a>>,
-    /// The tool.
     pub tool_name: Option<Text<'a>>,
-    /// For how long.
     pub elapsed_seconds: Option<f64>,
 }
 
-/// Where a prompt stands.
+/// The state of a prompt.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CommandLifecycle<'a> {
     /// The id the prompt was sent with.
@@ -60,17 +57,15 @@ pub struct CommandLifecycle<'a> {
     pub state: Option<Text<'a>>,
 }
 
-/// Somebody has to allow something, by other means than the stream.
+/// A request for permission that cannot be answered through the stream.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PermissionPrompt<'a> {
-    /// The question.
     pub prompt: Option<Text<'a>>,
-    /// What else is known of it.
     pub metadata: Option<Raw<'a>>,
 }
 
 impl<'a> Signal<'a> {
-    /// A known type of which only the envelope matters.
+    /// Reads a known type of which only the envelope is used.
     pub(crate) fn read_other(
         cursor: &mut Cursor<'a>,
         top: &mut EnvelopeFields<'a>,
@@ -79,7 +74,7 @@ impl<'a> Signal<'a> {
         Ok(Self::Other)
     }
 
-    /// The one text a simple signal carries, under `wanted`.
+    /// Reads a signal with a single text field, `wanted`.
     pub(crate) fn read_text(
         cursor: &mut Cursor<'a>,
         top: &mut EnvelopeFields<'a>,

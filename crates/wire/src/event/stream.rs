@@ -1,4 +1,4 @@
-//! Pieces of a message while it is written: the API's own stream, passed on.
+//! Parts of a streaming message, forwarded from the API's own stream.
 
 use super::{Block, EnvelopeFields, Fault, FieldOutcome, Message, Usage};
 use crate::json::{Cursor, ParseError, ShapeError, Text};
@@ -7,60 +7,50 @@ use crate::names;
 /// A `stream_event`.
 #[derive(Clone, Debug)]
 pub enum Stream<'a> {
-    /// A message begins, empty.
+    /// A message starts, without content.
     MessageStart(Box<Message<'a>>),
-    /// A block begins, empty or nearly so.
+    /// A block starts, with little or no content.
     BlockStart {
-        /// Its place in the message.
         index: u64,
-        /// What it will be.
         block: Block<'a>,
     },
-    /// A block grows.
+    /// Content is appended to a block.
     BlockDelta {
-        /// Its place in the message.
         index: u64,
-        /// By what.
         delta: Delta<'a>,
     },
-    /// A block is complete.
     BlockStop {
-        /// Its place in the message.
         index: u64,
     },
-    /// The message's last words on itself.
+    /// The final fields of the message.
     MessageDelta {
-        /// Why the model stopped.
         stop_reason: Option<Text<'a>>,
-        /// The counts that changed since the message began.
+        /// The counts that changed since the message started.
         usage: Option<Usage>,
     },
-    /// The message is complete.
     MessageStop,
-    /// A sign of life.
+    /// A keep-alive.
     Ping,
-    /// The API gave up in mid-stream.
+    /// The API aborted the stream.
     Error(Fault<'a>),
 }
 
-/// What a block grows by.
+/// Content that is appended to a block.
 #[derive(Clone, Copy, Debug)]
 pub enum Delta<'a> {
-    /// Words.
     Text(Text<'a>),
-    /// Thoughts.
     Thinking(Text<'a>),
-    /// The signature that closes thoughts.
+    /// The signature of a thinking block.
     Signature(Text<'a>),
-    /// A piece of a tool's input, not JSON by itself.
+    /// A fragment of a tool's input. It is not valid JSON on its own.
     InputJson(Text<'a>),
-    /// A source, or another known sort that nothing here decides on.
+    /// A citation, or another known type that Towpath does not interpret.
     Known(Text<'a>),
-    /// A sort this crate has not met.
+    /// A type that this crate does not know.
     Other(Text<'a>),
 }
 
-/// The event before its `type` says which of these count.
+/// All fields an event may have. The `type` decides which of them are used.
 #[derive(Default)]
 struct StreamParts<'a> {
     name: Option<Text<'a>>,
@@ -75,15 +65,15 @@ struct StreamParts<'a> {
 #[derive(Default)]
 struct DeltaParts<'a> {
     name: Option<Text<'a>>,
-    piece: Option<Text<'a>>,
-    /// What the piece's key says of it, for writers that leave out the `type`.
-    sort_of_piece: Option<Text<'static>>,
+    text: Option<Text<'a>>,
+    /// The type implied by the key of the text, for writers that omit `type`.
+    implied_name: Option<Text<'static>>,
     stop_reason: Option<Text<'a>>,
 }
 
 impl<'a> Stream<'a> {
-    /// Reads a stream event; nothing where the event inside is not known, which then completes the
-    /// kind.
+    /// Reads a stream event. If the inner event is unknown, adds its type to the kind and returns
+    /// `None`.
     pub(crate) fn read(
         cursor: &mut Cursor<'a>,
         top: &mut EnvelopeFields<'a>,
@@ -103,14 +93,15 @@ impl<'a> Stream<'a> {
         })?;
         let parts = parts.ok_or_else(|| ShapeError::missing("event"))?;
         let name = parts.name;
-        let event = parts.assemble().map_err(|trouble| trouble.under("event"))?;
+        let event = parts.assemble().map_err(|error| error.under("event"))?;
         if event.is_none() {
             top.kind.subtype = name;
         }
         Ok(event)
     }
 
-    /// Reads an event of the API that stands by itself, as in a recording of the API's own stream.
+    /// Reads an event of the API without the `stream_event` wrapper, as in a recording of the API's
+    /// own stream.
     pub(crate) fn read_bare(
         cursor: &mut Cursor<'a>,
         top: &mut EnvelopeFields<'a>,
@@ -149,7 +140,7 @@ impl<'a> StreamParts<'a> {
                     .delta
                     .ok_or_else(|| ShapeError::missing("delta"))?
                     .assemble()
-                    .map_err(|trouble| trouble.under("delta"))?,
+                    .map_err(|error| error.under("delta"))?,
             },
             "content_block_start" => Stream::BlockStart {
                 index,
@@ -176,8 +167,8 @@ impl<'a> DeltaParts<'a> {
             match key {
                 "type" => this.name = cursor.value()?.optional_text()?,
                 "text" | "thinking" | "signature" | "partial_json" => {
-                    this.piece = cursor.value()?.optional_text()?;
-                    this.sort_of_piece = Some(match key {
+                    this.text = cursor.value()?.optional_text()?;
+                    this.implied_name = Some(match key {
                         "text" => Text::word("\"text_delta"),
                         "thinking" => Text::word("\"thinking_delta"),
                         "signature" => Text::word("\"signature_delta"),
@@ -193,15 +184,15 @@ impl<'a> DeltaParts<'a> {
     }
 
     fn assemble(self) -> Result<Delta<'a>, ParseError> {
-        let name = self.name.or(self.sort_of_piece);
+        let name = self.name.or(self.implied_name);
         let name = name.ok_or_else(|| ShapeError::missing("type"))?;
-        let piece = self.piece.unwrap_or(Text::EMPTY);
+        let text = self.text.unwrap_or(Text::EMPTY);
         let decoded: &str = &name.decode();
         Ok(match decoded {
-            "text_delta" => Delta::Text(piece),
-            "thinking_delta" => Delta::Thinking(piece),
-            "signature_delta" => Delta::Signature(piece),
-            "input_json_delta" => Delta::InputJson(piece),
+            "text_delta" => Delta::Text(text),
+            "thinking_delta" => Delta::Thinking(text),
+            "signature_delta" => Delta::Signature(text),
+            "input_json_delta" => Delta::InputJson(text),
             _ if names::DELTAS.contains(&decoded) => Delta::Known(name),
             _ => Delta::Other(name),
         })

@@ -1,4 +1,4 @@
-//! `system` lines other than `init`: what the CLI says about itself.
+//! `system` lines, including `init`: the state of the CLI.
 
 use super::{EnvelopeFields, Fault, FieldOutcome};
 use crate::json::{Cursor, ParseError, Raw, ShapeError, Text};
@@ -7,36 +7,37 @@ use crate::names;
 /// A `system` line.
 #[derive(Clone, Debug)]
 pub enum System<'a> {
-    /// `status`: what the CLI is busy with, or its new permission mode.
+    /// `status`: the current activity of the CLI, or its new permission mode.
     Status(StatusUpdate<'a>),
     /// `compact_boundary`: the history before it was summarised.
     CompactBoundary(CompactBoundary<'a>),
-    /// `api_retry`, and `api_error` in session files: the API failed and is asked again.
+    /// `api_retry`, and `api_error` in session files: a request to the API failed and will be
+    /// retried.
     ApiRetry(ApiRetry<'a>),
     /// `session_state_changed`.
     SessionState(SessionState<'a>),
     /// `task_started`, `task_progress`, `task_updated`, `task_notification`.
     Task(Task<'a>),
-    /// `thinking_tokens`: how much was thought so far.
+    /// `thinking_tokens`: the number of thinking tokens so far.
     ThinkingTokens(ThinkingTokens),
-    /// `permission_denied`: a call was refused without anybody being asked.
+    /// `permission_denied`: the CLI denied a call without asking the user.
     PermissionDenied(PermissionDenied<'a>),
     /// `hook_started`, `hook_progress`, `hook_response`.
     Hook(Hook<'a>),
-    /// Something to show a person: `informational`, `notification`, `local_command_output`, ….
+    /// A text for the user: `informational`, `notification`, `local_command_output`, ….
     Notice(SystemNotice<'a>),
-    /// A known subtype that nothing here decides on, or none at all.
+    /// A known subtype that Towpath does not interpret, or no subtype.
     Other,
 }
 
-/// What the CLI is busy with.
+/// The current activity of the CLI.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StatusUpdate<'a> {
-    /// `requesting`, `compacting`, or nothing.
+    /// `requesting`, `compacting` or absent.
     pub status: Option<Text<'a>>,
-    /// The permission mode from here on.
+    /// The new permission mode.
     pub permission_mode: Option<Text<'a>>,
-    /// How a compaction went.
+    /// The outcome of a compaction.
     pub compact_result: Option<Text<'a>>,
 }
 
@@ -45,123 +46,103 @@ pub struct StatusUpdate<'a> {
 pub struct CompactBoundary<'a> {
     /// `manual` or `auto`.
     pub trigger: Option<Text<'a>>,
-    /// Tokens of context before.
+    /// Context tokens before the compaction.
     pub pre_tokens: Option<u64>,
-    /// Tokens of context after.
+    /// Context tokens after the compaction.
     pub post_tokens: Option<u64>,
 }
 
-/// The API failed and will be asked again.
+/// A request to the API failed and will be retried.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ApiRetry<'a> {
-    /// Which attempt failed, from 1 on.
+    /// The failed attempt, starting at 1.
     pub attempt: Option<u64>,
-    /// How many there will be.
     pub max_retries: Option<u64>,
-    /// Milliseconds until the next; a fraction in 2.1.197.
+    /// Milliseconds until the next attempt; may have a fraction in 2.1.197.
     pub retry_delay_ms: Option<f64>,
-    /// The HTTP status, where there was one.
+    /// The HTTP status, if there was a response.
     pub error_status: Option<u64>,
-    /// What went wrong.
     pub error: Option<Fault<'a>>,
 }
 
-/// Whether the session works.
+/// The state of the session.
 #[derive(Clone, Copy, Debug)]
 pub struct SessionState<'a> {
     /// `idle`, `running` or `requires_action`.
     pub state: Text<'a>,
 }
 
-/// News of a task: a sub-agent or a shell in the background.
+/// An update about a task, which is a sub-agent or a background shell.
 #[derive(Clone, Copy, Debug)]
 pub struct Task<'a> {
-    /// Which news.
     pub phase: TaskPhase,
-    /// The task.
     pub task_id: Option<Text<'a>>,
-    /// The call that began it.
+    /// The call that started it.
     pub tool_use_id: Option<Text<'a>>,
-    /// What it is for.
     pub description: Option<Text<'a>>,
     /// `completed`, `failed`, `stopped`, `killed`, ….
     pub status: Option<Text<'a>>,
-    /// What came of it.
     pub summary: Option<Text<'a>>,
 }
 
-/// Where a [`Task`] stands.
+/// The phase of a [`Task`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskPhase {
-    /// It began.
     Started,
-    /// It goes on.
     Progress,
-    /// Something about it changed.
     Updated,
-    /// It ended, and the model is told.
+    /// The task ended, and the CLI informs the model.
     Notification,
 }
 
-/// How much the model has thought about the running message.
+/// The thinking tokens of the streaming message.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ThinkingTokens {
-    /// Tokens, estimated.
     pub estimated_tokens: Option<u64>,
 }
 
-/// A call was refused without anybody being asked.
+/// The CLI denied a call without asking the user.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PermissionDenied<'a> {
-    /// The tool.
     pub tool_name: Option<Text<'a>>,
-    /// The call.
     pub tool_use_id: Option<Text<'a>>,
-    /// What the model was told.
+    /// The reason given to the model.
     pub message: Option<Text<'a>>,
 }
 
-/// News of a hook.
+/// An update about a hook.
 #[derive(Clone, Copy, Debug)]
 pub struct Hook<'a> {
-    /// Which news.
     pub phase: HookPhase,
-    /// The run of the hook; the same in all of its lines.
+    /// The id of this run of the hook, the same on all of its lines.
     pub hook_id: Option<Text<'a>>,
-    /// The hook.
     pub hook_name: Option<Text<'a>>,
-    /// What it hooks into.
+    /// The event that triggered the hook.
     pub hook_event: Option<Text<'a>>,
-    /// What it printed.
     pub output: Option<Text<'a>>,
-    /// What it exited with.
     pub exit_code: Option<f64>,
     /// `success`, `error` or `cancelled`.
     pub outcome: Option<Text<'a>>,
 }
 
-/// Where a [`Hook`] stands.
+/// The phase of a [`Hook`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HookPhase {
-    /// It began.
     Started,
-    /// It printed something.
     Progress,
-    /// It ended.
     Response,
 }
 
-/// Something to show a person.
+/// A text for the user.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemNotice<'a> {
-    /// What it says.
     pub text: Option<Text<'a>>,
-    /// How much it matters: `info`, `warning`, `high`, ….
+    /// `info`, `warning`, `high`, ….
     pub level: Option<Text<'a>>,
 }
 
 impl<'a> System<'a> {
-    /// Reads a `system` line; nothing where its subtype is not known.
+    /// Reads a `system` line; `None` if its subtype is unknown.
     pub(crate) fn read(
         cursor: &mut Cursor<'a>,
         top: &mut EnvelopeFields<'a>,
@@ -384,18 +365,16 @@ impl<'a> SystemNotice<'a> {
     }
 }
 
-/// What the agent says of itself as a turn begins. Claude Code repeats it for every turn.
+/// The configuration of the agent at the start of a turn. Claude Code repeats it for every turn.
 #[derive(Clone, Debug, Default)]
 pub struct Init<'a> {
-    /// The working directory.
     pub cwd: Option<Text<'a>>,
-    /// The model.
     pub model: Option<Text<'a>>,
     /// `default`, `acceptEdits`, `plan`, `bypassPermissions`, …
     pub permission_mode: Option<Text<'a>>,
-    /// The version of the CLI, from 2.x on.
+    /// The version of the CLI, since 2.x.
     pub version: Option<Text<'a>>,
-    /// Names of the tools on offer.
+    /// Names of the available tools.
     pub tools: Option<Raw<'a>>,
     /// Names of the slash commands.
     pub slash_commands: Option<Raw<'a>>,
@@ -403,7 +382,7 @@ pub struct Init<'a> {
     pub agents: Option<Raw<'a>>,
     /// `{name, status}` of each MCP server.
     pub mcp_servers: Option<Raw<'a>>,
-    /// What this version can do beyond its predecessors, from 2.1.325 on.
+    /// Features that this version supports, since 2.1.325.
     pub capabilities: Option<Raw<'a>>,
 }
 

@@ -4,69 +4,60 @@ use super::{EnvelopeFields, FieldOutcome};
 use crate::json::{Cursor, ParseError, Raw, Shape, ShapeError, Text};
 use crate::names;
 
-/// How a turn came to its end.
+/// The result of a turn.
 #[derive(Clone, Debug, Default)]
 pub struct TurnEnded<'a> {
     /// The `subtype`; the flat dialect has none.
     pub ending: Option<ResultSubtype<'a>>,
-    /// Whether the CLI calls it an error. An API failure is `success` with this set.
+    /// Whether the CLI reports an error. An API failure is a `success` with this flag set.
     pub is_error: Option<bool>,
-    /// The last words, or the text of the error.
+    /// The final message, or the text of the error.
     pub result: Option<Text<'a>>,
-    /// Why the model stopped.
     pub stop_reason: Option<Text<'a>>,
-    /// Why the CLI stopped, from 2.1.197 on.
+    /// Why the CLI stopped, since 2.1.197.
     pub terminal_reason: Option<Text<'a>>,
-    /// What went wrong: strings, in some versions objects.
+    /// Strings, in some versions objects.
     pub errors: Option<Raw<'a>>,
-    /// Model round trips; cumulative in 1.0.x.
+    /// The number of model round trips; cumulative in 1.0.x.
     pub num_turns: Option<u64>,
-    /// Wall time of the turn.
     pub duration_ms: Option<u64>,
-    /// What the process has cost so far, in dollars.
+    /// The cost of the process so far, in dollars.
     pub total_cost_usd: Option<f64>,
     /// Tokens of this turn's main agent.
     pub usage: Option<Usage>,
-    /// Tokens of the process so far by model: see [`TurnEnded::models`].
+    /// Tokens of the process so far by model. Use [`TurnEnded::models`] to read it.
     pub model_usage: Option<Raw<'a>>,
-    /// Calls that were not allowed: see [`TurnEnded::denials`].
+    /// Denied calls. Use [`TurnEnded::denials`] to read it.
     pub permission_denials: Option<Raw<'a>>,
-    /// Ids of the prompts it answers, from 2.1.325 on.
+    /// Ids of the prompts that the turn answers, since 2.1.325.
     pub user_message_uuids: Option<Raw<'a>>,
-    /// Who asked for the turn where nobody prompted it, as in `task-notification`.
+    /// What started the turn if it was not a prompt, for example `task-notification`.
     pub origin: Option<Text<'a>>,
 }
 
-/// The subtype of a `result`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResultSubtype<'a> {
-    /// The turn ran to its end; that it went well, [`TurnEnded::failed`] says.
+    /// The turn was not aborted. It may still have failed: see [`TurnEnded::failed`].
     Success,
     /// One of the known errors.
     Error(Text<'a>),
-    /// A subtype this crate has not met; it counts as an error.
+    /// A subtype that this crate does not know; it counts as an error.
     Other(Text<'a>),
 }
 
-/// Tokens of one model, over the life of a process.
+/// Tokens and cost of one model since the process started.
 #[derive(Clone, Copy, Debug)]
 pub struct ModelUsage<'a> {
-    /// The model.
     pub model: Text<'a>,
-    /// Its tokens.
     pub usage: Usage,
-    /// Its cost in dollars.
     pub cost_usd: Option<f64>,
 }
 
-/// A call that was not allowed.
+/// A denied call.
 #[derive(Clone, Copy, Debug)]
 pub struct Denial<'a> {
-    /// The tool.
     pub tool_name: Option<Text<'a>>,
-    /// The call.
     pub tool_use_id: Option<Text<'a>>,
-    /// What the tool would have been given.
     pub tool_input: Option<Raw<'a>>,
 }
 
@@ -76,8 +67,8 @@ impl<'a> TurnEnded<'a> {
         top: &mut EnvelopeFields<'a>,
     ) -> Result<Self, ParseError> {
         let mut this = Self { ending: top.kind.subtype.map(ResultSubtype::of), ..Self::default() };
-        // Any of its fields makes it an end of a turn; a bare `type` does not.
-        let mut says_something = this.ending.is_some();
+        // A `type` without any field of a result is a mismatch.
+        let mut has_fields = this.ending.is_some();
         top.walk(cursor, |cursor, key| {
             match key {
                 "is_error" | "isError" => this.is_error = cursor.value()?.optional_bool()?,
@@ -93,7 +84,7 @@ impl<'a> TurnEnded<'a> {
                 "duration_ms" => this.duration_ms = cursor.value()?.optional_count()?,
                 "total_cost_usd" | "cost_usd" => {
                     let cost = cursor.value()?.optional_number()?;
-                    // 1.0.24 writes both; the total is what counts.
+                    // 1.0.24 writes both; the total takes precedence.
                     if key == "total_cost_usd" || this.total_cost_usd.is_none() {
                         this.total_cost_usd = cost;
                     }
@@ -112,10 +103,10 @@ impl<'a> TurnEnded<'a> {
                 }
                 _ => return Ok(FieldOutcome::No),
             }
-            says_something = true;
+            has_fields = true;
             Ok(FieldOutcome::Yes)
         })?;
-        if says_something { Ok(this) } else { Err(ShapeError::missing("subtype")) }
+        if has_fields { Ok(this) } else { Err(ShapeError::missing("subtype")) }
     }
 
     /// `result` is text; the flat dialect puts an object there.
@@ -136,14 +127,14 @@ impl<'a> TurnEnded<'a> {
         })
     }
 
-    /// Whether the turn failed: an error subtype *or* `is_error`, since an API failure is a
-    /// `success` with `is_error`, and an interrupt up to 2.1.37 an error without it.
+    /// Whether the turn failed: an error subtype *or* `is_error`. An API failure is a `success`
+    /// with `is_error`, and an interrupt in versions up to 2.1.37 is an error subtype without it.
     pub fn failed(&self) -> bool {
         self.is_error == Some(true)
             || matches!(self.ending, Some(ResultSubtype::Error(_) | ResultSubtype::Other(_)))
     }
 
-    /// Tokens and cost by model, over the life of the process.
+    /// Tokens and cost by model since the process started.
     pub fn models(&self) -> impl Iterator<Item = ModelUsage<'a>> + use<'a> {
         self.model_usage.into_iter().flat_map(Raw::fields).filter_map(|(model, usage)| {
             let mut cursor = Cursor::new(usage.as_str());
@@ -155,7 +146,7 @@ impl<'a> TurnEnded<'a> {
         })
     }
 
-    /// Calls that were not allowed during the turn.
+    /// Calls that were denied during the turn.
     pub fn denials(&self) -> impl Iterator<Item = Denial<'a>> + use<'a> {
         self.permission_denials.into_iter().flat_map(Raw::items).map(|denial| Denial {
             tool_name: denial.get("tool_name").and_then(Raw::text),
@@ -175,17 +166,17 @@ impl<'a> ResultSubtype<'a> {
     }
 }
 
-/// An error as a word (`"rate_limit"`) or as an object with a type and a message.
+/// An error, written as a name (`"rate_limit"`) or as an object with a type and a message.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Fault<'a> {
-    /// What sort of error it is.
+    /// The error type.
     pub name: Option<Text<'a>>,
-    /// What it says to a person.
+    /// The text for the user.
     pub message: Option<Text<'a>>,
 }
 
 impl<'a> Fault<'a> {
-    /// Reads a word or an object; `null` is no fault.
+    /// Reads a name or an object; `None` for `null`.
     pub(crate) fn read(cursor: &mut Cursor<'a>) -> Result<Option<Self>, ParseError> {
         match cursor.shape()? {
             Shape::Object => {
@@ -214,21 +205,21 @@ impl<'a> Fault<'a> {
     }
 }
 
-/// How many tokens a message took, as the API counts them.
+/// The token counts of a message, as the API reports them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Read at full price.
+    /// Input tokens that were not read from or written to the prompt cache.
     pub input_tokens: Option<u64>,
-    /// Written.
     pub output_tokens: Option<u64>,
-    /// Put into the prompt cache.
+    /// Written to the prompt cache.
     pub cache_creation_input_tokens: Option<u64>,
-    /// FieldOutcome from the prompt cache.
+    /// Read from the prompt cache.
     pub cache_read_input_tokens: Option<u64>,
 }
 
 impl Usage {
-    /// Reads a usage object; `null` is no usage. The flat dialect's camelCase is understood.
+    /// Reads a usage object; `None` for `null`. Also accepts the camelCase keys of the flat
+    /// dialect.
     pub(crate) fn read(cursor: &mut Cursor<'_>) -> Result<Option<Self>, ParseError> {
         if cursor.shape()? == Shape::Null {
             cursor.skip()?;
@@ -253,9 +244,9 @@ impl Usage {
         Ok(Some(usage))
     }
 
-    /// This usage with what `later` says of the same message laid over it.
+    /// Combines this usage with a `later` one of the same message.
     ///
-    /// A `message_delta` repeats only the counts that changed, so what it leaves out stands.
+    /// A `message_delta` repeats only the counts that changed, so missing counts keep their value.
     #[must_use]
     pub fn overlaid(self, later: Self) -> Self {
         Self {

@@ -1,8 +1,8 @@
-//! One strict walk over a line.
+//! A strict JSON parser that walks a line once.
 //!
-//! A [`Cursor`] stands on a byte and either takes the value there or says what is wrong: not JSON,
-//! or JSON of another shape than expected. It takes no value twice, so a typed reading costs one
-//! pass, and a later duplicate of a key simply overwrites the earlier one, as everywhere else.
+//! A [`Cursor`] reads the value at its position or returns an error: not JSON, or JSON of another
+//! shape than expected. It reads each value once, so reading a typed event takes one pass. A later
+//! duplicate of a key overwrites the earlier one, as in `serde_json`.
 
 use std::fmt;
 
@@ -11,29 +11,29 @@ use super::raw::{Raw, Shape};
 use super::scan;
 use super::text::Text;
 
-/// Why a value could not be taken.
+/// Why a value could not be read.
 pub(crate) enum ParseError {
-    /// The bytes are not JSON; where they stop being it does not matter.
+    /// The bytes are not JSON. No caller needs the position.
     NotJson,
-    /// JSON, but not of the shape expected.
+    /// JSON of another shape than expected.
     ShapeError(Box<ShapeError>),
-    /// The line's `type` or `subtype` is not the one this reading began with.
+    /// A later `type` or `subtype` differs from the one this reading assumed.
     Retyped,
 }
 
-/// A value of an unexpected shape, and where it stands.
+/// A value of an unexpected shape, with its path.
 #[derive(Debug)]
 pub(crate) struct ShapeError {
-    /// Keys from the value outwards.
+    /// Keys from the innermost to the outermost.
     path: Vec<String>,
     expected: &'static str,
     found: Option<Shape>,
 }
 
 impl ShapeError {
-    /// `key` should be there and is not.
+    /// The required `key` is missing.
     pub(crate) fn missing(key: &str) -> ParseError {
-        ParseError::misfit("a value", None).under(key)
+        ParseError::shape_error("a value", None).under(key)
     }
 }
 
@@ -52,21 +52,21 @@ impl fmt::Display for ShapeError {
 
 impl ParseError {
     #[cold]
-    fn misfit(expected: &'static str, found: Option<Shape>) -> Self {
+    fn shape_error(expected: &'static str, found: Option<Shape>) -> Self {
         Self::ShapeError(Box::new(ShapeError { path: Vec::new(), expected, found }))
     }
 
-    /// Notes that the trouble lies inside `key`.
+    /// Adds `key` to the path of the error.
     #[cold]
     pub(crate) fn under(mut self, key: &str) -> Self {
-        if let Self::ShapeError(misfit) = &mut self {
-            misfit.path.push(key.to_owned());
+        if let Self::ShapeError(error) = &mut self {
+            error.path.push(key.to_owned());
         }
         self
     }
 }
 
-/// A value that was stepped over, its shape known and its syntax checked.
+/// A validated value with its shape.
 #[derive(Clone, Copy)]
 pub(crate) struct JsonValue<'a> {
     raw: &'a str,
@@ -79,26 +79,26 @@ impl<'a> JsonValue<'a> {
         Raw::checked(self.raw)
     }
 
-    pub(crate) fn misfit(self, expected: &'static str) -> ParseError {
-        ParseError::misfit(expected, Some(self.shape))
+    pub(crate) fn shape_error(self, expected: &'static str) -> ParseError {
+        ParseError::shape_error(expected, Some(self.shape))
     }
 
     #[inline]
     pub(crate) fn text(self) -> Result<Text<'a>, ParseError> {
-        self.optional_text()?.ok_or_else(|| self.misfit("a string"))
+        self.optional_text()?.ok_or_else(|| self.shape_error("a string"))
     }
 
-    /// A string, or nothing for `null`.
+    /// The string; `None` for `null`.
     #[inline]
     pub(crate) fn optional_text(self) -> Result<Option<Text<'a>>, ParseError> {
         match self.shape {
             Shape::String => Ok(Some(self.as_text())),
             Shape::Null => Ok(None),
-            _ => Err(self.misfit("a string")),
+            _ => Err(self.shape_error("a string")),
         }
     }
 
-    /// The string, where it is one.
+    /// `None` if the value is not a string.
     pub(crate) fn text_if_string(self) -> Option<Text<'a>> {
         (self.shape == Shape::String).then(|| self.as_text())
     }
@@ -112,48 +112,48 @@ impl<'a> JsonValue<'a> {
         match self.shape {
             Shape::Bool => Ok(Some(self.raw == "true")),
             Shape::Null => Ok(None),
-            _ => Err(self.misfit("true or false")),
+            _ => Err(self.shape_error("true or false")),
         }
     }
 
-    /// A number as the nearest `f64`, or nothing for `null`.
+    /// The number as the nearest `f64`; `None` for `null`.
     pub(crate) fn optional_number(self) -> Result<Option<f64>, ParseError> {
         match self.shape {
             Shape::Number => Ok(self.raw.parse().ok()),
             Shape::Null => Ok(None),
-            _ => Err(self.misfit("a number")),
+            _ => Err(self.shape_error("a number")),
         }
     }
 
-    /// A number of things: fractions are cut, what is below zero is zero.
+    /// The number as a count: fractions are truncated and negative numbers become zero.
     pub(crate) fn optional_count(self) -> Result<Option<u64>, ParseError> {
         match self.shape {
             Shape::Number => Ok(Some(count(self.raw))),
             Shape::Null => Ok(None),
-            _ => Err(self.misfit("a number")),
+            _ => Err(self.shape_error("a number")),
         }
     }
 
-    /// The value as it stands, or nothing for `null`.
+    /// The value unchanged; `None` for `null`.
     pub(crate) fn optional_raw(self) -> Option<Raw<'a>> {
         (self.shape != Shape::Null).then(|| self.raw())
     }
 
-    /// The value as it stands if it is an object, nothing for `null`.
+    /// The object unchanged; `None` for `null`.
     pub(crate) fn optional_object(self) -> Result<Option<Raw<'a>>, ParseError> {
         match self.shape {
             Shape::Object => Ok(Some(self.raw())),
             Shape::Null => Ok(None),
-            _ => Err(self.misfit("an object")),
+            _ => Err(self.shape_error("an object")),
         }
     }
 
-    /// The value as it stands if it is an array, nothing for `null`.
+    /// The array unchanged; `None` for `null`.
     pub(crate) fn optional_array(self) -> Result<Option<Raw<'a>>, ParseError> {
         match self.shape {
             Shape::Array => Ok(Some(self.raw())),
             Shape::Null => Ok(None),
-            _ => Err(self.misfit("an array")),
+            _ => Err(self.shape_error("an array")),
         }
     }
 }
@@ -163,13 +163,13 @@ fn count(number: &str) -> u64 {
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
-            reason = "`as` saturates, which is what a count that makes no sense should do"
+            reason = "`as` saturates, which is right for a count out of range"
         )]
         number.parse::<f64>().map_or(0, |float| float as u64)
     })
 }
 
-/// A place in a line that is known to be UTF-8.
+/// A position in a line that is valid UTF-8.
 #[derive(Clone)]
 pub(crate) struct Cursor<'a> {
     line: &'a str,
@@ -185,17 +185,17 @@ impl<'a> Cursor<'a> {
         Self { line, at }
     }
 
-    /// How many bytes lie behind it.
+    /// The offset of the next byte.
     pub(crate) fn position(&self) -> usize {
         self.at
     }
 
-    /// What lies between here and `end`, both of which stand around one checked value.
+    /// The validated value between this cursor and `end`.
     pub(crate) fn raw_up_to(&self, end: &Self) -> Raw<'a> {
         Raw::checked(&self.line[self.at..end.at])
     }
 
-    /// The byte under the cursor; NUL, which is no JSON, at the end.
+    /// The next byte; at the end NUL, which is not valid JSON.
     #[inline]
     pub(crate) fn byte(&self) -> u8 {
         self.line.as_bytes().get(self.at).copied().unwrap_or(0)
@@ -208,13 +208,13 @@ impl<'a> Cursor<'a> {
 
     #[inline]
     pub(crate) fn skip_space(&mut self) {
-        // The CLI writes none, so the first look usually ends it.
+        // The CLI writes no white space, so the first comparison usually ends the loop.
         while self.byte() <= b' ' && matches!(self.byte(), b' ' | b'\t' | b'\n' | b'\r') {
             self.at += 1;
         }
     }
 
-    /// Steps over `expected` if it is next.
+    /// Skips `expected` if it is the next byte.
     #[inline]
     pub(crate) fn eat(&mut self, expected: u8) -> bool {
         let found = self.byte() == expected;
@@ -223,17 +223,17 @@ impl<'a> Cursor<'a> {
     }
 
     #[inline]
-    fn must(&mut self, expected: u8) -> Result<(), ParseError> {
+    fn expect_byte(&mut self, expected: u8) -> Result<(), ParseError> {
         if self.eat(expected) { Ok(()) } else { Err(ParseError::NotJson) }
     }
 
-    /// Walks the object under the cursor; `visit` takes the value of each key in turn.
+    /// Reads an object; `visit` must read the value of each key.
     #[inline]
     pub(crate) fn fields(
         &mut self,
         mut visit: impl FnMut(&mut Self, &str) -> Result<(), ParseError>,
     ) -> Result<(), ParseError> {
-        self.must_stand_on(b'{', "an object")?;
+        self.expect_open(b'{', "an object")?;
         self.skip_space();
         if self.eat(b'}') {
             return Ok(());
@@ -242,7 +242,7 @@ impl<'a> Cursor<'a> {
         self.more_fields(visit)
     }
 
-    /// Walks the rest of an object from behind one of its values.
+    /// Reads the rest of an object, starting after one of its values.
     #[inline]
     pub(crate) fn more_fields(
         &mut self,
@@ -251,7 +251,7 @@ impl<'a> Cursor<'a> {
         loop {
             self.skip_space();
             if !self.eat(b',') {
-                return self.must(b'}');
+                return self.expect_byte(b'}');
             }
             self.skip_space();
             self.field(&mut visit)?;
@@ -264,58 +264,58 @@ impl<'a> Cursor<'a> {
         visit: &mut impl FnMut(&mut Self, &str) -> Result<(), ParseError>,
     ) -> Result<(), ParseError> {
         let key = self.key()?.decode();
-        visit(self, &key).map_err(|trouble| trouble.under(&key))
+        visit(self, &key).map_err(|error| error.under(&key))
     }
 
-    /// Walks the array under the cursor; `visit` takes each item in turn.
+    /// Reads an array; `visit` must read each item.
     #[inline]
     pub(crate) fn items(
         &mut self,
         mut visit: impl FnMut(&mut Self, usize) -> Result<(), ParseError>,
     ) -> Result<(), ParseError> {
-        self.must_stand_on(b'[', "an array")?;
+        self.expect_open(b'[', "an array")?;
         self.skip_space();
         if self.eat(b']') {
             return Ok(());
         }
         let mut index = 0;
         loop {
-            visit(self, index).map_err(|trouble| trouble.under(&format!("[{index}]")))?;
+            visit(self, index).map_err(|error| error.under(&format!("[{index}]")))?;
             index += 1;
             self.skip_space();
             if self.eat(b',') {
                 self.skip_space();
                 continue;
             }
-            return self.must(b']');
+            return self.expect_byte(b']');
         }
     }
 
-    fn must_stand_on(&mut self, open: u8, expected: &'static str) -> Result<(), ParseError> {
+    fn expect_open(&mut self, open: u8, expected: &'static str) -> Result<(), ParseError> {
         if self.eat(open) {
             return Ok(());
         }
-        Err(self.value()?.misfit(expected))
+        Err(self.value()?.shape_error(expected))
     }
 
-    /// A key, its colon and the space around it.
+    /// Reads a key, its colon and the white space around it.
     #[inline]
     pub(crate) fn key(&mut self) -> Result<Text<'a>, ParseError> {
-        self.must(b'"')?;
+        self.expect_byte(b'"')?;
         let key = self.string()?;
         self.skip_space();
-        self.must(b':')?;
+        self.expect_byte(b':')?;
         self.skip_space();
         Ok(key)
     }
 
-    /// The shape of the value under the cursor, judged by its first byte.
+    /// The shape of the next value, according to its first byte.
     #[inline]
     pub(crate) fn shape(&self) -> Result<Shape, ParseError> {
         Shape::of_first(self.byte()).ok_or(ParseError::NotJson)
     }
 
-    /// Takes the value under the cursor, whatever it is.
+    /// Reads a value of any shape.
     #[inline]
     pub(crate) fn value(&mut self) -> Result<JsonValue<'a>, ParseError> {
         let start = self.at;
@@ -324,15 +324,15 @@ impl<'a> Cursor<'a> {
         Ok(JsonValue { raw: &self.line[start..self.at], shape, escaped })
     }
 
-    /// Steps over the value under the cursor.
+    /// Skips a value of any shape.
     #[inline]
     pub(crate) fn skip(&mut self) -> Result<(), ParseError> {
         let shape = self.shape()?;
         self.skip_shape(shape).map(drop)
     }
 
+    /// Skips a value of this shape; returns whether it is a string with escapes.
     #[inline]
-    /// Steps over a value of this shape; says whether it is a string with escapes.
     fn skip_shape(&mut self, shape: Shape) -> Result<bool, ParseError> {
         match shape {
             Shape::String => {
@@ -348,7 +348,7 @@ impl<'a> Cursor<'a> {
         Ok(false)
     }
 
-    /// The string whose opening quote was just taken.
+    /// Reads the rest of a string after its opening quote.
     #[inline]
     pub(crate) fn string(&mut self) -> Result<Text<'a>, ParseError> {
         let quote = self.at - 1;
@@ -356,7 +356,7 @@ impl<'a> Cursor<'a> {
         Ok(Text::checked(&self.line[quote..self.at - 1], escaped))
     }
 
-    /// Steps behind the closing quote; says whether there were escapes.
+    /// Skips the rest of a string after its opening quote; returns whether it has escapes.
     #[inline]
     fn skip_string(&mut self) -> Result<bool, ParseError> {
         let end = scan::string_end(self.line.as_bytes(), self.at).ok_or(ParseError::NotJson)?;
@@ -364,7 +364,7 @@ impl<'a> Cursor<'a> {
         Ok(end.escaped)
     }
 
-    /// Steps over `word` if it is next.
+    /// Skips `word` if it is next.
     #[inline]
     pub(crate) fn eat_all(&mut self, word: &[u8]) -> bool {
         let found = self.line.as_bytes()[self.at..].starts_with(word);
@@ -378,7 +378,7 @@ impl<'a> Cursor<'a> {
 
     fn skip_number(&mut self) -> Result<(), ParseError> {
         self.eat(b'-');
-        // A leading zero stands alone.
+        // No digit may follow a leading zero.
         if !self.eat(b'0') {
             self.skip_digits()?;
         }
@@ -394,7 +394,7 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// At least one digit.
+    /// Skips one or more digits.
     fn skip_digits(&mut self) -> Result<(), ParseError> {
         let start = self.at;
         while self.byte().is_ascii_digit() {
@@ -403,11 +403,11 @@ impl<'a> Cursor<'a> {
         if self.at > start { Ok(()) } else { Err(ParseError::NotJson) }
     }
 
-    /// Steps over an object or array without recursion.
+    /// Skips an object or array without recursion.
     fn skip_container(&mut self) -> Result<(), ParseError> {
         let mut nesting = Nesting::default();
         loop {
-            // At the start of a value.
+            // Before a value.
             match self.byte() {
                 b'{' => {
                     self.at += 1;
@@ -436,7 +436,7 @@ impl<'a> Cursor<'a> {
                 b'n' => self.skip_word("null")?,
                 _ => return Err(ParseError::NotJson),
             }
-            // Behind a value, or before the bracket that closes an empty container.
+            // After a value, or before the bracket that closes an empty container.
             loop {
                 self.skip_space();
                 match self.byte() {

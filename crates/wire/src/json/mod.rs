@@ -1,9 +1,8 @@
-//! JSON as this crate needs it: checked in one pass, borrowed, and never built into a tree.
+//! A JSON parser that validates in one pass, borrows from the line and builds no tree.
 //!
-//! The general parsers at hand either allocate a tree per line or need the shape in advance; a
-//! stream of events has neither the budget for the first nor the stability for the second. What is
-//! here walks a line once, strictly (it accepts what `serde_json` accepts as syntax, no more), and
-//! hands out slices of it.
+//! General parsers either allocate a tree per line, which is too slow for a stream of events, or
+//! need the shape in advance, and the protocol's shapes change between versions. This parser walks
+//! a line once and returns slices of it. It accepts exactly the syntax that `serde_json` accepts.
 
 mod cursor;
 mod nesting;

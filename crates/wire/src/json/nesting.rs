@@ -6,60 +6,60 @@
 /// A stack of open brackets.
 #[derive(Default)]
 pub(crate) struct Nesting {
-    /// The innermost brackets, the newest in the lowest bit; 1 is an object.
-    near: u64,
-    /// How many bits of `near` are in use.
+    /// The innermost brackets, the last opened in the lowest bit; 1 is an object.
+    inner: u64,
+    /// The number of bits in use in `inner`.
     count: u32,
     /// Full words of outer brackets.
-    far: Vec<u64>,
+    outer: Vec<u64>,
 }
 
 impl Nesting {
     #[inline]
     pub(crate) fn open(&mut self, object: bool) {
         if self.count == u64::BITS {
-            self.far.push(self.near);
+            self.outer.push(self.inner);
             self.count = 0;
         }
-        self.near = (self.near << 1) | u64::from(object);
+        self.inner = (self.inner << 1) | u64::from(object);
         self.count += 1;
     }
 
-    /// Closes the innermost bracket; false where it is of the other sort or none is open.
+    /// Closes the innermost bracket; false if it is of the other kind or none is open.
     #[inline]
     pub(crate) fn close(&mut self, object: bool) -> bool {
         if self.count == 0 {
-            let Some(word) = self.far.pop() else { return false };
-            self.near = word;
+            let Some(word) = self.outer.pop() else { return false };
+            self.inner = word;
             self.count = u64::BITS;
         }
-        let same = (self.near & 1 == 1) == object;
-        self.near >>= 1;
+        let same = (self.inner & 1 == 1) == object;
+        self.inner >>= 1;
         self.count -= 1;
         same
     }
 
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.count == 0 && self.far.is_empty()
+        self.count == 0 && self.outer.is_empty()
     }
 
     /// Whether the innermost open bracket is an object's.
     #[inline]
     pub(crate) fn in_object(&self) -> bool {
         if self.count == 0 {
-            self.far.last().is_some_and(|word| word & 1 == 1)
+            self.outer.last().is_some_and(|word| word & 1 == 1)
         } else {
-            self.near & 1 == 1
+            self.inner & 1 == 1
         }
     }
 }
 
-/// How far a text is on its way to being one object or array.
+/// Tracks whether text that arrives in parts can still become one object or array.
 #[derive(Default)]
 pub(crate) struct Outline {
     nesting: Nesting,
-    place: OutlinePosition,
+    position: OutlinePosition,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -77,7 +77,7 @@ enum OutlinePosition {
     /// Before a value; in an empty array also before its end.
     Value,
     InWord,
-    /// Behind a value.
+    /// After a value.
     Comma,
     Complete,
     Broken,
@@ -91,15 +91,15 @@ pub(crate) enum OutlineProgress {
 }
 
 impl Outline {
-    /// Takes more of the text.
+    /// Appends the next part of the text.
     pub(crate) fn extend(&mut self, bytes: &[u8]) -> OutlineProgress {
         for &byte in bytes {
-            self.place = self.step(byte);
-            if self.place == OutlinePosition::Broken {
+            self.position = self.step(byte);
+            if self.position == OutlinePosition::Broken {
                 return OutlineProgress::Broken;
             }
         }
-        if self.place == OutlinePosition::Complete {
+        if self.position == OutlinePosition::Complete {
             OutlineProgress::Complete
         } else {
             OutlineProgress::Partial
@@ -107,7 +107,7 @@ impl Outline {
     }
 
     fn step(&mut self, byte: u8) -> OutlinePosition {
-        match (self.place, byte) {
+        match (self.position, byte) {
             (OutlinePosition::InString { key, escaped: true }, _) => {
                 OutlinePosition::InString { key, escaped: false }
             }
@@ -119,10 +119,10 @@ impl Outline {
             (OutlinePosition::InString { .. }, 0..0x20) => OutlinePosition::Broken,
             (string @ OutlinePosition::InString { .. }, _) => string,
             (OutlinePosition::InWord, _) if !is_word(byte) => {
-                self.place = OutlinePosition::Comma;
+                self.position = OutlinePosition::Comma;
                 self.step(byte)
             }
-            (place, b' ' | b'\t' | b'\r' | b'\n') => place,
+            (position, b' ' | b'\t' | b'\r' | b'\n') => position,
             (OutlinePosition::Start | OutlinePosition::Value, b'{') => self.open(true),
             (OutlinePosition::Start | OutlinePosition::Value, b'[') => self.open(false),
             (OutlinePosition::Value, b'"') => {
@@ -156,7 +156,7 @@ impl Outline {
     }
 }
 
-/// Part of a number, `true`, `false` or `null`; the strict walk tells good ones from bad.
+/// Part of a number, `true`, `false` or `null`. The strict parser validates them later.
 fn is_word(byte: u8) -> bool {
     matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'.' | b'+' | b'-' | b'E')
 }
@@ -166,14 +166,14 @@ mod tests {
     use super::Nesting;
 
     #[test]
-    fn brackets_close_in_the_order_they_opened_however_deep() {
+    fn brackets_close_in_reverse_order_at_any_depth() {
         let mut nesting = Nesting::default();
-        let sorts: Vec<bool> = (0..1000).map(|n| n % 3 == 0).collect();
-        for &object in &sorts {
+        let brackets: Vec<bool> = (0..1000).map(|n| n % 3 == 0).collect();
+        for &object in &brackets {
             nesting.open(object);
             assert_eq!(nesting.in_object(), object);
         }
-        for &object in sorts.iter().rev() {
+        for &object in brackets.iter().rev() {
             assert_eq!(nesting.in_object(), object);
             assert!(nesting.close(object));
         }

@@ -1,4 +1,4 @@
-//! JSON values that stay as they were written.
+//! JSON values that are kept unchanged.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use super::cursor::Cursor;
 use super::text::Text;
 
-/// What a JSON value is, as its first byte tells.
+/// The type of a JSON value. Its first byte determines it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// `{…}`
@@ -52,10 +52,10 @@ impl fmt::Display for Shape {
     }
 }
 
-/// A JSON value exactly as the line has it: checked, borrowed, not interpreted.
+/// A JSON value exactly as in the line: validated and borrowed, but not interpreted.
 ///
-/// What this crate gives no type to is still there as a `Raw`: tool inputs, structured results,
-/// lists of commands. Looking inside walks the text again, so take what you need once.
+/// Values for which this crate has no type are available as `Raw`: tool inputs, structured results,
+/// lists of commands. Each access parses the text again, so keep the result.
 ///
 /// ```
 /// use towpath_wire::json::Raw;
@@ -68,7 +68,7 @@ impl fmt::Display for Shape {
 pub struct Raw<'a>(&'a str);
 
 impl<'a> Raw<'a> {
-    /// Checks that `text` is one JSON value, with nothing but space around it.
+    /// `None` unless `text` is one JSON value, optionally with white space around it.
     pub fn parse(text: &'a str) -> Option<Self> {
         let mut cursor = Cursor::new(text);
         cursor.skip_space();
@@ -82,42 +82,41 @@ impl<'a> Raw<'a> {
         Self(text)
     }
 
-    /// The value's text.
     pub fn as_str(self) -> &'a str {
         self.0
     }
 
-    /// What sort of value it is.
     pub fn shape(self) -> Shape {
         Shape::of_first(self.0.as_bytes()[0]).unwrap_or(Shape::Null)
     }
 
-    /// The string, where it is one.
+    /// `None` if the value is not a string.
     pub fn text(self) -> Option<Text<'a>> {
         Cursor::new(self.0).value().ok()?.text_if_string()
     }
 
-    /// The number, where it is one, as the nearest `f64`.
+    /// The number as the nearest `f64`; `None` if the value is not a number.
     pub fn number(self) -> Option<f64> {
         (self.shape() == Shape::Number).then(|| self.0.parse().ok())?
     }
 
-    /// The truth value, where it is one.
+    /// `None` if the value is not a Boolean.
     pub fn boolean(self) -> Option<bool> {
         (self.shape() == Shape::Bool).then_some(self.0 == "true")
     }
 
-    /// The value of `key` where this is an object that has it; of duplicates, the last.
+    /// The value of `key`, the last one if there are duplicates. `None` if there is no such key or
+    /// this is not an object.
     pub fn get(self, key: &str) -> Option<Raw<'a>> {
         self.fields().filter(|(name, _)| *name == *key).last().map(|(_, value)| value)
     }
 
-    /// Keys and values in their order; none where this is no object.
+    /// Keys and values in order; empty if this is not an object.
     pub fn fields(self) -> Fields<'a> {
         Fields(RawWalk::into(self.0, Shape::Object))
     }
 
-    /// Items in their order; none where this is no array.
+    /// Items in order; empty if this is not an array.
     pub fn items(self) -> Items<'a> {
         Items(RawWalk::into(self.0, Shape::Array))
     }
@@ -135,7 +134,7 @@ impl fmt::Display for Raw<'_> {
     }
 }
 
-/// Written as it stands, byte for byte.
+/// Serializes the text unchanged, byte for byte.
 impl serde::Serialize for Raw<'_> {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let raw: &RawValue = serde_json::from_str(self.0).map_err(serde::ser::Error::custom)?;
@@ -143,7 +142,7 @@ impl serde::Serialize for Raw<'_> {
     }
 }
 
-/// A walk through a container whose text was checked before: it ends, it does not fail.
+/// Iterates over a container whose text is already validated, so it cannot fail.
 #[derive(Clone)]
 struct RawWalk<'a> {
     cursor: Cursor<'a>,
@@ -156,7 +155,7 @@ impl<'a> RawWalk<'a> {
         Self { cursor: Cursor::starting_at(text, 1), done: !fits }
     }
 
-    /// Steps to the next entry, over the comma before it.
+    /// Moves to the next entry, past the comma before it.
     fn advance(&mut self) -> Option<&mut Cursor<'a>> {
         self.cursor.skip_space();
         self.cursor.eat(b',');

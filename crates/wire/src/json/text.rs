@@ -1,14 +1,14 @@
-//! A JSON string that is decoded only when somebody asks.
+//! A JSON string that is decoded on demand.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
-/// A string of the line as it stands between its quotes: checked, not yet decoded.
+/// A JSON string of the line without its quotes: validated, not yet decoded.
 ///
-/// Reading one allocates nothing, whatever it holds; [`Text::decode`] copies only where the
-/// string has escapes. A lone surrogate, which the CLI writes when a chunk ends inside an emoji
-/// and which Rust strings cannot hold, decodes to U+FFFD.
+/// Reading one never allocates; [`Text::decode`] copies only if the string has escapes. The CLI
+/// writes a lone surrogate when a chunk ends inside an emoji. Rust strings cannot hold one, so it
+/// decodes to U+FFFD.
 ///
 /// ```
 /// use towpath_wire::json::Raw;
@@ -19,59 +19,58 @@ use std::hash::{Hash, Hasher};
 /// ```
 #[derive(Clone, Copy)]
 pub struct Text<'a> {
-    /// The characters between the quotes; where none of them is an escape, with the opening quote
-    /// before them. A string cannot begin with a quote of its own, so the two are told apart, and
-    /// whether there is anything to decode is known without a flag that every event would carry.
-    marked: &'a str,
+    /// The characters between the quotes. If none of them is an escape, the opening quote is
+    /// included. An encoded string cannot start with a quote, so the two cases are distinct, and no
+    /// separate flag has to be stored in every event.
+    encoded: &'a str,
 }
 
 impl<'a> Text<'a> {
-    /// The text of no character.
+    /// The empty string.
     pub(crate) const EMPTY: Text<'static> = Text::word("\"");
 
-    /// A string of the line: `quoted` from its opening quote up to its closing one.
+    /// A validated string: `quoted` includes the opening quote but not the closing one.
     #[inline]
     pub(crate) fn checked(quoted: &'a str, escaped: bool) -> Self {
-        Self { marked: if escaped { &quoted[1..] } else { quoted } }
+        Self { encoded: if escaped { &quoted[1..] } else { quoted } }
     }
 
-    /// A word of our own without escapes, written with its opening quote: `"\"success"`.
+    /// A constant without escapes, written with its opening quote: `"\"success"`.
     pub(crate) const fn word(quoted: &'static str) -> Self {
-        Self { marked: quoted }
+        Self { encoded: quoted }
     }
 
     #[inline]
     fn plain(self) -> Option<&'a str> {
-        self.marked.strip_prefix('"')
+        self.encoded.strip_prefix('"')
     }
 
-    /// The characters between the quotes as the line has them, escapes included.
+    /// The characters between the quotes, with escapes not decoded.
     #[inline]
     pub fn raw(self) -> &'a str {
-        self.plain().unwrap_or(self.marked)
+        self.plain().unwrap_or(self.encoded)
     }
 
-    /// Whether it holds no character at all.
     pub fn is_empty(self) -> bool {
         self.raw().is_empty()
     }
 
-    /// What the string says.
+    /// The decoded string.
     #[inline]
     pub fn decode(self) -> Cow<'a, str> {
         match self.plain() {
             Some(plain) => Cow::Borrowed(plain),
-            None => Cow::Owned(self.decoded()),
+            None => Cow::Owned(self.decode_escapes()),
         }
     }
 
-    fn decoded(self) -> String {
-        let mut out = String::with_capacity(self.marked.len());
+    fn decode_escapes(self) -> String {
+        let mut out = String::with_capacity(self.encoded.len());
         self.decode_into(&mut out);
         out
     }
 
-    /// Appends what the string says to `out`.
+    /// Appends the decoded string to `out`.
     pub fn decode_into(self, out: &mut String) {
         for part in self.parts() {
             match part {
@@ -101,7 +100,7 @@ enum TextPart<'a> {
     Char(char),
 }
 
-/// Runs without escapes, and the characters the escapes stand for.
+/// Splits a string into runs without escapes and decoded escapes.
 struct TextParts<'a> {
     rest: &'a str,
 }
@@ -128,7 +127,7 @@ impl<'a> Iterator for TextParts<'a> {
     }
 }
 
-/// What the checked escape at the start of `bytes` stands for, and its length.
+/// Decodes the valid escape at the start of `bytes`; returns the character and the escape's length.
 fn escape(bytes: &[u8]) -> (char, usize) {
     let simple = match bytes.get(1) {
         Some(b'b') => '\u{8}',
@@ -154,7 +153,7 @@ fn unicode_escape(bytes: &[u8]) -> (char, usize) {
     (char::from_u32(unit).unwrap_or(char::REPLACEMENT_CHARACTER), 6)
 }
 
-/// The UTF-16 unit of a `\uXXXX` at the start of `bytes`.
+/// The UTF-16 code unit of the `\uXXXX` at the start of `bytes`.
 fn code_unit(bytes: &[u8]) -> Option<u32> {
     let digits = bytes.strip_prefix(b"\\u")?.first_chunk::<4>()?;
     digits.iter().try_fold(0, |unit, &digit| Some(unit * 16 + char::from(digit).to_digit(16)?))
@@ -178,7 +177,7 @@ impl PartialEq<&str> for Text<'_> {
 
 impl PartialEq for Text<'_> {
     fn eq(&self, other: &Self) -> bool {
-        self.marked == other.marked || self.chars().eq(other.chars())
+        self.encoded == other.encoded || self.chars().eq(other.chars())
     }
 }
 
@@ -223,19 +222,19 @@ mod tests {
     use super::Text;
 
     #[track_caller]
-    fn check(raw: &str, meaning: &str) {
+    fn check(raw: &str, expected: &str) {
         let quoted = format!("\"{raw}");
         let text = Text::checked(&quoted, raw.contains('\\'));
-        assert_eq!(text.decode(), meaning);
-        assert_eq!(text, meaning);
-        assert_eq!(text.to_string(), meaning);
-        let again = serde_json::to_string(meaning).unwrap();
-        let again = again.strip_suffix('"').unwrap();
-        assert_eq!(text, Text::checked(again, again.contains('\\')));
+        assert_eq!(text.decode(), expected);
+        assert_eq!(text, expected);
+        assert_eq!(text.to_string(), expected);
+        let encoded = serde_json::to_string(expected).unwrap();
+        let encoded = encoded.strip_suffix('"').unwrap();
+        assert_eq!(text, Text::checked(encoded, encoded.contains('\\')));
     }
 
     #[test]
-    fn escapes_decode_to_what_they_stand_for() {
+    fn escapes_are_decoded() {
         check("", "");
         check("plain", "plain");
         check(r#"\"\\\/\b\f\n\r\t"#, "\"\\/\u{8}\u{c}\n\r\t");

@@ -1,9 +1,9 @@
 //! Lines for the agent's stdin.
 //!
-//! Every line is built here from values. The CLI exits on a malformed line, an empty one or a wrong
-//! role, runs shell commands from a `bash_command` line without asking, and hangs on some requests
-//! that lack a field. So no function takes a ready-made line, and no value can be written as one of
-//! these.
+//! Every line is built from typed values. The CLI exits on a malformed line, an empty line or a
+//! wrong role, runs shell commands from a `bash_command` line without asking, and hangs on some
+//! requests with a missing field. So no function accepts a ready-made line, and no value can
+//! produce such a line.
 
 mod prompt;
 mod reply;
@@ -22,32 +22,32 @@ pub use reply::{
 };
 pub use request::{Initialize, OutgoingRequest, SettingsSource};
 
-/// A line for the agent's stdin: one JSON object, no newline inside.
+/// A line for the agent's stdin: one JSON object without newlines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutgoingLine(String);
 
 impl OutgoingLine {
     fn of(value: &impl Serialize) -> Self {
         let text = serde_json::to_string(value);
-        Self(text.expect("strings, numbers and checked JSON serialise"))
+        Self(text.expect("strings, numbers and valid JSON serialize"))
     }
 
-    /// A request of the host; the answer will name `request_id`.
+    /// A request of the host; the response will carry `request_id`.
     pub fn request(request_id: &str, request: &OutgoingRequest) -> Self {
         Self::of(&OutgoingEnvelope::ControlRequest { request_id, request })
     }
 
-    /// An answer to the agent's request `request_id`.
+    /// A reply to the agent's request `request_id`.
     pub fn reply(request_id: &str, reply: &ControlReply) -> Self {
         Self::of(&OutgoingEnvelope::ControlResponse { response: reply.envelope(request_id) })
     }
 
-    /// Takes back a request of the host.
+    /// Withdraws a request of the host.
     pub fn cancel(request_id: &str) -> Self {
         Self::of(&OutgoingEnvelope::ControlCancelRequest { request_id })
     }
 
-    /// A sign of life, which the CLI ignores.
+    /// A keep-alive, which the CLI ignores.
     pub fn keep_alive() -> Self {
         Self::of(&OutgoingEnvelope::KeepAlive)
     }
@@ -57,7 +57,7 @@ impl OutgoingLine {
         &self.0
     }
 
-    /// The line with the newline that ends it, ready to be written in one piece.
+    /// The line with its newline, so that one write sends it.
     pub fn into_bytes(self) -> Vec<u8> {
         let mut bytes = self.0.into_bytes();
         bytes.push(b'\n');
@@ -74,10 +74,10 @@ enum OutgoingEnvelope<'a> {
     KeepAlive,
 }
 
-/// A JSON object on one line: a tool's input, a hook's answer, settings.
+/// A JSON object on one line: a tool's input, a hook's output, settings.
 ///
-/// What it holds is kept as it was written, duplicate keys and long numbers included; only white
-/// space between its parts goes, because a newline there would end the line too early.
+/// The content is unchanged, including duplicate keys and long numbers. Only the white space
+/// between tokens is removed, because a newline there would end the line too early.
 #[derive(Clone, Debug)]
 pub struct JsonObject(Box<RawValue>);
 
@@ -89,15 +89,15 @@ pub struct NotAnObject;
 impl JsonObject {
     /// `{}`
     pub fn empty() -> Self {
-        Self::written("{}".to_owned())
+        Self::from_valid("{}".to_owned())
     }
 
-    /// Checks a text.
+    /// Validates `text`.
     pub fn parse(text: &str) -> Result<Self, NotAnObject> {
         Raw::parse(text).ok_or(NotAnObject).and_then(Self::try_from)
     }
 
-    /// An object of the given fields, in their order.
+    /// An object with the given fields in order.
     pub(super) fn of<'a>(fields: impl IntoIterator<Item = (String, Raw<'a>)>) -> Self {
         let mut text = String::from("{");
         for (key, value) in fields {
@@ -109,7 +109,7 @@ impl JsonObject {
             push_compact(&mut text, value.as_str());
         }
         text.push('}');
-        Self::written(text)
+        Self::from_valid(text)
     }
 
     /// The object's text, on one line.
@@ -117,14 +117,14 @@ impl JsonObject {
         self.0.get()
     }
 
-    /// The object, to look inside.
+    /// The object as [`Raw`], for access to its fields.
     pub fn as_raw(&self) -> Raw<'_> {
         Raw::checked(self.0.get())
     }
 
-    fn written(text: String) -> Self {
-        // Checked by this crate's own reader, which accepts what `serde_json` accepts as syntax.
-        Self(RawValue::from_string(text).expect("checked JSON"))
+    fn from_valid(text: String) -> Self {
+        // This crate's parser validated the text, and it accepts the same syntax as `serde_json`.
+        Self(RawValue::from_string(text).expect("valid JSON"))
     }
 }
 
@@ -137,11 +137,11 @@ impl TryFrom<Raw<'_>> for JsonObject {
         }
         let mut text = String::with_capacity(raw.as_str().len());
         push_compact(&mut text, raw.as_str());
-        Ok(Self::written(text))
+        Ok(Self::from_valid(text))
     }
 }
 
-/// Appends checked JSON without the white space between its parts.
+/// Appends valid JSON without the white space between its tokens.
 fn push_compact(out: &mut String, json: &str) {
     let mut in_string = false;
     let mut escaped = false;
@@ -174,7 +174,7 @@ mod tests {
     use super::{JsonObject, NotAnObject};
 
     #[test]
-    fn an_object_is_kept_as_written_on_one_line() {
+    fn the_content_of_an_object_is_unchanged_on_one_line() {
         let text =
             "{ \"a\" :\n\t0.19243785000000002 ,\r\n \"a\":\"x \\\" \\\\\\u00e9 \\n\", \"b\":[ ] }";
         let expected = "{\"a\":0.19243785000000002,\"a\":\"x \\\" \\\\\\u00e9 \\n\",\"b\":[]}";
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_refused() {
+    fn anything_but_an_object_is_rejected() {
         for text in ["", "null", "[]", "5", "\"{}\"", "{", "{}{}", "{\"a\":\"\n\"}"] {
             assert_eq!(JsonObject::parse(text), Err(NotAnObject), "{text}");
         }

@@ -1,4 +1,4 @@
-//! Prompts, and the images in them.
+//! Prompts and their images.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -9,10 +9,10 @@ use uuid::Uuid;
 
 use super::OutgoingLine;
 
-/// Something a person says to the agent.
+/// A message of the user to the agent.
 ///
-/// The id is made by whoever sends it. The CLI repeats it when it takes the prompt up, and from
-/// 2.1.37 on runs a repeated one only once, so a prompt may be sent again without fear.
+/// The sender creates the id. The CLI echoes it when it starts to process the prompt. Since 2.1.37
+/// it runs a prompt with the same id only once, so sending a prompt again is safe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutgoingPrompt {
     id: Uuid,
@@ -25,26 +25,26 @@ pub struct OutgoingPrompt {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Priority {
-    /// The running tool finishes, then the turn ends and this one begins.
+    /// The running tool finishes, then the turn ends and a turn with this prompt starts.
     Now,
-    /// Between two steps of the running turn: the CLI's default.
+    /// Between two steps of the running turn. This is the CLI's default.
     Next,
-    /// In a turn of its own, after the running one.
+    /// In a separate turn after the running one.
     Later,
 }
 
-/// A prompt needs a word or a picture.
+/// A prompt without text and images.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("a prompt needs some text or an image")]
 pub struct EmptyPrompt;
 
 impl OutgoingPrompt {
-    /// A prompt of words.
+    /// A prompt without images.
     pub fn text(id: Uuid, text: impl Into<String>) -> Result<Self, EmptyPrompt> {
         Self::with_images(id, text, Vec::new())
     }
 
-    /// A prompt of words and pictures; the words may be missing.
+    /// A prompt with images; the text may be empty if there is an image.
     pub fn with_images(
         id: Uuid,
         text: impl Into<String>,
@@ -57,18 +57,16 @@ impl OutgoingPrompt {
         Ok(Self { id, text, images, priority: None })
     }
 
-    /// Says when it takes effect if a turn is running.
+    /// Sets when the prompt takes effect if a turn is running.
     #[must_use]
     pub fn priority(self, priority: Priority) -> Self {
         Self { priority: Some(priority), ..self }
     }
 
-    /// Its id.
     pub fn id(&self) -> Uuid {
         self.id
     }
 
-    /// The line that says it.
     pub fn to_line(&self) -> OutgoingLine {
         let text = (!self.text.trim().is_empty()).then_some(self.text.as_str());
         let content = if self.images.is_empty() {
@@ -95,7 +93,7 @@ struct PromptLine<'a> {
     kind: &'static str,
     message: PromptMessage<'a>,
     uuid: Uuid,
-    /// The SDKs always write it, as `null`.
+    /// The SDKs always write this field, as `null`.
     parent_tool_use_id: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     priority: Option<Priority>,
@@ -121,17 +119,17 @@ enum PromptPart<'a> {
     Image { source: &'a Image },
 }
 
-/// A picture the API accepts, its type told by its bytes.
+/// An image of a type that the API accepts. The type is detected from the bytes.
 ///
-/// A picture the API cannot decode poisons the conversation: every later turn sends it again and
-/// fails again. So what a browser or a chat calls `image/png` is believed only if it is one.
+/// An image that the API cannot decode breaks the conversation: every later turn sends it again and
+/// fails again. So the type that a browser or a chat client declares is checked against the bytes.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Image {
     media_type: MediaType,
     base64: String,
 }
 
-/// The types of picture the API accepts.
+/// The image types that the API accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MediaType {
     /// `image/png`
@@ -144,24 +142,19 @@ pub enum MediaType {
     Webp,
 }
 
-/// Why a picture is not taken.
+/// Why an image is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ImageError {
-    /// The bytes begin like none of the accepted types.
+    /// The bytes have the signature of none of the accepted types.
     #[error("not a PNG, JPEG, GIF or WebP image")]
     Unrecognised,
-    /// The bytes are of another type than was said.
+    /// The bytes are of another type than declared.
     #[error("declared as `{declared}`, but the bytes are `{}`", found.name())]
-    Mislabelled {
-        /// What was said.
-        declared: String,
-        /// What it is.
-        found: MediaType,
-    },
+    Mislabelled { declared: String, found: MediaType },
 }
 
 impl MediaType {
-    /// Its MIME name.
+    /// The MIME type.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Png => "image/png",
@@ -171,7 +164,7 @@ impl MediaType {
         }
     }
 
-    /// The type these bytes begin like.
+    /// Detects the type from the signature at the start of `bytes`.
     pub fn of(bytes: &[u8]) -> Option<Self> {
         Some(match bytes {
             [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Self::Png,
@@ -184,16 +177,16 @@ impl MediaType {
 }
 
 impl Image {
-    /// Takes a picture whose type nobody said.
+    /// An image without a declared type.
     pub fn new(bytes: &[u8]) -> Result<Self, ImageError> {
         let media_type = MediaType::of(bytes).ok_or(ImageError::Unrecognised)?;
         Ok(Self { media_type, base64: STANDARD.encode(bytes) })
     }
 
-    /// Takes a picture that is said to be of a type.
+    /// An image with a declared type, which must match the bytes.
     pub fn declared(bytes: &[u8], media_type: &str) -> Result<Self, ImageError> {
         let image = Self::new(bytes)?;
-        // Browsers and chats say both.
+        // Browsers and chat clients use both spellings.
         let declared = if media_type == "image/jpg" { "image/jpeg" } else { media_type };
         if declared.eq_ignore_ascii_case(image.media_type.name()) {
             Ok(image)
@@ -202,7 +195,6 @@ impl Image {
         }
     }
 
-    /// Its type.
     pub fn media_type(&self) -> MediaType {
         self.media_type
     }
@@ -224,7 +216,7 @@ impl Serialize for Image {
     }
 }
 
-/// Read back from what it was written as, and checked again.
+/// Reads the serialized form and checks the type again.
 impl<'de> Deserialize<'de> for Image {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
@@ -245,7 +237,7 @@ mod tests {
     const GIF: &[u8] = b"GIF89a\x01\x00\x01\x00";
 
     #[test]
-    fn the_bytes_tell_the_type() {
+    fn the_type_is_detected_from_the_bytes() {
         for (bytes, media_type) in [
             (&b"\x89PNG\r\n\x1a\n...."[..], MediaType::Png),
             (b"\xff\xd8\xff\xe0", MediaType::Jpeg),
@@ -258,16 +250,16 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_reads_back_as_it_was_written() {
+    fn an_image_round_trips_through_json() {
         let image = Image::new(GIF).unwrap();
         let json = serde_json::to_string(&image).unwrap();
         assert_eq!(serde_json::from_str::<Image>(&json).unwrap(), image);
-        let lie = json.replace("image/gif", "image/png");
-        assert!(serde_json::from_str::<Image>(&lie).is_err());
+        let mislabelled = json.replace("image/gif", "image/png");
+        assert!(serde_json::from_str::<Image>(&mislabelled).is_err());
     }
 
     #[test]
-    fn what_is_not_what_it_is_called_is_refused() {
+    fn unknown_and_mislabelled_images_are_rejected() {
         assert_eq!(Image::new(b"<svg/>"), Err(ImageError::Unrecognised));
         assert_eq!(Image::new(b"RIFF\x10\x00\x00\x00WAVE"), Err(ImageError::Unrecognised));
         let error = Image::declared(GIF, "image/png").unwrap_err();

@@ -1,32 +1,32 @@
-//! Replies to the agent's requests: permissions, answers to questions, errors.
+//! Replies to the agent's requests: permission decisions, answers to questions, errors.
 
 use serde::{Deserialize, Serialize};
 
 use super::JsonObject;
 use crate::json::Raw;
 
-/// An answer to a control request of the agent.
+/// A reply to a control request of the agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ControlReply {
-    /// The call may be made. The input is always said, changed or not: 2.1.197 takes an allowance
-    /// without it for a denial.
+    /// Allows the call. The input is always included, changed or not: 2.1.197 treats a reply
+    /// without it as a denial.
     Allow {
-        /// What the tool is given.
+        /// The input that the tool receives.
         updated_input: JsonObject,
-        /// Rules that spare the question next time.
+        /// Rules that make the same request unnecessary next time.
         updated_permissions: Vec<PermissionUpdate>,
     },
-    /// The call may not be made.
+    /// Denies the call.
     Deny(DenyReply),
-    /// What a hook registered with `initialize` decided.
+    /// The output of a hook that the host registered with `initialize`.
     Hook(JsonObject),
-    /// What an MCP server of the host answered, as JSON-RPC.
+    /// The JSON-RPC response of an MCP server that runs in the host.
     Mcp(JsonObject),
-    /// The question was not understood or could not be answered.
+    /// The host does not support the request or failed to handle it.
     Error(String),
 }
 
-/// Why a call may not be made. There is always a reason: the CLI needs one.
+/// A denial. It always has a reason, because the CLI requires one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DenyReply {
     message: String,
@@ -34,25 +34,24 @@ pub struct DenyReply {
 }
 
 impl DenyReply {
-    /// Refuses and lets the turn go on; the model is told why, in these words.
+    /// Denies the call and lets the turn continue; the model receives the reason.
     pub fn because(reason: &str) -> Self {
         let message = if reason.trim().is_empty() { "The user said no." } else { reason };
         Self { message: message.to_owned(), interrupt: false }
     }
 
-    /// Refuses and ends the turn; the model is not told why.
+    /// Denies the call and ends the turn; the model does not receive the reason.
     pub fn and_interrupt(reason: &str) -> Self {
         Self { interrupt: true, ..Self::because(reason) }
     }
 }
 
 impl ControlReply {
-    /// Allows a call as it was asked for.
+    /// Allows a call without changes to the permission rules.
     pub fn allow(input: JsonObject) -> Self {
         Self::Allow { updated_input: input, updated_permissions: Vec::new() }
     }
 
-    /// Refuses a call.
     pub fn deny(reason: &str) -> Self {
         Self::Deny(DenyReply::because(reason))
     }
@@ -104,16 +103,16 @@ pub(super) enum ReplyDecision<'a> {
     },
 }
 
-/// What a person answered to the questions of one `AskUserQuestion`.
+/// The user's answers to the questions of one `AskUserQuestion`.
 ///
-/// The tool is answered by allowing it with the answers added to its input, keyed by the text of
-/// the question. Questions that are left out count as not answered.
+/// The host answers by allowing the call with the answers added to the tool's input, keyed by the
+/// text of the question. A missing question counts as not answered.
 ///
 /// ```
 /// use towpath_wire::outgoing::{QuestionAnswers, JsonObject};
 ///
-/// let asked = JsonObject::parse(r#"{"questions":[{"question":"Which?"}]}"#).unwrap();
-/// let input = QuestionAnswers::default().choose("Which?", ["A", "C"]).note("Which?", "not B").input(&asked);
+/// let original = JsonObject::parse(r#"{"questions":[{"question":"Which?"}]}"#).unwrap();
+/// let input = QuestionAnswers::default().choose("Which?", ["A", "C"]).note("Which?", "not B").input(&original);
 /// assert_eq!(
 ///     input.as_str(),
 ///     r#"{"questions":[{"question":"Which?"}],"answers":{"Which?":"A, C"},"annotations":{"Which?":{"notes":"not B"}}}"#
@@ -121,13 +120,13 @@ pub(super) enum ReplyDecision<'a> {
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QuestionAnswers {
-    /// Question and answer; several choices are joined as the CLI itself joins them.
-    given: Vec<(String, String)>,
+    /// Question and answer. Several choices are joined in the same way as the CLI does it.
+    answers: Vec<(String, String)>,
     notes: Vec<(String, String)>,
 }
 
 impl QuestionAnswers {
-    /// QuestionAnswers `question` with the labels of its options, or with words of one's own.
+    /// Answers `question` with the labels of its options, or with the user's own text.
     #[must_use]
     pub fn choose<'a>(
         mut self,
@@ -135,68 +134,69 @@ impl QuestionAnswers {
         choices: impl IntoIterator<Item = &'a str>,
     ) -> Self {
         let choices: Vec<&str> = choices.into_iter().collect();
-        self.given.push((question.to_owned(), choices.join(", ")));
+        self.answers.push((question.to_owned(), choices.join(", ")));
         self
     }
 
-    /// Adds a remark to the answer to `question`.
+    /// Adds a note to the answer to `question`.
     #[must_use]
     pub fn note(mut self, question: &str, note: &str) -> Self {
         self.notes.push((question.to_owned(), note.to_owned()));
         self
     }
 
-    /// The input to allow the tool with.
-    pub fn input(&self, asked: &JsonObject) -> JsonObject {
+    /// The tool's `original` input with the answers added, to be sent with [`ControlReply::allow`].
+    pub fn input(&self, original: &JsonObject) -> JsonObject {
         #[derive(Serialize)]
         struct QuestionNote<'a> {
             notes: &'a str,
         }
-        let answers = map(self.given.iter().map(|(question, answer)| (question, answer.as_str())));
+        let answers =
+            map(self.answers.iter().map(|(question, answer)| (question, answer.as_str())));
         let notes =
             map(self.notes.iter().map(|(question, notes)| (question, QuestionNote { notes })));
-        let kept = asked.as_raw().fields().filter_map(|(key, value)| {
+        let fields = original.as_raw().fields().filter_map(|(key, value)| {
             let key = key.decode().into_owned();
             (key != "answers" && key != "annotations").then_some((key, value))
         });
         let answers = ("answers".to_owned(), Raw::checked(&answers));
         let notes =
             (!self.notes.is_empty()).then(|| ("annotations".to_owned(), Raw::checked(&notes)));
-        JsonObject::of(kept.chain([answers]).chain(notes))
+        JsonObject::of(fields.chain([answers]).chain(notes))
     }
 }
 
-/// A JSON object in the order given.
+/// A JSON object with the entries in the given order.
 fn map<'a>(entries: impl Iterator<Item = (&'a String, impl Serialize)>) -> String {
     let fields: Vec<String> = entries
         .map(|(key, value)| {
-            let value = serde_json::to_string(&value).expect("strings serialise");
+            let value = serde_json::to_string(&value).expect("strings serialize");
             format!("{}:{value}", serde_json::Value::from(key.as_str()))
         })
         .collect();
     format!("{{{}}}", fields.join(","))
 }
 
-/// How much the agent may do without asking.
+/// What the agent may do without asking for permission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum PermissionMode {
-    /// Ask before writing and before commands with effects.
+    /// Asks before writing files and before running commands with side effects.
     Default,
-    /// Files may be edited unasked.
+    /// Edits files without asking.
     AcceptEdits,
-    /// Read and plan only.
+    /// Only reads and plans.
     Plan,
-    /// Everything unasked; refused unless the CLI was started with the flag that permits it.
+    /// Never asks. The CLI rejects this mode unless it was started with the flag that permits it.
     BypassPermissions,
-    /// What is not allowed by a rule is denied, unasked.
+    /// Denies whatever no rule allows, without asking.
     DontAsk,
-    /// A classifier of the CLI decides.
+    /// A classifier in the CLI decides.
     Auto,
 }
 
 impl PermissionMode {
-    /// All of them, in the order a person would step through them.
+    /// All modes in the order in which the user cycles through them.
     pub const ALL: [Self; 6] = [
         Self::Default,
         Self::AcceptEdits,
@@ -206,7 +206,7 @@ impl PermissionMode {
         Self::BypassPermissions,
     ];
 
-    /// As the CLI spells it.
+    /// The CLI's spelling.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Default => "default",
@@ -218,94 +218,74 @@ impl PermissionMode {
         }
     }
 
-    /// The mode the CLI spells so.
+    /// The mode with this spelling; `None` if there is none.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|mode| mode.name() == name)
     }
 }
 
-/// A change to the rules, to be sent with an allowance.
+/// A change to the permission rules, sent with a reply that allows a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename_all = "camelCase")]
 pub enum PermissionUpdate {
-    /// More rules.
     AddRules {
-        /// The rules.
         rules: Vec<PermissionRule>,
-        /// What they do.
         behavior: Behavior,
-        /// Where they are kept.
         destination: Destination,
     },
-    /// These rules instead of all others of that behavior.
+    /// Replaces all rules with the same behavior.
     ReplaceRules {
-        /// The rules.
         rules: Vec<PermissionRule>,
-        /// What they do.
         behavior: Behavior,
-        /// Where they are kept.
         destination: Destination,
     },
-    /// Fewer rules.
     RemoveRules {
-        /// The rules.
         rules: Vec<PermissionRule>,
-        /// What they did.
         behavior: Behavior,
-        /// Where they were kept.
         destination: Destination,
     },
-    /// Another mode.
     SetMode {
-        /// The mode.
         mode: PermissionMode,
-        /// Where it is kept.
         destination: Destination,
     },
-    /// Directories the agent may work in.
+    /// Lets the agent work in these directories.
     AddDirectories {
-        /// The directories.
         directories: Vec<String>,
-        /// Where they are kept.
         destination: Destination,
     },
-    /// Directories the agent may no longer work in.
+    /// No longer lets the agent work in these directories.
     RemoveDirectories {
-        /// The directories.
         directories: Vec<String>,
-        /// Where they were kept.
         destination: Destination,
     },
 }
 
-/// A tool, and optionally which of its calls: `Bash` with `touch:*`.
+/// A tool, and optionally a pattern for its calls: `Bash` with `touch:*`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PermissionRule {
-    /// The tool.
     pub tool_name: String,
-    /// Which calls; all where nothing is said.
+    /// The pattern; `None` means all calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rule_content: Option<String>,
 }
 
-/// What a rule does.
+/// The effect of a rule on matching calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Behavior {
-    /// Runs unasked.
+    /// Run without asking.
     Allow,
-    /// Is refused unasked.
+    /// Deny without asking.
     Deny,
-    /// Asks.
     Ask,
 }
 
-/// Where a rule is kept.
+/// Where a rule is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Destination {
-    /// Until the process ends.
+    /// In memory, until the process ends.
     Session,
     /// `.claude/settings.local.json`
     LocalSettings,

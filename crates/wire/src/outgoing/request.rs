@@ -1,8 +1,8 @@
-//! What the host may ask of the agent.
+//! Requests of the host to the agent.
 //!
-//! Fields are required where the CLI needs them: a `rewind_conversation` without its target, for
-//! one, wedges 2.1.197 for good. A version that does not know a request answers with an error, and
-//! up to 2.1.37 not at all, so every request needs a deadline.
+//! A field is required if the CLI needs it: for example, a `rewind_conversation` without its target
+//! makes 2.1.197 hang. A CLI that does not know a request responds with an error, or not at all in
+//! versions up to 2.1.37, so every request needs a timeout.
 
 use serde::Serialize;
 
@@ -12,200 +12,146 @@ use super::{JsonObject, PermissionMode};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "subtype", rename_all = "snake_case")]
 pub enum OutgoingRequest {
-    /// First of all: registers hooks and servers, tells models and commands, proves readiness.
+    /// The first request: registers hooks and MCP servers. The response lists models and commands
+    /// and shows that the CLI is ready.
     Initialize(Box<Initialize>),
-    /// Ends the running turn; the process lives on.
+    /// Ends the running turn; the process continues.
     Interrupt {
-        /// Whether prompts that wait are dropped too (2.1.325; earlier ones ignore it).
+        /// Whether to cancel queued prompts too (since 2.1.325; earlier versions ignore it).
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         cancel_queued: bool,
     },
     /// Changes the permission mode.
-    SetPermissionMode {
-        /// The mode.
-        mode: PermissionMode,
-    },
-    /// Changes the model from the next request on.
+    SetPermissionMode { mode: PermissionMode },
+    /// Changes the model, starting with the next request to the API.
     SetModel {
-        /// The model; the default one where nothing is said.
+        /// `None` selects the default model.
         model: Option<String>,
     },
-    /// Limits thinking.
+    /// Limits the number of thinking tokens.
     SetMaxThinkingTokens {
-        /// The limit; none where nothing is said.
+        /// `None` removes the limit.
         max_thinking_tokens: Option<u64>,
     },
-    /// Changes settings for this process, as in `{"effortLevel":"low"}`.
-    ApplyFlagSettings {
-        /// The settings.
-        settings: JsonObject,
-    },
-    /// Changes settings for good.
-    UpdateSettings {
-        /// Which settings.
-        source: SettingsSource,
-        /// The settings.
-        settings: JsonObject,
-    },
-    /// Takes back a prompt that still waits.
-    CancelAsyncMessage {
-        /// The prompt's id.
-        message_uuid: String,
-    },
-    /// Puts files back to where they were before a prompt.
+    /// Changes settings of this process, for example `{"effortLevel":"low"}`.
+    ApplyFlagSettings { settings: JsonObject },
+    /// Changes stored settings.
+    UpdateSettings { source: SettingsSource, settings: JsonObject },
+    /// Cancels a queued prompt.
+    CancelAsyncMessage { message_uuid: String },
+    /// Restores files to their state before a prompt.
     RewindFiles {
-        /// The prompt's id.
         user_message_id: String,
-        /// Whether to say only what would happen.
+        /// Whether to report the changes without making them.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         dry_run: bool,
     },
-    /// Forgets a prompt and all that came after it.
-    RewindConversation {
-        /// The prompt's id.
-        target_message_uuid: String,
-    },
-    /// What each MCP server is up to.
+    /// Removes a prompt and everything after it from the conversation.
+    RewindConversation { target_message_uuid: String },
+    /// The status of each MCP server.
     McpStatus {},
     /// Replaces the MCP servers.
     McpSetServers {
-        /// Their configuration by name.
+        /// Configurations by server name.
         servers: JsonObject,
     },
-    /// Connects to an MCP server again.
+    /// Reconnects to an MCP server.
     McpReconnect {
-        /// The server.
         #[serde(rename = "serverName")]
         server_name: String,
     },
-    /// Switches an MCP server on or off.
+    /// Enables or disables an MCP server.
     McpToggle {
-        /// The server.
         #[serde(rename = "serverName")]
         server_name: String,
-        /// On or off.
         enabled: bool,
     },
     /// Calls an MCP tool.
-    McpCall {
-        /// The tool.
-        tool: String,
-        /// What it is given.
-        arguments: JsonObject,
-    },
+    McpCall { tool: String, arguments: JsonObject },
     /// Reads an MCP resource.
     McpReadResource {
-        /// The server.
         #[serde(rename = "serverName")]
         server_name: String,
-        /// The resource.
         uri: String,
     },
-    /// Begins the sign-in of an MCP server.
+    /// Starts the sign-in to an MCP server.
     McpAuthenticate {
-        /// The server.
         #[serde(rename = "serverName")]
         server_name: String,
     },
-    /// Forgets the sign-in of an MCP server.
+    /// Signs out of an MCP server.
     McpClearAuth {
-        /// The server.
         #[serde(rename = "serverName")]
         server_name: String,
     },
-    /// How full the context is.
+    /// The usage of the context window.
     GetContextUsage {},
-    /// What the session has cost.
+    /// The cost of the session.
     GetSessionCost {},
-    /// How much of the plan is used.
+    /// The usage of the plan's limits.
     GetUsage {},
     /// The version of the CLI.
     GetBinaryVersion {},
-    /// The settings in force.
+    /// The effective settings.
     GetSettings {},
-    /// Where the session stands.
+    /// The status of the session.
     GetStatus {},
     /// The plan, in plan mode.
     GetPlan {},
-    /// What changed in the working tree.
+    /// The changes in the working tree.
     GetWorkspaceDiff {},
-    /// What a task printed.
-    GetTaskOutput {
-        /// The task.
-        task_id: String,
-    },
-    /// The hooks in force.
+    /// The output of a task.
+    GetTaskOutput { task_id: String },
+    /// The active hooks.
     GetHooksListing {},
-    /// The models on offer.
+    /// The available models.
     ListModels {},
-    /// The permission rules in force.
+    /// The active permission rules.
     ListPermissionRules {},
     /// The conversation as text.
     ExportConversation {},
-    /// Files whose names are like what was typed.
-    FileSuggestions {
-        /// What was typed.
-        query: String,
-    },
-    /// Reads a file as the agent would.
-    ReadFile {
-        /// The file.
-        path: String,
-    },
-    /// Says that the host has read a file, so that the agent may edit it.
+    /// Files whose names match the user's input.
+    FileSuggestions { query: String },
+    /// Reads a file in the same way as the agent.
+    ReadFile { path: String },
+    /// Marks a file as read, so that the agent may edit it.
     SeedReadState {
-        /// The file.
         path: String,
-        /// When it was last changed, in milliseconds since 1970.
+        /// The modification time, in milliseconds since 1970.
         mtime: u64,
     },
     /// Adds a repository to the session.
-    RegisterRepoRoot {
-        /// Its directory.
-        directory: String,
-    },
-    /// Loads plugins again.
+    RegisterRepoRoot { directory: String },
+    /// Reloads plugins.
     ReloadPlugins {},
-    /// Loads skills again.
+    /// Reloads skills.
     ReloadSkills {},
-    /// Loads output styles again.
+    /// Reloads output styles.
     ReloadOutputStyles {},
     /// Names the session.
-    RenameSession {
-        /// The name.
-        title: String,
-    },
-    /// Has the session named.
+    RenameSession { title: String },
+    /// Generates a name for the session.
     GenerateSessionTitle {
-        /// What it is about.
+        /// A description of the session's subject.
         description: String,
     },
-    /// Ends a task.
-    StopTask {
-        /// The task.
-        task_id: String,
-    },
-    /// Sends running calls to the background.
+    /// Stops a task.
+    StopTask { task_id: String },
+    /// Moves running calls to the background.
     BackgroundTasks {
-        /// Only this one.
+        /// `None` moves all running calls.
         #[serde(skip_serializing_if = "Option::is_none")]
         tool_use_id: Option<String>,
     },
-    /// Asks something beside the conversation.
-    SideQuestion {
-        /// The question.
-        question: String,
-    },
-    /// Says whether anybody watches.
-    SetHasSubscribers {
-        /// Whether.
-        has_subscribers: bool,
-    },
+    /// Asks a question outside the conversation.
+    SideQuestion { question: String },
+    /// Reports whether the session has viewers.
+    SetHasSubscribers { has_subscribers: bool },
     /// Ends the process cleanly.
     EndSession {},
 }
 
-/// What the host brings along.
+/// The host's features and configuration.
 #[expect(clippy::struct_excessive_bools, reason = "the protocol has these switches")]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -213,47 +159,47 @@ pub struct Initialize {
     /// Matchers and callback ids by hook event.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hooks: Option<JsonObject>,
-    /// MCP servers that live with the host.
+    /// Names of MCP servers that run in the host.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sdk_mcp_servers: Vec<String>,
     /// Sub-agents by name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agents: Option<JsonObject>,
-    /// A system prompt instead of the CLI's.
+    /// Replaces the CLI's system prompt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
-    /// More of a system prompt.
+    /// Is appended to the system prompt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub append_system_prompt: Option<String>,
-    /// The shape the final answer must have.
+    /// The JSON schema of the final answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub json_schema: Option<JsonObject>,
-    /// Whether to suggest what to ask next.
+    /// Whether to suggest the next prompt.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub prompt_suggestions: bool,
-    /// Whether to sum up what sub-agents do.
+    /// Whether to summarise the progress of sub-agents.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub agent_progress_summaries: bool,
-    /// Whether to pass on what sub-agents say.
+    /// Whether to forward the messages of sub-agents.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub forward_subagent_text: bool,
-    /// Whether an interrupt spares background agents (2.1.325).
+    /// Whether background agents continue after an interrupt (since 2.1.325).
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub per_task_stop_affordance: bool,
-    /// The session's name (2.1.325).
+    /// The session's name (since 2.1.325).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// Dialogs the host can show (2.1.325).
+    /// Dialogs that the host can show (since 2.1.325).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub supported_dialog_kinds: Vec<String>,
 }
 
-/// Which settings are changed for good.
+/// The settings file to change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum SettingsSource {
-    /// The project's, for this person.
+    /// This user's settings for the project.
     LocalSettings,
-    /// This person's, everywhere.
+    /// This user's settings for all projects.
     UserSettings,
 }

@@ -1,8 +1,8 @@
-//! The reader agrees with `serde_json` on captures that were bent out of shape.
+//! The reader agrees with `serde_json` on mutated captures.
 //!
-//! Syntax is compared with `serde_json`'s own check, which like ours has no limit of depth or of a
-//! number's size and lets lone surrogates pass. Meaning is compared where `serde_json` can build a
-//! `Value`, duplicate keys (the last counts) and escaped keys included.
+//! Syntax is compared with `IgnoredAny`, which like this crate has no limit for depth or numbers
+//! and accepts lone surrogates. Values are compared if `serde_json` can build a `Value`, including
+//! duplicate keys (the last counts) and escaped keys.
 
 use std::sync::LazyLock;
 
@@ -25,82 +25,82 @@ static LINES: LazyLock<Vec<String>> = LazyLock::new(|| {
     lines
 });
 
-/// One way to bend a line. Places are fractions of its length, so that they fit any line.
+/// A change to a line. Positions are fractions of its length, so that they fit any line.
 #[derive(Clone, Debug)]
-enum Bend {
+enum Mutation {
     Replace(f64, u8),
     Insert(f64, u8),
     InsertText(f64, &'static str),
     Delete(f64, usize),
     Copy(f64, usize, f64),
-    /// Writes one of its keys or words with an escape.
+    /// Replaces a letter of a key or a string with an escape.
     EscapeNth(f64),
-    /// Repeats a part of it before the closing brace, as duplicate keys.
+    /// Repeats some fields before the closing brace, as duplicate keys.
     RepeatFields(f64, f64),
     MoveTypeLast,
-    /// Another line's field on top.
-    Graft(usize),
+    /// Appends a field of another line.
+    AppendField(usize),
 }
 
-fn bend() -> impl Strategy<Value = Bend> {
-    let place = 0.0..1.0_f64;
+fn mutation() -> impl Strategy<Value = Mutation> {
+    let position = 0.0..1.0_f64;
     prop_oneof![
-        3 => (place.clone(), any::<u8>()).prop_map(|(at, byte)| Bend::Replace(at, byte)),
-        3 => (place.clone(), prop::sample::select(br#"{}[]",:\u0a1-.eEntf "#.to_vec()))
-            .prop_map(|(at, byte)| Bend::Insert(at, byte)),
-        2 => (place.clone(), prop::sample::select(vec![
+        3 => (position.clone(), any::<u8>()).prop_map(|(at, byte)| Mutation::Replace(at, byte)),
+        3 => (position.clone(), prop::sample::select(br#"{}[]",:\u0a1-.eEntf "#.to_vec()))
+            .prop_map(|(at, byte)| Mutation::Insert(at, byte)),
+        2 => (position.clone(), prop::sample::select(vec![
                 "\\ud83d", "\\u0000", "\u{2028}", "é", "1e999", "-0", "00", "nul", "{}", "[[[[", "\r", "\t",
             ]))
-            .prop_map(|(at, text)| Bend::InsertText(at, text)),
-        2 => (place.clone(), 1_usize..40).prop_map(|(at, length)| Bend::Delete(at, length)),
-        1 => (place.clone(), 1_usize..200, place.clone())
-            .prop_map(|(from, length, to)| Bend::Copy(from, length, to)),
-        3 => place.clone().prop_map(Bend::EscapeNth),
-        3 => (place.clone(), place).prop_map(|(from, to)| Bend::RepeatFields(from, to)),
-        1 => Just(Bend::MoveTypeLast),
-        2 => any::<usize>().prop_map(Bend::Graft),
+            .prop_map(|(at, text)| Mutation::InsertText(at, text)),
+        2 => (position.clone(), 1_usize..40).prop_map(|(at, length)| Mutation::Delete(at, length)),
+        1 => (position.clone(), 1_usize..200, position.clone())
+            .prop_map(|(from, length, to)| Mutation::Copy(from, length, to)),
+        3 => position.clone().prop_map(Mutation::EscapeNth),
+        3 => (position.clone(), position).prop_map(|(from, to)| Mutation::RepeatFields(from, to)),
+        1 => Just(Mutation::MoveTypeLast),
+        2 => any::<usize>().prop_map(Mutation::AppendField),
     ]
 }
 
-fn apply(bend: &Bend, line: &mut Vec<u8>) {
+fn apply(mutation: &Mutation, line: &mut Vec<u8>) {
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
         clippy::cast_precision_loss,
-        reason = "any place inside will do"
+        reason = "any position inside is fine"
     )]
-    let place = |at: f64, line: &[u8]| (at * line.len() as f64) as usize;
+    let position = |at: f64, line: &[u8]| (at * line.len() as f64) as usize;
     let splice = |line: &mut Vec<u8>, at: usize, text: &[u8]| {
         line.splice(at..at, text.iter().copied());
     };
     if line.is_empty() {
         return;
     }
-    match bend {
-        Bend::Replace(at, byte) => {
-            let at = place(*at, line);
+    match mutation {
+        Mutation::Replace(at, byte) => {
+            let at = position(*at, line);
             line[at] = *byte;
         }
-        Bend::Insert(at, byte) => splice(line, place(*at, line), &[*byte]),
-        Bend::InsertText(at, text) => splice(line, place(*at, line), text.as_bytes()),
-        Bend::Delete(at, length) => {
-            let at = place(*at, line);
+        Mutation::Insert(at, byte) => splice(line, position(*at, line), &[*byte]),
+        Mutation::InsertText(at, text) => splice(line, position(*at, line), text.as_bytes()),
+        Mutation::Delete(at, length) => {
+            let at = position(*at, line);
             line.drain(at..(at + length).min(line.len()));
         }
-        Bend::Copy(from, length, to) => {
-            let from = place(*from, line);
+        Mutation::Copy(from, length, to) => {
+            let from = position(*from, line);
             let part = line[from..(from + length).min(line.len())].to_vec();
-            splice(line, place(*to, line), &part);
+            splice(line, position(*to, line), &part);
         }
-        Bend::EscapeNth(at) => {
-            let from = place(*at, line);
+        Mutation::EscapeNth(at) => {
+            let from = position(*at, line);
             if let Some(found) = line[from..].iter().position(u8::is_ascii_lowercase) {
                 let escape = format!("\\u{:04x}", line[from + found]);
                 line.splice(from + found..=from + found, escape.bytes());
             }
         }
-        Bend::RepeatFields(from, to) => {
-            let (from, to) = (place(*from, line), place(*to, line));
+        Mutation::RepeatFields(from, to) => {
+            let (from, to) = (position(*from, line), position(*to, line));
             let comma =
                 |at: usize| line[at..].iter().position(|&byte| byte == b',').map(|it| at + it);
             if let (Some(from), Some(to)) = (comma(from.min(to)), comma(from.max(to))) {
@@ -108,7 +108,7 @@ fn apply(bend: &Bend, line: &mut Vec<u8>) {
                 splice(line, line.len() - 1, &fields);
             }
         }
-        Bend::MoveTypeLast => {
+        Mutation::MoveTypeLast => {
             let text = String::from_utf8_lossy(line).into_owned();
             if let Some((head, rest)) = text.split_once(',')
                 && let Some(rest) = rest.strip_suffix('}')
@@ -117,17 +117,17 @@ fn apply(bend: &Bend, line: &mut Vec<u8>) {
                 *line = format!("{{{rest},{head}}}").into_bytes();
             }
         }
-        Bend::Graft(which) => {
-            let other = &LINES[which % LINES.len()];
+        Mutation::AppendField(index) => {
+            let other = &LINES[index % LINES.len()];
             if let Some((field, _)) = other[1..].split_once(',') {
-                let graft = format!(",{field}");
-                splice(line, line.len() - 1, graft.as_bytes());
+                let appended = format!(",{field}");
+                splice(line, line.len() - 1, appended.as_bytes());
             }
         }
     }
 }
 
-/// What must hold of any bytes.
+/// Checks the properties that hold for any bytes.
 fn check(line: &[u8]) -> Result<(), TestCaseError> {
     let readings: Vec<_> = read(line).collect();
     let bytes: Vec<u8> = readings.iter().flat_map(|line| line.bytes).copied().collect();
@@ -140,7 +140,7 @@ fn check(line: &[u8]) -> Result<(), TestCaseError> {
     if !text.starts_with('{') {
         return Ok(());
     }
-    // `serde_json` would go on behind the first object; so do we, and compare that one.
+    // Both parsers continue after the first object; only the first is compared.
     let mut stream = serde_json::Deserializer::from_str(text).into_iter::<IgnoredAny>();
     let valid = matches!(stream.next(), Some(Ok(_)));
     let not_json = matches!(readings[0].reading, Reading::Noise(Noise::NotJson));
@@ -200,7 +200,7 @@ fn agrees(reading: &Reading<'_>, value: &Value) -> Result<(), TestCaseError> {
                 prop_assert!(same(turn.result, Some(result)), "result");
             }
             if let Some(cost) = value["total_cost_usd"].as_f64() {
-                // `serde_json` may be off by the last bit unless asked to be exact.
+                // By default, `serde_json` may be wrong in the last bit.
                 let read = turn.total_cost_usd.expect("a cost");
                 prop_assert!((read - cost).abs() <= f64::EPSILON * cost.abs());
             }
@@ -210,7 +210,7 @@ fn agrees(reading: &Reading<'_>, value: &Value) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Whether what it says is in `message` and nowhere else.
+/// Whether the content is in `message` and not at the top level.
 fn has_only_message(value: &Value) -> bool {
     value["message"].is_object() && value.get("content").is_none()
 }
@@ -225,7 +225,7 @@ fn same(read: Option<Text<'_>>, expected: Option<&str>) -> bool {
 
 fn envelope_agrees(event: &Event<'_>, value: &Value) -> Result<(), TestCaseError> {
     let session = value["sessionId"].as_str().or(value["session_id"].as_str());
-    // A `null` among two spellings is nobody's id.
+    // With both spellings, one may be `null`, which this comparison does not model.
     if value.get("sessionId").is_none() || value.get("session_id").is_none() {
         prop_assert!(same(event.envelope.session_id, session), "session id");
     }
@@ -251,7 +251,7 @@ fn message_agrees(message: &Message<'_>, value: &Value) -> Result<(), TestCaseEr
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "saturates, as the reader does"
+    reason = "saturates like the reader"
 )]
 fn count(number: f64) -> u64 {
     number as u64
@@ -261,13 +261,13 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 20_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn bent_captures_are_read_as_serde_json_reads_them(
-        which in any::<prop::sample::Index>(),
-        bends in prop::collection::vec(bend(), 0..4),
+    fn mutated_captures_are_read_as_serde_json_reads_them(
+        index in any::<prop::sample::Index>(),
+        mutations in prop::collection::vec(mutation(), 0..4),
     ) {
-        let mut line = which.get(&LINES).clone().into_bytes();
-        for bend in &bends {
-            apply(bend, &mut line);
+        let mut line = index.get(&LINES).clone().into_bytes();
+        for mutation in &mutations {
+            apply(mutation, &mut line);
         }
         line.retain(|&byte| byte != b'\n');
         check(&line)?;

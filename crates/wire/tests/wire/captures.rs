@@ -1,42 +1,42 @@
-//! Everything the real CLI was seen to print is read and given back.
+//! All captured output of the real CLI is read as known events and reproduced byte for byte.
 
 use towpath_wire::{Dialect, Kind, PieceEnd, Reading, Splitter, read};
 
 #[test]
 fn nothing_in_a_capture_is_unknown_or_mismatched() {
-    let mut odd = Vec::new();
+    let mut problems = Vec::new();
     for (path, bytes) in crate::recordings::all() {
         for (number, line) in bytes.split(|&byte| byte == b'\n').enumerate() {
             for line in read(line) {
-                let what = match &line.reading {
+                let problem = match &line.reading {
                     Reading::Event(event) => event.unmodelled().join(", "),
                     Reading::Unknown(unknown) => format!("unknown {}", unknown.kind),
                     Reading::Mismatch(it) => format!("mismatch {}: {}", it.kind, it.reason),
                     Reading::Noise(_) => String::new(),
                 };
-                if !what.is_empty() {
-                    odd.push(format!("{}:{}: {what}", path.display(), number + 1));
+                if !problem.is_empty() {
+                    problems.push(format!("{}:{}: {problem}", path.display(), number + 1));
                 }
             }
         }
     }
-    assert!(odd.is_empty(), "{}", odd.join("\n"));
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
 
 #[test]
-fn a_capture_comes_back_byte_for_byte_whatever_the_chunks() {
+fn captures_are_reproduced_byte_for_byte_at_any_chunk_size() {
     for (path, bytes) in crate::recordings::all() {
         for chunk_size in [7, 1000, 1 << 20] {
             let mut splitter = Splitter::with_cap(30_000);
-            let mut back = Vec::new();
+            let mut output = Vec::new();
             let mut write = |piece: towpath_wire::Piece<'_>| {
                 if piece.is_whole() {
-                    read(piece.bytes).for_each(|line| back.extend_from_slice(line.bytes));
+                    read(piece.bytes).for_each(|line| output.extend_from_slice(line.bytes));
                 } else {
-                    back.extend_from_slice(piece.bytes);
+                    output.extend_from_slice(piece.bytes);
                 }
                 if piece.end == PieceEnd::Newline {
-                    back.push(b'\n');
+                    output.push(b'\n');
                 }
             };
             for chunk in bytes.chunks(chunk_size) {
@@ -46,17 +46,17 @@ fn a_capture_comes_back_byte_for_byte_whatever_the_chunks() {
                 }
             }
             splitter.finish().into_iter().for_each(&mut write);
-            assert!(back == bytes, "{} in chunks of {chunk_size}", path.display());
+            assert!(output == bytes, "{} in chunks of {chunk_size}", path.display());
         }
     }
 }
 
 #[test]
-fn the_kind_found_is_the_kind_read() {
+fn kind_find_agrees_with_read() {
     for (path, bytes) in crate::recordings::all() {
         for line in bytes.split(|&byte| byte == b'\n') {
             let Some(first) = read(line).next() else { continue };
-            // Arrays and prefixes are for `read` alone.
+            // Only `read` supports arrays and prefixes.
             if first.dialect == Dialect::JsonArray || !line.starts_with(b"{") {
                 continue;
             }
@@ -68,7 +68,7 @@ fn the_kind_found_is_the_kind_read() {
 }
 
 #[test]
-fn session_files_and_streams_are_told_apart() {
+fn session_files_and_streams_are_distinguished() {
     for (path, bytes) in crate::recordings::all() {
         let in_transcript = path.components().any(|part| part.as_os_str() == "transcript");
         for line in bytes.split(|&byte| byte == b'\n').flat_map(read) {

@@ -1,4 +1,4 @@
-//! The protocol as a whole: captures, agreement with other parsers, and lines for the agent.
+//! Tests of the whole protocol: captures, comparison with `serde_json`, and outgoing lines.
 
 mod agreement;
 mod captures;

@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 const GIF: &[u8] = b"GIF89a\x01\x00\x01\x00\x00\x00\x00;";
 
-/// The event in a line, after checking for what makes the CLI exit.
+/// Reads the event of a line and checks that the line cannot make the CLI exit.
 fn event_of(line: &OutgoingLine) -> Event<'_> {
     let line = line.as_str();
     assert!(!line.contains(['\n', '\r']), "{line}");
@@ -31,7 +31,7 @@ fn object(text: &str) -> JsonObject {
 
 proptest! {
     #[test]
-    fn a_prompt_is_heard_as_it_was_said(
+    fn a_prompt_reads_back_as_written(
         text in any::<String>().prop_filter("not empty", |text| !text.trim().is_empty()),
         id in any::<u128>(),
         images in 0_usize..3,
@@ -44,8 +44,8 @@ proptest! {
         if let Some((priority, _)) = priority {
             prompt = prompt.priority(priority);
         }
-        let saying = prompt.to_line();
-        let event = event_of(&saying);
+        let line = prompt.to_line();
+        let event = event_of(&line);
         prop_assert_eq!(event.envelope.uuid.map(String::from), Some(id.to_string()));
         let Body::User(user) = event.body else { panic!() };
         prop_assert_eq!(user.message.role.unwrap(), "user");
@@ -63,22 +63,22 @@ proptest! {
     }
 
     #[test]
-    fn an_answer_is_heard_as_it_was_said(
+    fn a_reply_reads_back_as_written(
         id in any::<String>(), reason in any::<String>(), path in any::<String>(), interrupt in any::<bool>(),
     ) {
         let input = serde_json::json!({ "file_path": path, "n": 1 });
         let pretty = serde_json::to_string_pretty(&input).unwrap();
-        let saying = OutgoingLine::reply(&id, &ControlReply::allow(object(&pretty)));
-        let Body::ControlResponse(answer) = event_of(&saying).body else { panic!() };
+        let line = OutgoingLine::reply(&id, &ControlReply::allow(object(&pretty)));
+        let Body::ControlResponse(answer) = event_of(&line).body else { panic!() };
         prop_assert_eq!(answer.request_id.unwrap(), id.as_str());
         let ControlResult::Success(Some(payload)) = answer.response else { panic!() };
         prop_assert_eq!(payload.get("behavior").unwrap().as_str(), "\"allow\"");
         let updated = payload.get("updatedInput").unwrap().as_str();
         prop_assert_eq!(serde_json::from_str::<serde_json::Value>(updated).unwrap(), input);
 
-        let refusal = if interrupt { DenyReply::and_interrupt(&reason) } else { DenyReply::because(&reason) };
-        let saying = OutgoingLine::reply(&id, &ControlReply::Deny(refusal));
-        let Body::ControlResponse(answer) = event_of(&saying).body else { panic!() };
+        let denial = if interrupt { DenyReply::and_interrupt(&reason) } else { DenyReply::because(&reason) };
+        let line = OutgoingLine::reply(&id, &ControlReply::Deny(denial));
+        let Body::ControlResponse(answer) = event_of(&line).body else { panic!() };
         let ControlResult::Success(Some(payload)) = answer.response else { panic!() };
         let message = payload.get("message").and_then(Raw::text).unwrap();
         prop_assert!(!message.decode().trim().is_empty(), "a denial needs a message");
@@ -89,7 +89,7 @@ proptest! {
     }
 
     #[test]
-    fn an_object_of_any_content_stays_what_it_was(text in any::<String>(), number in any::<f64>()) {
+    fn an_object_with_any_content_is_unchanged(text in any::<String>(), number in any::<f64>()) {
         let value = serde_json::json!({ text.clone(): [text, number, null, {}] });
         let pretty = serde_json::to_string_pretty(&value).unwrap();
         prop_assert_eq!(object(&pretty), object(&value.to_string()));
@@ -98,8 +98,8 @@ proptest! {
 }
 
 #[test]
-#[expect(clippy::too_many_lines, reason = "a row for each request there is")]
-fn every_request_is_heard_under_its_own_name() {
+#[expect(clippy::too_many_lines, reason = "one row per request")]
+fn every_request_reads_back_with_its_subtype() {
     let s = String::from;
     let settings = || object(r#"{"effortLevel":"low"}"#);
     let requests = [
@@ -235,19 +235,19 @@ fn every_request_is_heard_under_its_own_name() {
         (OutgoingRequest::EndSession {}, r#"{"subtype":"end_session"}"#),
     ];
     for (request, expected) in requests {
-        let saying = OutgoingLine::request("r1", &request);
-        let event = event_of(&saying);
+        let line = OutgoingLine::request("r1", &request);
+        let event = event_of(&line);
         let subtype = Raw::parse(expected).unwrap().get("subtype").and_then(Raw::text);
         assert_eq!(event.kind.subtype, subtype);
-        let Body::ControlRequest(asked) = event.body else { panic!("{saying:?}") };
-        assert_eq!(asked.request_id, "r1");
-        let ControlRequestKind::Other(body) = asked.request else { panic!("{saying:?}") };
+        let Body::ControlRequest(control) = event.body else { panic!("{line:?}") };
+        assert_eq!(control.request_id, "r1");
+        let ControlRequestKind::Other(body) = control.request else { panic!("{line:?}") };
         assert_eq!(body.as_str(), expected);
     }
 }
 
 #[test]
-fn rules_hooks_and_servers_are_answered_in_the_protocols_words() {
+fn replies_have_the_json_of_the_protocol() {
     let rules =
         vec![PermissionRule { tool_name: "Bash".into(), rule_content: Some("touch:*".into()) }];
     let update = PermissionUpdate::AddRules {
@@ -273,9 +273,9 @@ fn rules_hooks_and_servers_are_answered_in_the_protocols_words() {
         (ControlReply::Hook(object(r#"{"continue":true}"#)), r#"{"continue":true}"#),
         (ControlReply::Mcp(object(r#"{"id":1}"#)), r#"{"mcp_response":{"id":1}}"#),
     ] {
-        let saying = OutgoingLine::reply("r", &answer);
-        let Body::ControlResponse(heard) = event_of(&saying).body else { panic!() };
-        let ControlResult::Success(Some(payload)) = heard.response else { panic!() };
+        let line = OutgoingLine::reply("r", &answer);
+        let Body::ControlResponse(response) = event_of(&line).body else { panic!() };
+        let ControlResult::Success(Some(payload)) = response.response else { panic!() };
         assert_eq!(payload.as_str(), expected);
     }
     let line = OutgoingLine::reply("r", &ControlReply::Error("no such\nthing".into()));
@@ -286,7 +286,7 @@ fn rules_hooks_and_servers_are_answered_in_the_protocols_words() {
 }
 
 #[test]
-fn cancels_and_signs_of_life_are_lines_too() {
+fn cancel_and_keep_alive_lines_are_valid() {
     let line = OutgoingLine::cancel("r");
     assert!(
         matches!(event_of(&line).body, Body::ControlCancel(cancel) if cancel.request_id == "r")
@@ -297,11 +297,11 @@ fn cancels_and_signs_of_life_are_lines_too() {
 }
 
 #[test]
-fn an_empty_prompt_is_refused_and_a_picture_alone_is_not() {
+fn an_empty_prompt_is_rejected_but_an_image_alone_is_accepted() {
     assert!(OutgoingPrompt::text(Uuid::nil(), " \n").is_err());
-    let picture =
+    let prompt =
         OutgoingPrompt::with_images(Uuid::nil(), "", vec![Image::new(GIF).unwrap()]).unwrap();
-    let saying = picture.to_line();
-    let Body::User(user) = event_of(&saying).body else { panic!() };
+    let line = prompt.to_line();
+    let Body::User(user) = event_of(&line).body else { panic!() };
     assert!(matches!(user.message.content.blocks().collect::<Vec<_>>()[..], [Block::Media { .. }]));
 }

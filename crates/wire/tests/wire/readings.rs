@@ -1,4 +1,4 @@
-//! One line, one reading: events in every dialect, unknown kinds, and shapes that do not fit.
+//! Readings of single lines: events in every dialect, unknown kinds, and unexpected shapes.
 
 use towpath_wire::event::{
     Block, Body, ControlResult, Delta, Record, ResultSubtype, Signal, Stream, System,
@@ -44,7 +44,7 @@ fn unknown(line: &str, kind: &str) {
 }
 
 #[test]
-fn a_known_kind_in_an_unexpected_shape_is_a_mismatch_that_says_where() {
+fn a_known_kind_in_an_unexpected_shape_is_a_mismatch_with_a_path() {
     mismatch(r#"{"type":"assistant"}"#, "assistant: message: missing");
     mismatch(
         r#"{"type":"assistant","message":42}"#,
@@ -89,7 +89,7 @@ fn a_known_kind_in_an_unexpected_shape_is_a_mismatch_that_says_where() {
 }
 
 #[test]
-fn a_kind_nobody_has_met_is_unknown_and_keeps_its_name() {
+fn a_new_kind_is_unknown_and_keeps_its_name() {
     unknown(r#"{"type":"brand_new"}"#, "brand_new");
     unknown(r#"{"subtype":"sort","session_id":5,"type":"brand_new"}"#, "brand_new/sort");
     unknown(r#"{"type":"system","subtype":"brand_new","session_id":5}"#, "system/brand_new");
@@ -105,7 +105,7 @@ fn a_kind_nobody_has_met_is_unknown_and_keeps_its_name() {
 }
 
 #[test]
-fn what_is_new_inside_a_known_kind_is_named_and_the_event_still_read() {
+fn new_parts_of_a_known_kind_are_reported_and_the_event_is_read() {
     let names = |line| match only(line).reading {
         Reading::Event(event) => event.unmodelled(),
         other => panic!("{other:?}"),
@@ -121,7 +121,7 @@ fn what_is_new_inside_a_known_kind_is_named_and_the_event_still_read() {
 }
 
 #[test]
-fn the_last_of_duplicate_keys_counts_even_if_it_is_the_type() {
+fn the_last_of_duplicate_keys_counts_even_for_the_type() {
     let line = only(r#"{"type":"user","message":"x","type":"keep_alive"}"#);
     assert_eq!(line.kind().unwrap().to_string(), "keep_alive");
     let line = only(r#"{"type":"system","subtype":"status","subtype":"init","model":"m"}"#);
@@ -139,7 +139,7 @@ fn the_last_of_duplicate_keys_counts_even_if_it_is_the_type() {
 }
 
 #[test]
-fn content_is_read_however_it_is_written() {
+fn content_is_read_in_every_form() {
     for (content, texts) in [
         (r#""plain""#, &["plain"][..]),
         ("null", &[]),
@@ -164,13 +164,13 @@ fn content_is_read_however_it_is_written() {
 }
 
 #[test]
-fn a_turn_failed_if_its_subtype_or_its_flag_says_so() {
+fn a_turn_failed_if_its_subtype_or_its_flag_is_an_error() {
     for (fields, failed) in [
         (r#""subtype":"success","is_error":false"#, false),
         (r#""subtype":"success""#, false),
-        // HTTP 500, a refused connection, no key: all of them end like this.
+        // HTTP 500, a refused connection or a missing key.
         (r#""subtype":"success","is_error":true"#, true),
-        // An interrupt up to 2.1.37.
+        // An interrupt in versions up to 2.1.37.
         (r#""subtype":"error_during_execution","is_error":false"#, true),
         (r#""subtype":"error_max_turns""#, true),
         (r#""result":"flat""#, false),
@@ -182,7 +182,7 @@ fn a_turn_failed_if_its_subtype_or_its_flag_says_so() {
 }
 
 #[test]
-fn loose_types_are_taken_as_they_were_seen() {
+fn observed_variations_of_field_types_are_accepted() {
     let line = r#"{"duration_ms":12.7,"total_cost_usd":1,"errors":[{"message":"x"},"y"],"stop_reason":null,"type":"result","modelUsage":{"m":{"inputTokens":3,"outputTokens":9,"costUSD":0.5}},"permission_denials":[{"tool_name":"Bash","tool_use_id":"t","tool_input":{"a":1}}],"subtype":"error_during_execution"}"#;
     let (_, Body::TurnEnded(turn)) = body(line) else { panic!() };
     assert_eq!(turn.duration_ms, Some(12));
@@ -270,7 +270,7 @@ fn the_flat_dialect_is_read_into_the_same_events() {
 }
 
 #[test]
-fn a_tool_result_that_stands_by_itself_is_a_user_message() {
+fn a_tool_result_outside_a_message_is_a_user_message() {
     let (dialect, Body::User(user)) =
         body(r#"{"type":"tool_result","tool_use_id":"t1","content":"done"}"#)
     else {
@@ -281,7 +281,7 @@ fn a_tool_result_that_stands_by_itself_is_a_user_message() {
 }
 
 #[test]
-fn session_files_are_read_with_their_own_spelling() {
+fn the_field_names_of_session_files_are_read() {
     let line = r#"{"parentUuid":null,"isSidechain":true,"cwd":"/p","sessionId":"s","session_id":"other","version":"2.1.263","type":"assistant","message":{"id":"m","content":[]},"requestId":"req","isApiErrorMessage":true}"#;
     let line = only(line);
     assert_eq!(line.dialect, Dialect::Transcript);
@@ -316,8 +316,8 @@ fn session_files_are_read_with_their_own_spelling() {
 }
 
 #[test]
-fn an_echoed_answer_without_an_id_is_still_an_answer() {
-    // 2.1.325, when the request it answers had no id.
+fn an_echoed_response_without_an_id_is_read() {
+    // 2.1.325 writes this if the request had no id.
     let line = r#"{"type":"control_response","response":{"subtype":"success","response":{"mode":"plan"}}}"#;
     let (_, Body::ControlResponse(answer)) = body(line) else { panic!() };
     assert!(answer.request_id.is_none());
@@ -325,7 +325,7 @@ fn an_echoed_answer_without_an_id_is_still_an_answer() {
 }
 
 #[test]
-fn text_that_ends_inside_an_emoji_is_still_an_event() {
+fn text_that_ends_inside_an_emoji_is_read() {
     let line = r#"{"type":"stream_event","event":{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"a\ud83d"}}}"#;
     let (_, Body::Stream(Stream::BlockDelta { delta: Delta::Text(text), .. })) = body(line) else {
         panic!()

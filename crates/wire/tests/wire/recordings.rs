@@ -1,9 +1,8 @@
-//! The project's captures, for the tests that read them all.
+//! Loads all captures of the project.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Every capture with its path.
 pub(crate) fn all() -> Vec<(PathBuf, Vec<u8>)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../captures");
     let mut found = Vec::new();
