@@ -76,9 +76,10 @@ pub(crate) fn open(path: &Path, limit: PageLimit) -> Result<OpenedFile, Error> {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
             let path = path.to_owned();
-            return Err(match outdated {
-                true => Error::OutdatedInUse { path },
-                false => Error::DamagedInUse { path },
+            return Err(if outdated {
+                Error::OutdatedInUse { path }
+            } else {
+                Error::DamagedInUse { path }
             });
         }
         Err(TryLockError::Error(error)) => return Err(Error::io(path, error)),

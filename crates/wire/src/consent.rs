@@ -375,22 +375,19 @@ fn canonical(input: Raw<'_>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::{RuleId, covers, disclosures, rules};
 
-    /// The ids of the offered rules, and whether the rule `id` covers another call.
-    fn covered(
-        id: RuleId,
-        call: (&str, serde_json::Value),
-        other: (&str, serde_json::Value),
-    ) -> bool {
+    /// Whether the rule `id` offered for a call covers another one.
+    #[expect(clippy::needless_pass_by_value, reason = "tests build calls in place")]
+    fn covered(id: RuleId, call: (&str, Value), other: (&str, Value)) -> bool {
         let offered = rules(call.0, &call.1.to_string(), "/home/ann/project");
         let Some(rule) = offered.iter().find(|rule| rule.id == id) else { return false };
         covers(&rule.tool, rule.pattern.as_deref(), other.0, &other.1.to_string())
     }
 
-    fn offered(tool: &str, input: &serde_json::Value, directory: &str) -> Vec<RuleId> {
+    fn offered(tool: &str, input: &Value, directory: &str) -> Vec<RuleId> {
         rules(tool, &input.to_string(), directory).iter().map(|rule| rule.id).collect()
     }
 

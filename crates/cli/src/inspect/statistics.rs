@@ -35,7 +35,7 @@ pub(super) struct StreamStatistics {
     /// The current session of the input, an index into `sessions`.
     current: Option<usize>,
     identity: Identity,
-    /// ToolCalls that change files, in order.
+    /// Calls that change files, in order.
     pub(super) files: Vec<FileChangeCall>,
 }
 

@@ -124,9 +124,9 @@ fn view(args: &ViewArgs) -> Result<(), ViewError> {
         && let Some(mut pager) = Pager::start(&args.pager)
     {
         let printer = ConversationPrinter::new(pager.input(), screen, args.full);
-        let printed = print(args, &mut input, printer);
+        let result = print(args, &mut input, printer);
         if pager.wait() == PagerOutcome::Ran {
-            return printed;
+            return result;
         }
         input = ViewInput::open(args.file.as_deref(), args.follow)?;
     }

@@ -45,5 +45,5 @@ pub(crate) const COMMAND_REPLIES: [(&str, &str); 13] = [
 
 // Log and stderr.
 pub(crate) const OTHER_POLLER: &str = "another program";
-pub(crate) const UNKNOWN_TOKEN: &str = "does not know this token";
-pub(crate) const DATA_IN_USE: &str = "already";
+pub(crate) const UNKNOWN_TOKEN: &str = "does not accept this bot token";
+pub(crate) const DATA_IN_USE: &str = "another towpath server is running";

@@ -54,7 +54,7 @@ impl Machine {
         }
     }
 
-    /// QuestionAnswers a request that Towpath does not support, so that the agent does not wait for ever.
+    /// Answers a request that Towpath does not support, so that the agent does not wait for ever.
     pub(super) fn refuse_request(&mut self, request: &str, subtype: &str) {
         if self.agent.accepts_input() {
             let answer = ControlReply::Error(format!("this host does not offer `{subtype}`"));

@@ -36,7 +36,7 @@ pub struct DenyReply {
 impl DenyReply {
     /// Denies the call and lets the turn continue; the model receives the reason.
     pub fn because(reason: &str) -> Self {
-        let message = if reason.trim().is_empty() { "The user said no." } else { reason };
+        let message = crate::consent::denial(reason);
         Self { message: message.to_owned(), interrupt: false }
     }
 

@@ -269,7 +269,10 @@ fn replies_have_the_json_of_the_protocol() {
             r#"{"behavior":"allow","updatedInput":{},"updatedPermissions":[{"type":"addRules","rules":[{"toolName":"Bash","ruleContent":"touch:*"}],"behavior":"allow","destination":"session"},{"type":"setMode","mode":"acceptEdits","destination":"localSettings"}]}"#,
         ),
         (ControlReply::deny("not here"), r#"{"behavior":"deny","message":"not here"}"#),
-        (ControlReply::deny(" "), r#"{"behavior":"deny","message":"The user said no."}"#),
+        (
+            ControlReply::deny(" "),
+            r#"{"behavior":"deny","message":"The user denied this request."}"#,
+        ),
         (ControlReply::Hook(object(r#"{"continue":true}"#)), r#"{"continue":true}"#),
         (ControlReply::Mcp(object(r#"{"id":1}"#)), r#"{"mcp_response":{"id":1}}"#),
     ] {
