@@ -64,7 +64,7 @@ pub(crate) enum RequestPolicy {
     Wait,
 }
 
-/// SessionOptions of the agent. They are stored with the session; `--resume` changes those that are given.
+/// Options of the agent. They are stored with the session; `--resume` changes those that are given.
 #[derive(Args)]
 #[command(next_help_heading = "Agent options")]
 pub(crate) struct AgentOptionArgs {

@@ -76,9 +76,9 @@ impl RunProgress {
                     cause: ExitCause::NotStarted { .. } | ExitCause::NotReady,
                 }),
                 _,
-            ) => CommandStatus::Error,
+            )
+            | (None, Some(_)) => CommandStatus::Error,
             (Some(_), _) => CommandStatus::Negative,
-            (None, Some(_)) => CommandStatus::Error,
             (None, None) if self.prompt_is_final => CommandStatus::Negative,
             (None, None) => CommandStatus::Success,
         }

@@ -254,7 +254,7 @@ impl Fixture {
     ) -> BotApiCallbackId {
         self.wait_for_button(chat, label).await;
         let messages = self.telegram.visible_messages(chat);
-        let messages = messages.iter().rev().filter(|it| it.from_bot);
+        let mut messages = messages.iter().rev().filter(|it| it.from_bot);
         let found = messages.find_map(|it| Some((it.message_id, button(it, label)?)));
         let (message, label) = found.expect("the button that was just found");
         self.telegram.user_taps(chat, user, message, label.as_str()).expect("a button")
