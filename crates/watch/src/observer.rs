@@ -8,10 +8,10 @@
 use std::collections::{HashMap, HashSet};
 
 use serde_json::value::RawValue;
-use wire::{Event, Line, Reading};
 use wire::analysis::{CallEvent, Identity, ToolCalls, file_changed_by};
 use wire::event::{Block, Body, ToolUse, User};
 use wire::json::{Raw, Text};
+use wire::{Event, Line, Reading};
 
 use crate::prefilter::Interest;
 use crate::stream_event::{AgentSessionId, CallId, Change, StreamEvent};

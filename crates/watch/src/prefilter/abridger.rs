@@ -65,10 +65,10 @@ impl Abridger {
                     bytes = rest;
                 }
                 AbridgerState::String { from, escaped: false } => {
-                    bytes = self.in_string(bytes, from)
+                    bytes = self.in_string(bytes, from);
                 }
                 AbridgerState::LongString { escaped } => {
-                    bytes = self.in_long_string(bytes, escaped)
+                    bytes = self.in_long_string(bytes, escaped);
                 }
             }
         }
