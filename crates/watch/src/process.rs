@@ -238,8 +238,8 @@ mod tests {
         let start = Instant::now();
         // An orphan is a zombie until the process that adopted it reaps it.
         let exited = || {
-            let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
-            stat.map_or(true, |stat| stat.contains(") Z "))
+            let status = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
+            status.map_or(true, |status| status.contains(") Z "))
                 && (cfg!(target_os = "linux") || rustix::process::test_kill_process(pid).is_err())
         };
         while !exited() {

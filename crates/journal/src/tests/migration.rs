@@ -4,8 +4,8 @@
 //! permissions, a question, a plan, an interrupt, queued prompts, a watch setting and four grants.
 //! `fixtures/format-1.json` is what that build reported about it.
 
-use std::fs;
 use std::path::Path;
+use std::{fmt, fs};
 
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
@@ -20,6 +20,15 @@ struct ExpectedSession {
     status: SessionStatus,
     lines: usize,
     sha256: String,
+}
+
+/// Bytes that print as hexadecimal digits.
+struct Hex<'a>(&'a [u8]);
+
+impl fmt::LowerHex for Hex<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
 }
 
 fn fixture(name: &str) -> Vec<u8> {
@@ -52,7 +61,7 @@ async fn a_journal_of_the_first_format_keeps_every_byte_and_record() {
             digest.update(b"\n");
             count += 1;
         }
-        let digest: String = digest.finalize().iter().map(|it| format!("{it:02x}")).collect();
+        let digest = format!("{:x}", Hex(&digest.finalize()));
         assert_eq!((count, digest), (expected.lines, expected.sha256.clone()), "{}", found.id);
         // Every note is still understood.
         let notes = entries.iter().filter(|entry| entry.origin == Origin::Towpath);

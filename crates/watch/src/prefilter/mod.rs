@@ -187,7 +187,7 @@ mod tests {
         let mut emit = |it: FilteredLine<'_>| match it {
             FilteredLine::Line(line) => found.push(String::from_utf8_lossy(line).into_owned()),
             FilteredLine::Abridged(line) => {
-                found.push(format!("~{}", String::from_utf8_lossy(line)))
+                found.push(format!("~{}", String::from_utf8_lossy(line)));
             }
             FilteredLine::Unreadable => found.push("unreadable".to_owned()),
         };
