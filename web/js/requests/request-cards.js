@@ -119,9 +119,8 @@ export class RequestCards {
   #create(request) {
     const answer = (/** @type {AnswerRequest} */ answer) => this.page.answer(request, answer);
     const createCard =
-      { permission: permissionCard, question: questionCard, plan: planCard }[
-        request.kind
-      ] ?? permissionCard;
+      { permission: permissionCard, question: questionCard, plan: planCard }[request.kind] ??
+      permissionCard;
     const card = createCard(request, answer, () => this.page.leave());
     const diffs = /** @type {NodeListOf<HTMLElement>} */ (card.body.querySelectorAll(".diff"));
     if (diffs.length)
