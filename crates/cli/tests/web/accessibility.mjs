@@ -91,7 +91,7 @@ await steps({ options: { demo: true }, steps: {
     await clean(page, "new session");
     await page.keyboard.press("Escape");
     await page.keyboard.press("f");
-    await page.getByLabel("Find in this conversation", { exact: true }).fill("deck");
+    await page.getByLabel("Find in this conversation", { exact: true }).fill("tour");
     await page.waitForFunction(() => /of/.test(document.querySelector(".search output")?.textContent ?? ""));
   },
   "the page opens without the server, and says so": async (server, screen) => {

@@ -107,7 +107,7 @@ await steps({ steps: {
     await clean(page, "rewind");
     await dialog.getByRole("button", { name: "Rewind" }).click();
     await dialog.waitFor({ state: "detached" });
-    await page.waitForFunction(() => /link put back the files and the conversation/.test(document.querySelector(".log")?.textContent ?? ""));
+    await page.waitForFunction(() => /link rewound the files and the conversation/.test(document.querySelector(".log")?.textContent ?? ""));
     assert.equal(log(server), "one\ntwo\nthree\n");
     assert.equal(await composer(page).inputValue(), "change the log", "to be edited");
     // The agent forgot that prompt, so it cannot be gone back to again.

