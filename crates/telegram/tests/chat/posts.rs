@@ -110,7 +110,7 @@ fn a_failed_turn_is_reported_once() {
     let cause = ExitCause::Killed { signal: 9 };
     assert_eq!(
         ends(TurnEnding::Aborted { cause }, &[text("m1", "I will")]),
-        "1: loud I will⏎⏎✘ cut short: the agent was ended by signal 9"
+        "1: loud I will⏎⏎✘ Stopped: the agent was killed by signal 9"
     );
     let failure = json!({"type":"assistant","error":"rate_limit","isApiErrorMessage":true,"message":{"id":"x","model":"<synthetic>","content":[{"type":"text","text":"API Error: no"}]}});
     let message = "API Error: no".to_owned();
