@@ -114,7 +114,7 @@ fn a_failed_turn_is_reported_once() {
     );
     let failure = json!({"type":"assistant","error":"rate_limit","isApiErrorMessage":true,"message":{"id":"x","model":"<synthetic>","content":[{"type":"text","text":"API Error: no"}]}});
     let message = "API Error: no".to_owned();
-    assert_eq!(ends(TurnEnding::Failed { message }, &[failure]), "1: loud ✘ failed: API Error: no");
+    assert_eq!(ends(TurnEnding::Failed { message }, &[failure]), "1: loud ✘ Failed: API Error: no");
 }
 
 #[test]
