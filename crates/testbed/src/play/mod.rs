@@ -1,7 +1,7 @@
 //! `towpath play`: a stand-in for the CLI, version 2.1.325.
 //!
 //! The *host* is the program that started the player and talks to it over stdin and stdout. All
-//! decisions are made by [`session::PlayerSession`], a state machine that is tested without a
+//! decisions are made by `PlayerSession`, a state machine that is tested without a
 //! process. [`run`] does the I/O around it: it reads stdin, sends requests to a model, runs tools in
 //! the working directory and writes stdout. One loop handles the effects of the session in order,
 //! so the order of the lines is the order of the decisions.
