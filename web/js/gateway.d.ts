@@ -65,7 +65,7 @@ export interface CommitConfig {
   author?: string | null;
   /** A branch for the session, with the placeholder `{session}`. */
   branch?: string | null;
-  every?: Pace;
+  every?: Trigger;
   /** With the placeholders `{summary}`, `{prompt}`, `{session}`, `{files}`, `{tool}` and `{count}`. */
   message?: string | null;
   trailers?: string[] | null;
@@ -386,14 +386,8 @@ export interface OpenPrompt {
 /** How a request can be resolved. */
 export type Outcome = "allowed" | "allowed_and_remembered" | "denied" | "expired" | "withdrawn";
 
-/** How many changes are handled together. */
-export type Pace = "change" | "turn";
-
 /** A change of a conversation. All but `append` carry the whole new value. */
 export type Patch = { item: Item; patch: "item" } | { html: string; id: string; offset: number; patch: "append"; rev: number; tail: string } | { id: string; patch: "removed" } | { patch: "turn"; turn: Turn } | { head: Head; patch: "head" } | { patch: "status"; status: Status } | { patch: "queue"; queue: QueuedPrompt[] } | { patch: "requests"; requests: Request[] } | { patch: "todos"; todos: Todo[] } | { patch: "usage"; usage: Usage };
-
-/** What a session can be doing. */
-export type Phase = { kind: "idle" } | { kind: "starting" } | { kind: "working" } | { kind: "thinking"; tokens?: number | null } | { kind: "writing" } | { item: string; kind: "running"; others: number; target: string; tool: string } | { kind: "waiting"; requests: number } | { attempt?: number | null; delay_ms?: number | null; kind: "retrying"; max_attempts?: number | null } | { kind: "compacting" } | { kind: "interrupting" } | { kind: "stalled"; seconds: number } | { cause: StopCause; kind: "stopped" };
 
 /** How much of the subscription's limit is used. */
 export interface PlanLimit {
@@ -583,6 +577,9 @@ export interface SessionFilesResponse {
 /** What a client that follows the session list is sent. */
 export type SessionListFrame = { frame: "sessions"; sessions: Session[] } | { frame: "session"; session: Session } | { frame: "session_deleted"; id: string } | { at: number; frame: "heartbeat" };
 
+/** What a session can be doing. */
+export type SessionPhase = { kind: "idle" } | { kind: "starting" } | { kind: "working" } | { kind: "thinking"; tokens?: number | null } | { kind: "writing" } | { item: string; kind: "running"; others: number; target: string; tool: string } | { kind: "waiting"; requests: number } | { attempt?: number | null; delay_ms?: number | null; kind: "retrying"; max_attempts?: number | null } | { kind: "compacting" } | { kind: "interrupting" } | { kind: "stalled"; seconds: number } | { cause: StopCause; kind: "stopped" };
+
 export type SessionStatus = "idle" | "running" | "waiting" | "dead" | "failed";
 
 /** The group of the list that a session is in. */
@@ -631,7 +628,7 @@ export interface Snapshot {
 
 /** What a session is doing. */
 export interface Status {
-  phase: Phase;
+  phase: SessionPhase;
   /** When the phase started, in milliseconds since 1970. */
   since?: number | null;
   /** When the running turn started. */
@@ -670,6 +667,9 @@ export interface TokenCounts {
 export interface TokensResponse {
   tokens: Token[];
 }
+
+/** How many changes are handled together. */
+export type Trigger = "change" | "turn";
 
 /** A turn and the line that ends it. */
 export interface Turn {
@@ -752,7 +752,7 @@ export interface UsageTableResponse {
 export interface WatchConfig {
   commit?: CommitConfig | null;
   /** When they are copied. */
-  every?: Pace;
+  every?: Trigger;
   /** Not these files. */
   exclude?: string[];
   /** Programs to run on changes; needs the role `admin`. */
