@@ -102,7 +102,7 @@ fn document(fold: &Fold) -> Value {
     let mut document = serde_json::to_value(fold.conversation(usize::MAX)).unwrap();
     for item in document["items"].as_array_mut().unwrap() {
         if item["open"] == true {
-            item["place"].take();
+            item["position"].take();
         }
     }
     document
