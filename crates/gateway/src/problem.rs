@@ -57,7 +57,7 @@ pub(crate) enum OutcomeName {
     Allowed,
     AllowedAndRemembered,
     Denied,
-    /// Denied because nobody answered in time.
+    /// Denied because no answer came in time.
     Expired,
     /// The agent withdrew it, or is gone.
     Withdrawn,

@@ -155,7 +155,7 @@ pub struct RequestRecord {
     /// The sub-agent that asks; none for the main agent.
     pub agent: Option<String>,
     pub opened: u64,
-    /// When it is denied if nobody has answered.
+    /// When it is denied if no answer came by then.
     pub expires: Option<u64>,
     /// The outcome; none while the request is open.
     pub resolution: Option<Resolution>,

@@ -40,7 +40,7 @@ pub(crate) struct RequestCard {
     /// When it was made, in milliseconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     at: Option<u64>,
-    /// When it will be denied if nobody answers.
+    /// When it will be denied if no answer comes in time.
     #[serde(skip_serializing_if = "Option::is_none")]
     expires: Option<u64>,
     #[serde(flatten)]

@@ -57,7 +57,7 @@ pub(super) struct RequestResponse {
     suggestions: Option<String>,
     /// When it was made, in milliseconds since 1970.
     opened: u64,
-    /// When it will be denied if nobody answers.
+    /// When it will be denied if no answer comes in time.
     expires: Option<u64>,
     resolution: Option<ResolutionResponse>,
     #[serde(flatten)]

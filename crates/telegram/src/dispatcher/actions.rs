@@ -287,7 +287,10 @@ impl Dispatcher {
         let session = self.chats.get(&address).and_then(ChatState::session);
         let receipt = JobReceipt { queued, message: job.message, updates: job.updates.clone() };
         let mut turn = match (&job.kind, session) {
-            (JobKind::Answer { .. }, Some(session)) => Some(self.answer_order.enter(session)),
+            // A tap on Stop must not overtake an earlier answer, nor the other way round.
+            (JobKind::Answer { .. } | JobKind::Stop, Some(session)) => {
+                Some(self.answer_order.enter(session))
+            }
             _ => None,
         };
         self.work.spawn(async move {

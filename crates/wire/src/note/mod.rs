@@ -68,7 +68,7 @@ pub enum Note {
         request: String,
         #[serde(alias = "wants")]
         kind: RequestKind,
-        /// When it is denied if nobody has answered, in milliseconds since 1970.
+        /// When it is denied if no answer came by then, in milliseconds since 1970.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         expires: Option<u64>,
         /// The rules that *Always* offers for it.
@@ -243,7 +243,7 @@ pub enum Outcome {
     /// Allowed, and a rule was remembered for such calls.
     AllowedAndRemembered,
     Denied,
-    /// Denied because nobody answered in time.
+    /// Denied because no answer came in time.
     Expired,
     /// The agent withdrew it, or is gone.
     Withdrawn,
