@@ -55,7 +55,7 @@ impl<'c> WriteTransaction<'c> {
             Mutation::Create(new) => self.create(new),
             Mutation::Write(session, batch) => self.write(*session, batch),
             Mutation::Compact(segment) => self.compact(segment),
-            Mutation::AddGrant(grant) => self.add_grant(grant),
+            Mutation::AddGrant(grant) => self.put_grant(grant).map(|()| Seq(0)),
             Mutation::RevokeGrant(id, at) => {
                 self.connection
                     .prepare_cached(
@@ -184,6 +184,9 @@ impl<'c> WriteTransaction<'c> {
             self.put_request(key, request)?;
         }
         self.put_outbound(key, batch)?;
+        for grant in &batch.grants {
+            self.put_grant(grant)?;
+        }
         if let Some(id) = &batch.change.agent_id {
             connection
                 .prepare_cached("INSERT OR IGNORE INTO agent_id (session, id) VALUES (?1, ?2)")?
@@ -298,7 +301,7 @@ impl<'c> WriteTransaction<'c> {
         Ok(new.to)
     }
 
-    fn add_grant(&mut self, grant: &Grant) -> Result<Seq, Error> {
+    fn put_grant(&self, grant: &Grant) -> Result<(), Error> {
         self.connection
             .prepare_cached(
                 "INSERT OR REPLACE INTO grants
@@ -315,7 +318,7 @@ impl<'c> WriteTransaction<'c> {
                 json(&grant.by),
                 number(grant.created),
             ])?;
-        Ok(Seq(0))
+        Ok(())
     }
 
     fn write_state(&mut self, follower: &str, changes: &[StateChange]) -> Result<Seq, Error> {
