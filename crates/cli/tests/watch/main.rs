@@ -4,6 +4,7 @@
 
 mod agents;
 mod commits;
+mod interrupted;
 mod pipe;
 mod process;
 mod signals;

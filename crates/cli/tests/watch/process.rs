@@ -162,6 +162,14 @@ impl WatchProcess {
         self.stdin.as_mut().expect("an open stdin").write_all(bytes).expect("stdin is read");
     }
 
+    /// Writes lines and ends the stream, for a process that may be killed meanwhile.
+    pub(crate) fn try_lines(&mut self, lines: &[&str]) {
+        let mut stdin = self.stdin.take().expect("an open stdin");
+        for line in lines {
+            let _ = stdin.write_all(format!("{line}\n").as_bytes());
+        }
+    }
+
     pub(crate) fn line(&mut self, line: &str) {
         self.bytes(format!("{line}\n").as_bytes());
     }
@@ -241,6 +249,13 @@ impl WatchProcess {
         let report = std::fs::read(&self.report).expect("a report");
         let report = serde_json::from_slice(&report).unwrap_or_default();
         WatchResult { code: status.code().expect("no signal"), log: self.log, report }
+    }
+
+    /// Waits for the end of a process that is killed.
+    pub(crate) fn wait_for_kill(mut self) -> std::process::ExitStatus {
+        let status = self.child.wait().expect("an exit status");
+        let _ = self.stdout.join();
+        status
     }
 
     /// Ends the stream and checks that the output equals the input.

@@ -3,10 +3,11 @@
 //! Everything goes through the `git` program, so the user's configuration, filters and hooks apply.
 //! A commit is prepared in a temporary index. What the user has staged or changed in other files is not
 //! touched. In the user's index only the entries of the committed files are updated, and only if the
-//! user had not staged changes of them.
+//! user had not staged changes of them. See [`staging`] for the order of these steps.
 
 mod message;
 mod repository;
+mod staging;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -30,11 +31,12 @@ pub(crate) const NAME: &str = "git";
 /// How many commits may wait. Further ones are dropped and reported.
 pub(crate) const MAX_WAITING: usize = 256;
 
-/// How often a commit is tried while another process holds a lock of git.
-const ATTEMPTS: u32 = 6;
+/// How often a commit is tried while another process holds a lock of git: for about 20 s.
+const ATTEMPTS: u32 = 14;
 
 /// The delay after the first attempt. It doubles after each further one.
 const LOCK_DELAY: Duration = Duration::from_millis(100);
+const MAX_LOCK_DELAY: Duration = Duration::from_secs(2);
 
 /// How changes are committed.
 #[derive(Clone, Debug)]
@@ -100,6 +102,10 @@ pub(crate) enum CommitError {
     Git(#[from] ProgramError),
     #[error("could not prepare the commit: {0}")]
     Prepare(#[from] std::io::Error),
+    #[error("another process committed at the same time")]
+    Moved,
+    #[error("another commit takes too long; look for a git hook that hangs")]
+    Busy,
     #[error("{0} is in progress")]
     InProgress(&'static str),
     #[error("the repository has no commit to branch from")]
@@ -150,8 +156,9 @@ impl Committer {
             let outcome =
                 repository.commit(&self.settings, &self.project, &files, &job.context).await;
             match outcome {
-                Err(error) if attempt < ATTEMPTS && error.is_locked() => {
-                    tokio::time::sleep(LOCK_DELAY * 2_u32.pow(attempt - 1)).await;
+                Err(error) if attempt < ATTEMPTS && error.is_temporary() => {
+                    let delay = LOCK_DELAY.saturating_mul(2_u32.pow(attempt - 1));
+                    tokio::time::sleep(delay.min(MAX_LOCK_DELAY)).await;
                     attempt += 1;
                 }
                 outcome => return outcome,
@@ -203,9 +210,14 @@ impl Committer {
 }
 
 impl CommitError {
-    /// Whether another process held a lock, as an agent does that uses git itself.
-    fn is_locked(&self) -> bool {
-        matches!(self, Self::Git(ProgramError::Failed { message, .. })
-            if message.contains(".lock") || message.contains("cannot lock ref"))
+    /// Whether another process held a lock or committed, as an agent does that uses git itself.
+    fn is_temporary(&self) -> bool {
+        match self {
+            Self::Moved => true,
+            Self::Git(ProgramError::Failed { message, .. }) => {
+                message.contains(".lock") || message.contains("cannot lock ref")
+            }
+            _ => false,
+        }
     }
 }
