@@ -75,10 +75,17 @@ impl TestHome {
     }
 
     /// The command to run `towpath` with.
-    #[expect(clippy::disallowed_methods, reason = "tests start the program they test")]
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_towpath"));
-        command.args(arguments).current_dir(self.work()).envs(self.environment());
+        let mut command = self.program(env!("CARGO_BIN_EXE_towpath"));
+        command.args(arguments);
+        command
+    }
+
+    /// The command to run any program with, in this home.
+    #[expect(clippy::disallowed_methods, reason = "tests start the program they test")]
+    pub(crate) fn program(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command.current_dir(self.work()).envs(self.environment());
         command
     }
 }
