@@ -88,9 +88,7 @@ impl RunError {
             Self::Agent(error) => return error.hint(),
             Self::Selection(error) => return error.hint(),
             Self::NoPrompt => "give a prompt: `towpath run 'fix the tests'`, or pipe one in",
-            Self::PromptRead(PromptReadError::NotAnImage { .. }) => {
-                "convert it to PNG, JPEG, GIF or WebP"
-            }
+            Self::PromptRead(error) => return error.hint().map(str::to_owned),
             Self::Journal(_) | Self::NotStarted(_) | Self::SessionStopped => {
                 "`towpath doctor` shows what is wrong"
             }
@@ -149,8 +147,11 @@ async fn drive(options: &RunArgs) -> Result<CommandStatus, RunError> {
     let first_turn = if draft.is_some() { record.turn + 1 } else { record.turn };
     let prompt = draft.map(|it| it.into_prompt(Delivery::Queue, by.clone()));
     let mut progress = RunProgress::new(prompt.as_ref().map(|prompt| prompt.id));
-    if let Some(prompt) = prompt {
-        session.prompt(prompt).await?;
+    if let Some(prompt) = prompt
+        && let Err(error) = session.prompt(prompt).await
+    {
+        close(&sessions, &session, None, false).await?;
+        return Err(error.into());
     }
     exit_if_stuck().map_err(RunError::Runtime)?;
     let end = if at_terminal {
