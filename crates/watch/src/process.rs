@@ -183,7 +183,7 @@ impl ProgramOutput {
             &self.stderr
         })
         .into_owned();
-        let error = text.lines().find(|line| line.starts_with("fatal: "));
+        let error = text.lines().find(|it| it.starts_with("fatal: ") || it.starts_with("error: "));
         let last = text.lines().map(str::trim).rfind(|line| !line.is_empty());
         error.or(last).unwrap_or_default().to_owned()
     }

@@ -22,7 +22,7 @@ PATH=${PATH#*:} exec git "$@"
 
 /// Whether the call of git at which the process is killed takes place after all.
 #[derive(Clone, Copy, Debug)]
-enum KillMode {
+pub(crate) enum KillMode {
     Instead,
     Orphaned,
 }
@@ -48,7 +48,13 @@ impl Project {
     }
 
     /// Runs a watcher that is killed at a call of git. Returns whether it was killed.
-    fn run_killed(&self, arguments: &[&str], call: u32, mode: KillMode, lines: &[&str]) -> bool {
+    pub(crate) fn run_killed(
+        &self,
+        arguments: &[&str],
+        call: u32,
+        mode: KillMode,
+        lines: &[&str],
+    ) -> bool {
         let _ = fs::remove_file(self.sibling("calls"));
         let environment = self.killing_git(call, mode);
         let environment: Vec<(&str, &str)> =
@@ -68,7 +74,7 @@ impl Project {
 }
 
 /// The lines of a turn that writes these files.
-fn turn(files: &[&str]) -> Vec<String> {
+pub(crate) fn turn(files: &[&str]) -> Vec<String> {
     let call = |(n, path): (usize, &&str)| {
         [
             format!(
@@ -83,7 +89,7 @@ fn turn(files: &[&str]) -> Vec<String> {
     files.iter().enumerate().flat_map(call).chain([end.to_owned()]).collect()
 }
 
-fn run_to_end(mut watch: WatchProcess, lines: &[&str]) -> WatchResult {
+pub(crate) fn run_to_end(mut watch: WatchProcess, lines: &[&str]) -> WatchResult {
     for line in lines {
         watch.line(line);
     }

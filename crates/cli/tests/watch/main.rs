@@ -3,6 +3,7 @@
 #![expect(clippy::disallowed_methods, reason = "tests start programs and read the environment")]
 
 mod agents;
+mod branches;
 mod commits;
 mod interrupted;
 mod pipe;

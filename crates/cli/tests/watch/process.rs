@@ -3,6 +3,7 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -17,6 +18,8 @@ pub(crate) const SESSION: &str = "0b0e9a7c-3c3c-4a5b-9c58-0123456789ab";
 /// A project directory.
 pub(crate) struct Project {
     directory: tempfile::TempDir,
+    /// How many watchers were started.
+    watchers: AtomicU32,
 }
 
 /// A running `towpath watch`.
@@ -41,7 +44,7 @@ impl Project {
     pub(crate) fn new() -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         std::fs::create_dir(directory.path().join("project")).expect("a directory");
-        Self { directory }
+        Self { directory, watchers: AtomicU32::new(0) }
     }
 
     /// A path next to the project directory.
@@ -117,7 +120,8 @@ impl Project {
     }
 
     fn start(&self, mut command: Command) -> WatchProcess {
-        let report = self.sibling("report.json");
+        let number = self.watchers.fetch_add(1, Ordering::Relaxed);
+        let report = self.sibling(&format!("report-{number}.json"));
         command.arg("--report").arg(&report).arg("--verbose").current_dir(self.root());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the binary starts");

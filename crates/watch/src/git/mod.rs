@@ -5,6 +5,8 @@
 //! touched. In the user's index only the entries of the committed files are updated, and only if the
 //! user had not staged changes of them. See [`staging`] for the order of these steps.
 
+mod branch_directory;
+mod commit;
 mod message;
 mod repository;
 mod staging;
@@ -108,6 +110,14 @@ pub(crate) enum CommitError {
     Busy,
     #[error("{0} is in progress")]
     InProgress(&'static str),
+    #[error("the branch `{branch}` is checked out at `{path}`; check out another one there")]
+    BranchCheckedOut { branch: String, path: String },
+    #[error("git has not finished the working tree `{0}`")]
+    Unfinished(String),
+    #[error(
+        "the working tree `{0}` is missing; mount its disk, or remove it with `git worktree remove`"
+    )]
+    MissingWorktree(String),
     #[error("the repository has no commit to branch from")]
     NoCommit,
     #[error("could not copy the file to the working tree: {0}")]
@@ -134,7 +144,7 @@ impl Committer {
             self.report(job, outcome).await;
         }
         for repository in repositories {
-            repository.close(&self.settings).await;
+            repository.close();
         }
         commits
     }
@@ -144,26 +154,40 @@ impl Committer {
         repositories: &mut Vec<Repository>,
         job: &CommitJob,
     ) -> Result<CommitOutcome, CommitError> {
-        let session = &job.context.session;
-        let known = repositories.iter().position(|repository| repository.is_for(session.as_ref()));
-        if known.is_none() {
-            repositories.push(Repository::open(&self.project, &self.settings, &job.context).await?);
-        }
-        let repository = &repositories[known.unwrap_or(repositories.len() - 1)];
         let files: Vec<ProjectFile> = job.files.iter().map(|(file, _)| file.clone()).collect();
         let mut attempt = 1;
         loop {
-            let outcome =
-                repository.commit(&self.settings, &self.project, &files, &job.context).await;
+            let outcome = self.try_commit(repositories, &files, &job.context).await;
             match outcome {
                 Err(error) if attempt < ATTEMPTS && error.is_temporary() => {
                     let delay = LOCK_DELAY.saturating_mul(2_u32.pow(attempt - 1));
                     tokio::time::sleep(delay.min(MAX_LOCK_DELAY)).await;
+                    repositories.iter().for_each(Repository::remove_stale_locks);
                     attempt += 1;
                 }
                 outcome => return outcome,
             }
         }
+    }
+
+    async fn try_commit(
+        &self,
+        repositories: &mut Vec<Repository>,
+        files: &[ProjectFile],
+        context: &CommitContext,
+    ) -> Result<CommitOutcome, CommitError> {
+        let is_known = |it: &Repository| it.is_for(context.session.as_ref());
+        let known = repositories.iter().position(is_known);
+        if known.is_none() {
+            let repository = Repository::open(&self.project, &self.settings, context).await?;
+            if let Some(branch) = repository.shared_branch() {
+                let text = format!("another watcher commits to the branch `{branch}`, too");
+                let _ = self.log.send(LogLine::Problem(text)).await;
+            }
+            repositories.push(repository);
+        }
+        let repository = &repositories[known.unwrap_or(repositories.len() - 1)];
+        repository.commit(&self.settings, &self.project, files, context).await
     }
 
     async fn report(&self, job: CommitJob, outcome: Result<CommitOutcome, CommitError>) {
@@ -213,7 +237,7 @@ impl CommitError {
     /// Whether another process held a lock or committed, as an agent does that uses git itself.
     fn is_temporary(&self) -> bool {
         match self {
-            Self::Moved => true,
+            Self::Moved | Self::Unfinished(_) => true,
             Self::Git(ProgramError::Failed { message, .. }) => {
                 message.contains(".lock") || message.contains("cannot lock ref")
             }
