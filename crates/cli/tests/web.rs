@@ -49,6 +49,11 @@ fn the_page_is_accessible_on_every_screen() {
 }
 
 #[test]
+fn every_card_and_dialog_fits_every_screen_whatever_it_shows() {
+    run_script("layout.mjs");
+}
+
+#[test]
 fn file_changes_are_shown_commented_on_and_rewound() {
     run_script("file-changes.mjs");
 }
