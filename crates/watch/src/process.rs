@@ -14,7 +14,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, timeout, timeout_at};
 
-/// How many bytes of the output are kept: more than `git` prints for a thousand files.
+/// How many bytes of the output are kept by default.
 const MAX_OUTPUT: usize = 1 << 20;
 
 /// How long to wait for the end of the output after the program has exited. Processes it left running
@@ -27,6 +27,7 @@ pub(crate) struct Program {
     command: Command,
     name: String,
     stdin: Vec<u8>,
+    max_output: Option<usize>,
 }
 
 /// The result of a run.
@@ -50,6 +51,8 @@ pub(crate) enum ProgramError {
         /// The last line it printed.
         message: String,
     },
+    #[error("`{name}` printed more than {limit} bytes")]
+    OutputTooLong { name: String, limit: usize },
 }
 
 impl Program {
@@ -57,7 +60,7 @@ impl Program {
         let name = program.as_ref().to_string_lossy().into_owned();
         let mut command = Command::new(program);
         command.process_group(0).kill_on_drop(true);
-        Self { command, name, stdin: Vec::new() }
+        Self { command, name, stdin: Vec::new(), max_output: None }
     }
 
     /// A command line for the shell, with the arguments `$1`, `$2`, ….
@@ -93,6 +96,12 @@ impl Program {
         self
     }
 
+    /// Sets how many bytes of the output are kept. Longer output is an error.
+    pub(crate) fn max_output(mut self, limit: usize) -> Self {
+        self.max_output = Some(limit);
+        self
+    }
+
     /// Sets the name for error messages.
     pub(crate) fn named(mut self, name: String) -> Self {
         self.name = name;
@@ -100,8 +109,8 @@ impl Program {
     }
 
     /// Runs the program with a time limit.
-    pub(crate) async fn run(mut self, limit: Duration) -> Result<ProgramOutput, ProgramError> {
-        let deadline = Instant::now() + limit;
+    pub(crate) async fn run(mut self, time: Duration) -> Result<ProgramOutput, ProgramError> {
+        let deadline = Instant::now() + time;
         let stdin = if self.stdin.is_empty() { Stdio::null() } else { Stdio::piped() };
         self.command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = self
@@ -110,6 +119,8 @@ impl Program {
             .map_err(|source| ProgramError::Start { name: self.name.clone(), source })?;
         let group = ProcessGroup::of(&child);
         let (mut out, mut err) = (Vec::new(), Vec::new());
+        // One more byte tells whether the output was longer.
+        let limit = self.max_output.map_or(MAX_OUTPUT, |limit| limit + 1);
         let result = {
             let stdin = child.stdin.take();
             let text = &self.stdin;
@@ -122,7 +133,8 @@ impl Program {
             let stdout = child.stdout.take();
             let stderr = child.stderr.take();
             let draining = async {
-                tokio::join!(write_input, drain(stdout, &mut out), drain(stderr, &mut err));
+                let (out, err) = (drain(stdout, &mut out, limit), drain(stderr, &mut err, limit));
+                tokio::join!(write_input, out, err);
             };
             tokio::pin!(draining);
             let waiting = async {
@@ -137,11 +149,15 @@ impl Program {
             timeout_at(deadline, waiting).await
         };
         match result {
+            Ok(Ok(_)) if self.max_output.is_some_and(|limit| out.len() > limit) => {
+                let limit = self.max_output.unwrap_or_default();
+                Err(ProgramError::OutputTooLong { name: self.name, limit })
+            }
             Ok(Ok(status)) => Ok(ProgramOutput { status, stdout: out, stderr: err }),
             Ok(Err(source)) => Err(ProgramError::Start { name: self.name, source }),
             Err(_) => {
                 group.kill();
-                Err(ProgramError::Timeout { name: self.name, limit })
+                Err(ProgramError::Timeout { name: self.name, limit: time })
             }
         }
     }
@@ -158,7 +174,8 @@ impl Program {
 }
 
 impl ProgramOutput {
-    /// The last line of stderr, or of stdout if stderr is empty.
+    /// The line in which git names its error, or else the last line of stderr, or of stdout if stderr is
+    /// empty. After its error git may print advice.
     pub(crate) fn message(&self) -> String {
         let text = String::from_utf8_lossy(if self.stderr.is_empty() {
             &self.stdout
@@ -166,8 +183,9 @@ impl ProgramOutput {
             &self.stderr
         })
         .into_owned();
+        let error = text.lines().find(|it| it.starts_with("fatal: ") || it.starts_with("error: "));
         let last = text.lines().map(str::trim).rfind(|line| !line.is_empty());
-        last.unwrap_or_default().to_owned()
+        error.or(last).unwrap_or_default().to_owned()
     }
 }
 
@@ -187,12 +205,12 @@ impl ProcessGroup {
     }
 }
 
-/// Reads to the end and keeps the first [`MAX_OUTPUT`] bytes.
-async fn drain(source: Option<impl AsyncRead + Unpin>, kept: &mut Vec<u8>) {
+/// Reads to the end and keeps the first bytes.
+async fn drain(source: Option<impl AsyncRead + Unpin>, kept: &mut Vec<u8>, limit: usize) {
     let Some(mut source) = source else { return };
     let mut buffer = vec![0; 8 << 10];
     while let Ok(count @ 1..) = source.read(&mut buffer).await {
-        let length = MAX_OUTPUT.saturating_sub(kept.len()).min(count);
+        let length = limit.saturating_sub(kept.len()).min(count);
         kept.extend_from_slice(&buffer[..length]);
     }
 }

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use journal::{Entry, Seq};
+use rustix::io::Errno;
 use session::{Session, Sessions};
 use view::terminal::{self, TerminalOptions};
 use wire::note::{Actor, Delivery, Note, PromptState, QueuePolicy};
@@ -113,6 +114,18 @@ impl<'a> TerminalSession<'a> {
     /// Runs until the user leaves, or until the turn is over in a run that is not interactive. Of the
     /// entries up to `from`, those of turn `first_turn` and later are shown.
     pub(super) async fn run(
+        &mut self,
+        from: Seq,
+        first_turn: u64,
+        progress: &mut RunProgress,
+    ) -> Result<FollowEnd, RunError> {
+        match self.follow(from, first_turn, progress).await {
+            Err(RunError::Write(error)) if is_terminal_gone(&error) => Ok(FollowEnd::Detached),
+            end => end,
+        }
+    }
+
+    async fn follow(
         &mut self,
         from: Seq,
         first_turn: u64,
@@ -398,4 +411,10 @@ impl<'a> TerminalSession<'a> {
         }
         Ok(None)
     }
+}
+
+/// Whether a write failed because there is no terminal any more.
+fn is_terminal_gone(error: &io::Error) -> bool {
+    let gone = [Errno::IO, Errno::NXIO, Errno::PIPE].map(|it| Some(it.raw_os_error()));
+    gone.contains(&error.raw_os_error())
 }
