@@ -98,6 +98,11 @@ impl Machine {
         }
         let input_asked = JsonObject::parse(&record.input).unwrap_or_else(|_| JsonObject::empty());
         match answer {
+            RequestAnswer::Allow { .. } | RequestAnswer::Answers(_)
+                if record.kind == RequestKind::Unknown =>
+            {
+                Err(CommandError::Invalid("an unknown request can only be denied"))
+            }
             RequestAnswer::Allow { .. } if record.kind == RequestKind::Question => {
                 Err(CommandError::Invalid("a question needs answers, or a denial"))
             }
@@ -135,7 +140,12 @@ impl Machine {
                 if interrupt && let Some(turn) = self.turn.running_mut() {
                     turn.will_stop();
                 }
-                self.write_answer(request, &ControlReply::Deny(denial(consent::denial(&message))));
+                let reason = consent::denial(&message);
+                let answer = match record.kind {
+                    RequestKind::Unknown => ControlReply::Error(reason.to_owned()),
+                    _ => ControlReply::Deny(denial(reason)),
+                };
+                self.write_answer(request, &answer);
                 let message = (!message.trim().is_empty()).then_some(message);
                 self.resolve(request, Outcome::Denied, Some(by), message, Vec::new());
                 Ok(CommandOutput::None)
@@ -245,7 +255,12 @@ impl Machine {
                 self.withdraw_request(&request);
                 continue;
             }
-            self.write_answer(&request, &ControlReply::deny(consent::EXPIRED));
+            let kind = self.requests.get(&request).map(|it| it.kind);
+            let answer = match kind {
+                Some(RequestKind::Unknown) => ControlReply::Error(consent::EXPIRED.to_owned()),
+                _ => ControlReply::deny(consent::EXPIRED),
+            };
+            self.write_answer(&request, &answer);
             self.resolve(&request, Outcome::Expired, None, None, Vec::new());
         }
     }
