@@ -12,7 +12,7 @@ use journal::{Entry, Seq};
 use rustix::io::Errno;
 use session::{Session, Sessions};
 use view::terminal::{self, TerminalOptions};
-use wire::note::{Actor, Delivery, Note, PromptState, QueuePolicy};
+use wire::note::{Actor, Delivery, Note, PromptState, QueuePolicy, RequestKind};
 
 use super::RunError;
 use super::draft::RunPromptDraft;
@@ -39,6 +39,9 @@ const TYPING_TIME: Duration = Duration::from_millis(800);
 
 /// Rows of the screen that the printer leaves free.
 const FREE_ROWS: usize = 2;
+
+/// Rows between the calls and the request: a blank line and the status.
+const STATUS_ROWS: usize = 2;
 
 /// A session at the terminal.
 pub(super) struct TerminalSession<'a> {
@@ -249,12 +252,33 @@ impl<'a> TerminalSession<'a> {
 
     fn draw(&mut self) -> Result<(), RunError> {
         let rows = self.screen.height.saturating_sub(FREE_ROWS + self.footer().other_rows());
+        let call_rows = self.call_rows();
         if let Some(prompt) = &mut self.prompt {
             prompt.resize(self.screen.width, rows);
+            prompt.set_call_rows(call_rows);
         }
         let area = self.footer().area();
         self.printer.set_bottom_area(area);
         self.printer.update(&mut self.document).map_err(RunError::Write)
+    }
+
+    /// The rows above the request if all of its call is to be visible.
+    fn call_rows(&self) -> usize {
+        let request = self.prompt.as_ref().map(|prompt| &prompt.request);
+        let Some(request) = request.filter(|it| it.kind == RequestKind::Plan) else { return 0 };
+        let base = self.document.conversation.head.cwd.as_deref();
+        let look = TerminalOptions { width: self.screen.width, base, full: false };
+        let full = TerminalOptions { full: true, ..look };
+        let items = &self.document.conversation.items;
+        let rows = items.iter().map(|item| terminal::item(item, look).len() + 1).sum::<usize>();
+        let item = items.iter().find(|item| Some(&item.id) == request.item.as_ref());
+        match item {
+            Some(item) if terminal::item(item, look) == terminal::item(item, full) => {
+                rows + STATUS_ROWS
+            }
+            // It is shortened, or not shown at all.
+            _ => usize::MAX / 2,
+        }
     }
 
     fn footer(&self) -> Footer<'_> {
@@ -357,6 +381,8 @@ impl<'a> TerminalSession<'a> {
             let base = self.document.conversation.head.cwd.as_deref();
             let look = TerminalOptions { width: self.screen.width, base, full: true };
             lines.extend(terminal::item(item, look));
+        } else {
+            lines.extend(prompt.call_lines());
         }
         self.printer.print_lines(&lines, &self.document).map_err(RunError::Write)?;
         prompt.mark_reviewed();

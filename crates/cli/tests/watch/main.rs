@@ -6,6 +6,7 @@ mod agents;
 mod branches;
 mod commits;
 mod interrupted;
+mod lost_replies;
 mod pipe;
 mod process;
 mod signals;

@@ -212,11 +212,22 @@ impl WatchProcess {
     /// Waits until a log line contains this text.
     #[track_caller]
     pub(crate) fn wait_for(&mut self, text: &str) {
+        self.wait_until(text, |line| line.contains(text));
+    }
+
+    /// Waits for a log line with exactly this text.
+    #[track_caller]
+    pub(crate) fn wait_for_line(&mut self, text: &str) {
+        self.wait_until(text, |line| line == text);
+    }
+
+    #[track_caller]
+    fn wait_until(&mut self, what: &str, is_it: impl Fn(&str) -> bool) {
         loop {
             let line = self.stderr.recv_timeout(TIMEOUT);
-            let line = line.unwrap_or_else(|_| panic!("`{text}` not in {:#?}", self.log));
+            let line = line.unwrap_or_else(|_| panic!("`{what}` not in {:#?}", self.log));
             self.log.push(line.clone());
-            if line.contains(text) {
+            if is_it(&line) {
                 return;
             }
         }

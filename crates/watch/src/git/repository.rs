@@ -108,9 +108,8 @@ impl Repository {
         kind: RepositoryKind,
         settings: &CommitSettings,
     ) -> Result<Self, CommitError> {
-        let query = |option| {
-            run_in(Program::new("git").directory(directory), settings, ["rev-parse", option])
-        };
+        let query =
+            |option| run_in(Program::git().directory(directory), settings, ["rev-parse", option]);
         let tree: PathBuf = path_from(&query("--show-toplevel").await?).into();
         let git_dir = path_from(&query("--absolute-git-dir").await?).into();
         let prefix = directory.strip_prefix(&tree).unwrap_or(Path::new("")).to_owned();
@@ -256,9 +255,8 @@ impl Repository {
 
     /// Git for this branch and working tree.
     pub(super) fn git(&self) -> Program {
-        let git = without_git_variables(Program::new("git"))
-            .directory(&self.tree)
-            .env(LITERAL_PATHSPECS, "1");
+        let git =
+            without_git_variables(Program::git()).directory(&self.tree).env(LITERAL_PATHSPECS, "1");
         git.env("GIT_DIR", &self.git_dir).env("GIT_WORK_TREE", &self.tree)
     }
 
