@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::records::{NewEntry, PromptRecord, RequestRecord, SessionStatus, SpoolPosition};
+use crate::records::{Grant, NewEntry, PromptRecord, RequestRecord, SessionStatus, SpoolPosition};
 
 /// Entries and the changes that belong to them, committed together or not at all.
 #[derive(Clone, Debug, Default)]
@@ -11,12 +11,17 @@ pub struct Batch {
     pub at: u64,
     /// Entries to append, in order.
     pub entries: Vec<NewEntry>,
+    /// The positions in `entries` of those whose line goes on in the next entry.
+    pub unfinished: Vec<usize>,
     /// Prompts to insert, or to replace by id.
     pub prompts: Vec<PromptRecord>,
     /// Requests to insert, or to replace by id.
     pub requests: Vec<RequestRecord>,
     /// Lines for the agent, stored until they are [delivered](SessionChange::delivered).
     pub outbound: Vec<OutboundLine>,
+    /// Grants to insert, or to replace by id. A grant is stored with the answer that gave it, so
+    /// that neither exists without the other.
+    pub grants: Vec<Grant>,
     /// Changes to the session itself.
     pub change: SessionChange,
 }
@@ -56,12 +61,14 @@ impl Batch {
     /// Whether it must be synced to disk before it is acknowledged. The spool position alone need
     /// not be: if it is lost, the lines before it are lost too, and both are read again.
     pub(crate) fn must_be_durable(&self) -> bool {
-        let Self { at: _, entries, prompts, requests, outbound, change } = self;
+        let Self { at: _, entries, unfinished: _, prompts, requests, outbound, grants, change } =
+            self;
         let spool_alone = SessionChange { spool: change.spool, ..SessionChange::default() };
         entries.iter().any(|entry| !entry.transient)
             || !prompts.is_empty()
             || !requests.is_empty()
             || !outbound.is_empty()
+            || !grants.is_empty()
             || *change != spool_alone
     }
 

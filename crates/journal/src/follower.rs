@@ -10,13 +10,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
 use crate::connection::ReadPool;
+use crate::entries::{self, ReadLimit};
 use crate::error::Error;
 use crate::id::{Seq, SessionId};
-use crate::query::{self, ReadLimit};
+use crate::large::LargeEntries;
 use crate::records::Entry;
 
 /// How much a follower gets at once.
-const READ_LIMIT: ReadLimit = ReadLimit { entries: 1024, bytes: 1 << 20 };
+const READ_LIMIT: ReadLimit = ReadLimit { entries: 1024, bytes: 1 << 20, longest: usize::MAX };
 
 /// How many bytes of a session's last entries stay in memory.
 const TAIL_BYTES: usize = 256 << 10;
@@ -29,6 +30,7 @@ const ENTRY_COST: usize = 64;
 pub(crate) struct JournalShared {
     pub(crate) feeds: SessionFeeds,
     pub(crate) readers: Arc<ReadPool>,
+    pub(crate) large: LargeEntries,
     /// Counts the commits of all processes.
     pub(crate) changes: watch::Sender<u64>,
 }
@@ -44,8 +46,10 @@ pub struct Follower {
     shared: Arc<JournalShared>,
     feed: Arc<SessionFeed>,
     state: watch::Receiver<FeedState>,
-    /// The feed's state at which the file had nothing after the cursor.
-    exhausted: Option<FeedState>,
+    /// How many commits of other processes were noticed when the file was last read to its end.
+    /// Until another one is noticed, the feed has everything that comes after.
+    read_to_end: Option<u64>,
+    limit: ReadLimit,
 }
 
 impl Follower {
@@ -53,7 +57,15 @@ impl Follower {
         // Subscribed before the file is read: what is committed in between comes by the feed.
         let feed = shared.feeds.subscribe(session);
         let state = feed.state.subscribe();
-        Self { session, cursor: after, shared, feed, state, exhausted: None }
+        Self { session, cursor: after, shared, feed, state, read_to_end: None, limit: READ_LIMIT }
+    }
+
+    /// Gives only the beginning of entries that are longer than so many bytes. See
+    /// [`Entry::omitted`].
+    #[must_use]
+    pub fn omit_longer_than(mut self, bytes: usize) -> Self {
+        self.limit.longest = bytes;
+        self
     }
 
     /// The next entries, at least one; waits for them.
@@ -70,20 +82,27 @@ impl Follower {
     }
 
     /// The entries that are available now; none if the follower has caught up. There may be more.
+    /// Their bytes are limited, except that one entry may be larger.
     pub async fn ready(&mut self) -> Result<Vec<Entry>, Error> {
         let state = *self.state.borrow_and_update();
         if state.gone {
             return Err(Error::Gone);
         }
-        let entries = match self.feed.after(self.cursor, READ_LIMIT.entries) {
+        let tail = self.feed.after(self.cursor, self.limit);
+        let entries = match tail {
             Some(entries) if !entries.is_empty() => entries,
-            _ if self.exhausted == Some(state) => Vec::new(),
-            _ => self.read(state).await?,
+            _ if self.has_caught_up(state) => Vec::new(),
+            _ => self.read(state).await.map_err(gone)?,
         };
         if let Some(last) = entries.last() {
             self.cursor = last.seq;
         }
         Ok(entries)
+    }
+
+    /// Whether nothing can have come after the cursor, neither by the feed nor in the file.
+    fn has_caught_up(&self, state: FeedState) -> bool {
+        self.cursor >= state.last && self.read_to_end == Some(state.external_commits)
     }
 
     /// The number of the last entry that was returned.
@@ -92,23 +111,30 @@ impl Follower {
     }
 
     async fn read(&mut self, state: FeedState) -> Result<Vec<Entry>, Error> {
-        let (session, cursor) = (self.session, self.cursor);
-        let read = self
-            .shared
-            .readers
-            .read(move |connection| query::entries(connection, session, cursor, READ_LIMIT));
-        match read.await {
-            Ok(range) => {
-                if range.entries.is_empty() {
-                    // Compaction removed everything in between.
-                    self.cursor = self.cursor.max(range.last);
-                    self.exhausted = Some(state);
-                }
-                Ok(range.entries)
-            }
-            Err(Error::NoSuchSession(_) | Error::Closed) => Err(Error::Gone),
-            Err(error) => Err(error),
+        let (session, cursor, limit) = (self.session, self.cursor, self.limit);
+        let JournalShared { readers, large, .. } = &*self.shared;
+        let page = readers.read(move |it| entries::page(it, session, cursor, limit)).await?;
+        let entries = match page.large {
+            Some(head) => vec![large.read(readers, session, page.key, head).await?],
+            None => page.entries,
+        };
+        let end = entries.last().map(|entry| entry.seq);
+        if end.is_none() {
+            // Compaction removed everything in between.
+            self.cursor = self.cursor.max(page.last);
         }
+        if end.is_none_or(|end| end >= page.last) {
+            self.read_to_end = Some(state.external_commits);
+        }
+        Ok(entries)
+    }
+}
+
+/// A follower of a deleted session or a closed journal ends.
+fn gone(error: Error) -> Error {
+    match error {
+        Error::NoSuchSession(_) | Error::Closed => Error::Gone,
+        error => error,
     }
 }
 
@@ -222,8 +248,9 @@ impl SessionFeeds {
 }
 
 impl SessionFeed {
-    /// At most `most` entries after `seq`; `None` if the tail does not reach back that far.
-    fn after(&self, seq: Seq, most: usize) -> Option<Vec<Entry>> {
+    /// Entries after `seq`; `None` if the tail does not reach back that far, or if the next entry is
+    /// too long for the reader.
+    fn after(&self, seq: Seq, limit: ReadLimit) -> Option<Vec<Entry>> {
         let tail = locked(&self.tail);
         let first = tail.entries.front()?.seq;
         if first > seq.next() {
@@ -231,7 +258,11 @@ impl SessionFeed {
         }
         // Entries of a tail have consecutive numbers.
         let known = usize::try_from(seq.next().0 - first.0).unwrap_or(usize::MAX);
-        Some(tail.entries.iter().skip(known).take(most).cloned().collect())
+        let mut next = tail.entries.iter().skip(known).take(limit.entries).peekable();
+        if next.peek().is_some_and(|entry| entry.bytes.len() > limit.longest()) {
+            return None;
+        }
+        Some(next.take_while(|entry| entry.bytes.len() <= limit.longest()).cloned().collect())
     }
 }
 

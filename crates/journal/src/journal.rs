@@ -1,19 +1,23 @@
 //! The handle to a journal.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot, watch};
 use uuid::Uuid;
 
 use crate::batch::{Batch, OutboundLine};
 use crate::compaction::{self, CompactionStats};
 use crate::connection::{PageLimit, ReadPool};
+use crate::entries::{self, ReadLimit};
 use crate::error::Error;
 use crate::external;
 use crate::follower::{Follower, JournalShared, SessionFeeds};
 use crate::id::{Seq, SessionId};
-use crate::query::{self, JournalHealth, PromptFilter, ReadLimit};
+use crate::large::LargeEntries;
+use crate::query::{self, JournalHealth, PromptFilter};
 use crate::records::{
     Entry, Grant, NewSession, PromptRecord, RequestRecord, SessionRecord, StateChange,
 };
@@ -23,6 +27,9 @@ use crate::writer::{Mutation, MutationReply, Writer, WriterCommand};
 /// How many commands may wait for the writer. A sender beyond that waits, so an agent that is faster
 /// than the disk is read more slowly.
 const QUEUED_COMMANDS: usize = 1024;
+
+/// How many bytes [`Journal::read`] reads at once.
+const READ_BYTES: usize = 4 << 20;
 
 /// The journal of all sessions. Clones share one writer.
 #[derive(Clone, Debug)]
@@ -51,6 +58,7 @@ impl Journal {
         let shared = Arc::new(JournalShared {
             feeds: SessionFeeds::default(),
             readers: Arc::new(ReadPool::new(path.to_owned())),
+            large: LargeEntries::default(),
             changes: watch::Sender::new(0),
         });
         Writer::start(opened.connection, opened.lock, path, received, Arc::clone(&shared))?;
@@ -71,19 +79,59 @@ impl Journal {
         self.change(Mutation::Write(session, batch)).await
     }
 
-    /// At most `most` entries after `after`, in order.
+    /// At most `most` entries after `after`, in order, and not many more than 4 MiB of them. There
+    /// are none only if there is no entry after `after`.
+    ///
+    /// Those who read the same large entry at the same time share its bytes.
     pub async fn read(
         &self,
         session: SessionId,
         after: Seq,
         most: usize,
     ) -> Result<Vec<Entry>, Error> {
-        let limit = ReadLimit { entries: most, bytes: usize::MAX };
-        let range = self
-            .shared
-            .readers
-            .read(move |connection| query::entries(connection, session, after, limit));
-        Ok(range.await?.entries)
+        self.read_within(session, after, most, READ_BYTES, usize::MAX).await
+    }
+
+    /// At most `most` entries after `after`, in order, and at most `bytes` of them, but at least
+    /// one. Of an entry that is longer than `longest`, only the beginning is given, see
+    /// [`Entry::omitted`].
+    pub async fn read_within(
+        &self,
+        session: SessionId,
+        after: Seq,
+        most: usize,
+        bytes: usize,
+        longest: usize,
+    ) -> Result<Vec<Entry>, Error> {
+        let limit = ReadLimit { entries: most, bytes, longest };
+        let JournalShared { readers, large, .. } = &*self.shared;
+        let page = readers.read(move |it| entries::page(it, session, after, limit)).await?;
+        match page.large {
+            Some(head) if head.size > limit.longest() as u64 => {
+                // Even its beginning is more than `bytes`.
+                let limit = ReadLimit { entries: 1, bytes: usize::MAX, longest };
+                let one = readers.read(move |it| entries::page(it, session, after, limit)).await?;
+                Ok(one.entries)
+            }
+            Some(head) => Ok(vec![large.read(readers, session, page.key, head).await?]),
+            None => Ok(page.entries),
+        }
+    }
+
+    /// At most `length` bytes of an entry from `offset` on; none at its end. `None` if there is no
+    /// such entry.
+    ///
+    /// Takes no more memory than the part and a buffer of 8 MiB, however large the entry is.
+    pub async fn read_part(
+        &self,
+        session: SessionId,
+        seq: Seq,
+        offset: usize,
+        length: usize,
+    ) -> Result<Option<Bytes>, Error> {
+        let readers = &self.shared.readers;
+        let part = readers.read(move |it| entries::part(it, session, seq, offset as u64, length));
+        Ok(part.await?.map(Bytes::from))
     }
 
     /// Follows a session: all entries after `after`, then new ones as they are committed.
@@ -96,9 +144,14 @@ impl Journal {
         self.shared.changes.subscribe()
     }
 
-    /// All sessions, the most recently active first.
+    /// All sessions, the most recently active first. One that is damaged says so in its record. If
+    /// a part of the file cannot be read, the sessions in it are missing until the next open
+    /// repairs the file.
     pub async fn sessions(&self) -> Result<Vec<SessionRecord>, Error> {
-        self.shared.readers.read(query::sessions).await
+        match self.shared.readers.read(query::sessions).await {
+            Err(Error::Damaged { .. }) => self.shared.readers.read(query::readable_sessions).await,
+            sessions => sessions,
+        }
     }
 
     pub async fn session(&self, id: SessionId) -> Result<Option<SessionRecord>, Error> {
@@ -123,6 +176,15 @@ impl Journal {
         id: Uuid,
     ) -> Result<Option<PromptRecord>, Error> {
         Ok(self.filtered_prompts(session, PromptFilter::One(id)).await?.pop())
+    }
+
+    /// The beginning of the text of a session's oldest prompt, at most `bytes` long.
+    pub async fn first_prompt_text(
+        &self,
+        session: SessionId,
+        bytes: usize,
+    ) -> Result<Option<String>, Error> {
+        self.shared.readers.read(move |it| query::first_prompt_text(it, session, bytes)).await
     }
 
     /// The prompts of a session that are not in a final state, in queue order.
@@ -154,6 +216,11 @@ impl Journal {
         self.shared.readers.read(move |connection| query::open_requests(connection, session)).await
     }
 
+    /// How many requests are open in each session that has any.
+    pub async fn open_request_counts(&self) -> Result<HashMap<SessionId, usize>, Error> {
+        self.shared.readers.read(query::open_request_counts).await
+    }
+
     pub async fn request(
         &self,
         session: SessionId,
@@ -163,7 +230,8 @@ impl Journal {
         self.shared.readers.read(move |connection| query::request(connection, session, &id)).await
     }
 
-    /// The last resolved requests of one session or of all, newest first.
+    /// The last resolved requests of one session or of all, newest first. There are fewer than
+    /// `most` if their inputs are large.
     pub async fn ledger(
         &self,
         session: Option<SessionId>,

@@ -21,6 +21,11 @@ pub enum SessionCommand {
         prompt: Uuid,
         text: String,
     },
+    /// Deliver a prompt that waits in the queue in another way.
+    DeliverPrompt {
+        prompt: Uuid,
+        delivery: Delivery,
+    },
     /// Cancel a prompt, unless the agent has started with it.
     RemovePrompt {
         prompt: Uuid,
@@ -53,7 +58,7 @@ pub enum SessionCommand {
         what: Rewind,
         by: Actor,
     },
-    /// Ask the agent about itself.
+    /// Ask the agent about itself. Starts no agent.
     Query(AgentQuery),
     /// Start an agent if none runs, and wait until it is ready.
     Wake,
@@ -168,6 +173,8 @@ pub enum CommandError {
     Invalid(&'static str),
     #[error("a turn is running")]
     Busy,
+    #[error("no agent is running")]
+    NoAgent,
     #[error("the agent refused: {0}")]
     RefusedByAgent(String),
     #[error("the agent did not answer in time")]

@@ -4,9 +4,12 @@
 #![expect(clippy::disallowed_methods, reason = "tests start the program they test")]
 
 mod fixture;
+mod logging;
+mod memory;
 mod prompts;
 mod restart;
 mod schema;
 mod security;
+mod stop;
 mod streams;
 mod watch;

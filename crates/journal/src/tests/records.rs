@@ -4,9 +4,10 @@ use uuid::Uuid;
 use wire::note::{Delivery, Outcome, PromptState, RequestKind};
 
 use super::{TestJournal, ann, id, lines, new_session};
+use crate::connection::PageLimit;
 use crate::{
-    Batch, Grant, PromptRecord, RequestRecord, Resolution, Seq, SessionChange, SessionStatus,
-    SpoolPosition, StateChange,
+    Batch, Error, Grant, Journal, PromptRecord, RequestRecord, Resolution, Seq, SessionChange,
+    SessionId, SessionStatus, SpoolPosition, StateChange,
 };
 
 fn prompt(number: u128, position: i64, state: PromptState) -> PromptRecord {
@@ -149,12 +150,8 @@ async fn requests_are_open_until_resolved_and_then_in_the_ledger() {
     assert_eq!(journal.request(id(1), "r9").await.unwrap(), None);
 }
 
-#[tokio::test]
-async fn grants_apply_until_they_expire_or_are_revoked_or_the_session_is_deleted() {
-    let files = TestJournal::new();
-    let journal = files.open();
-    journal.create(new_session(1)).await.unwrap();
-    let grant = |number, session, until| Grant {
+fn grant(number: u128, session: Option<SessionId>, until: Option<u64>) -> Grant {
+    Grant {
         id: Uuid::from_u128(number),
         session,
         directory: Some("/w".into()),
@@ -163,7 +160,37 @@ async fn grants_apply_until_they_expire_or_are_revoked_or_the_session_is_deleted
         until,
         by: ann(),
         created: number.try_into().unwrap(),
+    }
+}
+
+#[tokio::test]
+async fn an_answer_and_its_grant_are_stored_together_or_not_at_all() {
+    let files = TestJournal::new();
+    let journal = Journal::open_with(&files.path(), PageLimit(Some(100))).unwrap().journal;
+    journal.create(new_session(1)).await.unwrap();
+    let answer = |number, line: String| {
+        let requests = vec![request("r1", Some(resolved(60)))];
+        Batch { requests, grants: vec![grant(number, Some(id(1)), None)], ..lines([line]) }
     };
+    let too_big = journal.write(id(1), answer(1, "x".repeat(1 << 20))).await;
+    assert!(matches!(too_big, Err(Error::Full)), "{too_big:?}");
+    let no_session = journal.write(id(2), answer(2, "{}".to_owned())).await;
+    assert!(matches!(no_session, Err(Error::NoSuchSession(_))), "{no_session:?}");
+    assert!(journal.grants(0).await.unwrap().is_empty());
+    assert_eq!(journal.request(id(1), "r1").await.unwrap(), None);
+
+    journal.write(id(1), answer(3, "{}".to_owned())).await.unwrap();
+    assert_eq!(journal.grants(0).await.unwrap(), [grant(3, Some(id(1)), None)]);
+    assert!(journal.request(id(1), "r1").await.unwrap().is_some());
+    let grant_alone = Batch { grants: vec![grant(4, None, None)], ..Batch::default() };
+    assert!(grant_alone.must_be_durable());
+}
+
+#[tokio::test]
+async fn grants_apply_until_they_expire_or_are_revoked_or_the_session_is_deleted() {
+    let files = TestJournal::new();
+    let journal = files.open();
+    journal.create(new_session(1)).await.unwrap();
     let grants = [grant(1, None, None), grant(2, Some(id(1)), Some(100)), grant(3, None, Some(50))];
     for grant in &grants {
         journal.add_grant(grant.clone()).await.unwrap();

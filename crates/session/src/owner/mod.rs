@@ -399,15 +399,27 @@ impl Owner {
     /// Kills the agent and waits until it is gone.
     async fn destroy(&mut self) {
         self.shim = None;
+        self.finish_start().await;
         if let Some(connection) = self.connection.take() {
             process::kill(connection).await;
         }
         self.release().await;
     }
 
+    /// Waits for a process that is being started. A shim that nobody waits for would start its agent
+    /// all the same.
+    async fn finish_start(&mut self) {
+        if self.starting.is_some()
+            && let Ok(Some(connection)) = next_start(&mut self.starting).await
+        {
+            self.connection = Some(connection);
+        }
+    }
+
     /// Detaches from the shim. The agent finishes its turn, and the next owner reads its output.
     async fn release(&mut self) {
         self.shim = None;
+        self.finish_start().await;
         if let Some(connection) = self.connection.take() {
             let _ = connection.send(ShimCommand::Detach).await;
             connection.close().await;

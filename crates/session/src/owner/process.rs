@@ -298,21 +298,6 @@ pub(super) async fn attach(
     Ok(None)
 }
 
-/// Kills everything that runs for a session that no owner drives: its agent and what the agent
-/// started, with or without a shim.
-pub(crate) async fn stop_everything(directory: &Path) -> Result<(), AttachError> {
-    match ShimConnection::attach(directory, 0).await {
-        Ok((_, connection)) => kill(connection).await,
-        Err(AttachError::NotRunning) => {
-            let directory = directory.to_owned();
-            // Best effort: the session is deleted anyway.
-            let _ = tokio::task::spawn_blocking(move || shim::reap(&directory)).await;
-        }
-        Err(error) => return Err(error),
-    }
-    Ok(())
-}
-
 /// Kills a shim's agent and waits until it is gone.
 pub(super) async fn kill(mut connection: ShimConnection) {
     let _ = connection.send(ShimCommand::Signal(AgentSignal::Kill)).await;

@@ -39,6 +39,7 @@ fn record(
         writes: 0,
         turn: 3,
         turn_ended: 3,
+        damage: None,
     }
 }
 
@@ -182,7 +183,7 @@ fn all(roots: &Roots) -> Vec<(&'static str, BotReply)> {
             "directory gone",
             open_failed(&OpenError::Directory {
                 path: "/srv/app".into(),
-                source: std::io::ErrorKind::NotFound.into(),
+                source: std::sync::Arc::new(std::io::ErrorKind::NotFound.into()),
             }),
         ),
     ]

@@ -269,6 +269,15 @@ impl Fold {
         });
     }
 
+    pub(super) fn prompt_delivery_changed(&mut self, id: &str, delivery: Delivery) {
+        let rev = self.rev();
+        self.queue.change(rev, |queue| {
+            if let Some(queued) = queue.iter_mut().find(|queued| queued.id == id) {
+                queued.delivery = delivery;
+            }
+        });
+    }
+
     pub(super) fn prompt_moved(&mut self, id: &str, before: Option<&str>) {
         let rev = self.rev();
         self.queue.change(rev, |queue| {
