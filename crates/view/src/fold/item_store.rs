@@ -306,7 +306,7 @@ impl ItemStore {
         self.evict_beyond_horizon(&mut evicted);
         // Freeing more than needed makes room for a while, so this runs rarely.
         let enough = self.budget - self.budget / 8;
-        self.trim_newest();
+        self.trim_newest(now);
         let Some(newest) = self.items.keys().rev().nth(UNTRIMMED).copied() else { return };
         while self.bytes > enough && self.trimmed_before < newest {
             let next = self.items.range_mut(self.trimmed_before..newest).next();
@@ -338,15 +338,16 @@ impl ItemStore {
     }
 
     /// Cuts long texts of the newest items, the oldest of them first, if all items together are far
-    /// above the budget.
-    fn trim_newest(&mut self) {
+    /// above the budget. What changed just now stays whole until the next entry, so that those who
+    /// follow every entry get it whole.
+    fn trim_newest(&mut self, now: Revision) {
         let limit = self.budget.saturating_mul(2).max(MIN_LIMIT);
         if self.bytes <= limit {
             return;
         }
         let newest = self.items.iter().rev().take(UNTRIMMED).skip(1);
         let long: Vec<Position> = newest
-            .filter(|(_, item)| is_finished(item) && text_bytes(item) > EXCERPT)
+            .filter(|(_, item)| is_finished(item) && item.rev < now && text_bytes(item) > EXCERPT)
             .map(|(position, _)| *position)
             .collect();
         for position in long.into_iter().rev() {

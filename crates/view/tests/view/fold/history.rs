@@ -254,3 +254,26 @@ fn unfinished_work_is_never_evicted() {
     let ItemBody::Call(call) = &item.body else { panic!() };
     assert_eq!(call.result.as_ref().unwrap().text, "made");
 }
+
+#[test]
+fn large_calls_are_whole_when_their_results_come_and_bounded_later() {
+    let content = "x".repeat(6 << 20);
+    let mut fold = Fold::with_budget(2 << 20);
+    for seq in 1..=2 {
+        let line = serde_json::json!({"type":"assistant","message":{"id":"m","content":[
+            {"type":"tool_use","id":format!("t{seq}"),"name":"Write",
+             "input":{"file_path":"a","content":content}}]}});
+        fold.push_line(seq, line.to_string().as_bytes());
+    }
+    for seq in 3..=4 {
+        let line = serde_json::json!({"type":"user","message":{"content":[
+            {"type":"tool_result","tool_use_id":format!("t{}", seq - 2),"content":"ok"}]}});
+        fold.push_line(seq, line.to_string().as_bytes());
+        let item = fold.item(&towpath_view::ItemId::call(&format!("t{}", seq - 2)));
+        assert!(item.is_some_and(|item| item.text_bytes() > content.len()), "{seq}");
+    }
+    fold.push_line(5, br#"{"type":"assistant","message":{"content":"The end."}}"#);
+    let bytes: usize =
+        fold.conversation(usize::MAX).items.iter().map(towpath_view::Item::text_bytes).sum();
+    assert!(bytes < 4 << 20, "{bytes}");
+}
