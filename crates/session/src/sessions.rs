@@ -21,7 +21,7 @@ use crate::config::{SessionLimits, SessionsConfig};
 use crate::options::SessionOptions;
 use crate::owner::process::stop_everything;
 use crate::owner::{Owner, OwnerError, now};
-use crate::session::Session;
+use crate::session::{LeaveOutcome, Session};
 use crate::shim::{AttachError, Ownership, OwnershipError, RunId, ShimConnection, has_leftovers};
 
 /// How many commands may wait for an owner. When the channel is full, the sender waits.
@@ -134,10 +134,7 @@ impl Sessions {
             this.remove_closed(id);
             match ended {
                 Ok(Ok(None)) => {}
-                Ok(Ok(Some(done))) => {
-                    // The client that asked for it may have gone.
-                    let _ = done.send(());
-                }
+                Ok(Ok(Some(notice))) => notice.send(),
                 Ok(Err(problem)) => {
                     error!(session = %id, error = %with_cause(&problem), "a session failed");
                 }
@@ -225,7 +222,7 @@ impl Sessions {
         let live = self.shared.config.live_directory(id);
         let (_opening, acquired) = self.acquire(id, &live).await?;
         match &acquired {
-            Acquired::Driven(session) => session.destroy().await,
+            Acquired::Driven(session) => drop(session.destroy().await),
             Acquired::Ownership(_) => stop_everything(&live).await.map_err(OwnerError::from)?,
         }
         self.shared.journal.delete(id).await?;
@@ -238,7 +235,9 @@ impl Sessions {
     /// Stops driving all sessions. Their agents finish their turns under their shims.
     pub async fn release(&self) {
         for session in self.open_sessions() {
-            session.release().await;
+            if session.release().await == LeaveOutcome::NotStored {
+                warn!(session = %session.id(), "the last changes of a session could not be stored");
+            }
         }
     }
 
