@@ -7,7 +7,7 @@ use uuid::Uuid;
 use wire::event::{CanUseTool, ControlResult};
 use wire::json::{Raw, Text};
 use wire::note::RequestKind;
-use wire::{Line, ReportedState, TurnResult, TurnSignal};
+use wire::{Line, ReportedState, TurnResult, TurnSignal, UnknownRequest};
 
 /// What a line of the agent means for the session machine.
 #[derive(Clone, Debug, PartialEq)]
@@ -92,6 +92,9 @@ impl AgentEvent {
                 id: id.into(),
                 subtype: subtype.map(String::from).unwrap_or_default(),
             },
+            TurnSignal::UnknownRequest(request) => {
+                Self::RequestOpened(PermissionRequest::of_unknown(&request))
+            }
             TurnSignal::RequestWithdrawn { id } => Self::RequestWithdrawn { id: id.into() },
             TurnSignal::RequestAnswered { id, response } => Self::RequestAnswered {
                 id: id.into(),
@@ -123,16 +126,25 @@ impl PermissionRequest {
         let tool_name = String::from(call.tool_name);
         Self {
             id: id.into(),
-            kind: match tool_name.as_str() {
-                "AskUserQuestion" => RequestKind::Question,
-                "ExitPlanMode" => RequestKind::Plan,
-                _ => RequestKind::Permission,
-            },
+            kind: RequestKind::of(&tool_name, call.input),
             tool_name,
             tool_use_id: call.tool_use_id.map(String::from),
             input: call.input.map_or("{}", Raw::as_str).to_owned(),
             suggestions: call.suggestions.map(|it| it.as_str().to_owned()),
-            agent: call.agent_id.map(String::from),
+            agent: call.agent_id.map(|it| it.readable().into_owned()),
+        }
+    }
+
+    /// A request that Towpath does not know. A person sees its content and can only deny it.
+    fn of_unknown(request: &UnknownRequest<'_>) -> Self {
+        Self {
+            id: request.id.into(),
+            kind: RequestKind::Unknown,
+            tool_name: request.subtype.map(String::from).unwrap_or_default(),
+            tool_use_id: None,
+            input: request.content.as_str().to_owned(),
+            suggestions: None,
+            agent: None,
         }
     }
 }
@@ -160,6 +172,15 @@ mod tests {
         let line = r#"{"type":"control_request","request_id":"r","request":{"subtype":"mcp_message","server_name":"s","message":{}}}"#;
         let subtype = "mcp_message".to_owned();
         assert_eq!(event(line), AgentEvent::UnsupportedRequest { id: "r".to_owned(), subtype });
+    }
+
+    #[test]
+    fn an_unknown_request_is_shown_to_a_person() {
+        let line = r#"{"type":"control_request","request_id":"r","request":{"subtype":"teleport","to":7}}"#;
+        let AgentEvent::RequestOpened(request) = event(line) else { panic!("{:?}", event(line)) };
+        assert_eq!((request.id.as_str(), request.kind), ("r", RequestKind::Unknown));
+        assert_eq!(request.tool_name, "teleport");
+        assert_eq!(request.input, r#"{"subtype":"teleport","to":7}"#);
     }
 
     #[test]

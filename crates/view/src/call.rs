@@ -225,7 +225,9 @@ impl CallPermission {
 impl Request {
     /// What a client must show in full before *Allow* can be pressed.
     pub fn disclosures(&self) -> Vec<Disclosure> {
-        consent::disclosures(&self.tool, &self.input)
+        // The name of an unknown request is not that of a tool.
+        let tool = if self.kind == RequestKind::Unknown { "" } else { &self.tool };
+        consent::disclosures(tool, &self.input)
     }
 
     /// The call it is about, as far as the request describes it.

@@ -14,7 +14,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::json::Raw;
+use crate::json::{Raw, Shape};
 use crate::outgoing::PermissionMode;
 
 /// The tools that change files. A rule for edits covers all of them.
@@ -288,6 +288,10 @@ enum Scope {
 
 impl Scope {
     fn of(tool: &str, input: Raw<'_>) -> Self {
+        // Nothing can be said about an unknown tool, or an input that is not a set of fields.
+        if tool.is_empty() || input.shape() != Shape::Object {
+            return Self::Unsafe;
+        }
         let field = |name: &str| input.get(name).and_then(Raw::text).map(String::from);
         let known = |fields, scope| if only_fields(input, fields) { scope } else { Self::Unsafe };
         if let Some(command) = field("command") {

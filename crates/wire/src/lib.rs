@@ -70,4 +70,4 @@ pub use lines::{Lines, read};
 pub use record::{Origin, RecordedLine};
 pub use rejoiner::{Rejoined, Rejoiner};
 pub use splitter::{DEFAULT_CAP, Piece, PieceEnd, Pieces, Splitter};
-pub use turn::{ReportedState, TurnResult, TurnSignal};
+pub use turn::{ReportedState, TurnResult, TurnSignal, UnknownRequest};

@@ -65,7 +65,7 @@ pub(crate) fn delta(line: &str) -> Option<Event<'_>> {
         DeltaKind::Thinking => Delta::Thinking(text),
     };
     let body = Body::Stream(Stream::BlockDelta { index: head.index, delta });
-    Some(Event { kind: top.kind, envelope: top.envelope, body })
+    Some(Event { kind: top.kind, envelope: top.envelope, body, unexpected: top.unexpected })
 }
 
 /// The kind, if the object starts with its `type` and, where required, its `subtype`.
@@ -128,7 +128,12 @@ fn read_as<'a>(start: &Cursor<'a>, mut top: EnvelopeFields<'a>) -> Option<Object
                 Dialect::StreamJson if top.transcript_key => transcript_or_flat(&top),
                 dialect => dialect,
             },
-            reading: Reading::Event(Event { kind: top.kind, envelope: top.envelope, body }),
+            reading: Reading::Event(Event {
+                kind: top.kind,
+                envelope: top.envelope,
+                body,
+                unexpected: top.unexpected,
+            }),
             end: cursor.position(),
         }),
         Ok(None) => Some(Object {

@@ -41,11 +41,48 @@ pub enum TurnSignal<'a> {
     RequestOpened { id: Text<'a>, call: Box<CanUseTool<'a>> },
     /// The agent asks its host for something that only an SDK host offers. It waits for an answer.
     UnsupportedRequest { id: Text<'a>, subtype: Option<Text<'a>> },
+    /// The agent asks for something that this crate does not know. It waits for an answer, so a person
+    /// must see the request; the only answer is a refusal.
+    UnknownRequest(UnknownRequest<'a>),
     /// The agent no longer needs an answer.
     RequestWithdrawn { id: Text<'a> },
     /// A control request was answered. With `--replay-user-messages` the CLI also repeats the
     /// host's own answers.
     RequestAnswered { id: Text<'a>, response: ControlResult<'a> },
+}
+
+/// A control request of an unknown subtype, or in a shape that cannot be read, with the id that an
+/// answer must carry.
+#[derive(Clone, Copy, Debug)]
+pub struct UnknownRequest<'a> {
+    pub id: Text<'a>,
+    /// What is asked for, if the request says it.
+    pub subtype: Option<Text<'a>>,
+    /// The content of the request as it was written.
+    pub content: Raw<'a>,
+}
+
+impl<'a> UnknownRequest<'a> {
+    /// `None` if the line is no such request. A request without an id cannot be answered.
+    pub fn of(line: &Line<'a>) -> Option<Self> {
+        let (kind, object) = unread_object(line)?;
+        if kind.name != "control_request" {
+            return None;
+        }
+        let id = object.get("request_id").and_then(Raw::text)?;
+        let content = object.get("request").unwrap_or(object);
+        let subtype = content.get("subtype").and_then(Raw::text);
+        Some(Self { id, subtype, content })
+    }
+}
+
+/// The kind and the content of a line that is not an event.
+fn unread_object<'a>(line: &Line<'a>) -> Option<(Kind<'a>, Raw<'a>)> {
+    match &line.reading {
+        Reading::Unknown(unknown) => Some((unknown.kind, unknown.object)),
+        Reading::Mismatch(mismatch) => Some((mismatch.kind, mismatch.object)),
+        Reading::Event(_) | Reading::Noise(_) => None,
+    }
 }
 
 /// How a turn ended, as far as its `result` says.
@@ -73,15 +110,23 @@ impl<'a> TurnSignal<'a> {
     pub fn of(line: &Line<'a>) -> Option<Self> {
         match &line.reading {
             Reading::Event(event) => Self::of_event(event),
-            // A request of a kind that is not known yet needs an answer, or the agent waits for
-            // ever.
-            Reading::Unknown(unknown) if unknown.kind.name == "control_request" => {
-                let id = unknown.object.get("request_id").and_then(Raw::text)?;
-                Some(Self::UnsupportedRequest { id, subtype: unknown.kind.subtype })
-            }
-            Reading::Mismatch(mismatch) => Self::of_kind(&mismatch.kind),
-            Reading::Unknown(_) | Reading::Noise(_) => None,
+            Reading::Unknown(_) | Reading::Mismatch(_) => Self::of_unread(line),
+            Reading::Noise(_) => None,
         }
+    }
+
+    /// The meaning of a line that this crate does not know or cannot read. What waits for an answer, and
+    /// what ends a wait, must not be missed.
+    fn of_unread(line: &Line<'a>) -> Option<Self> {
+        if let Some(request) = UnknownRequest::of(line) {
+            return Some(Self::UnknownRequest(request));
+        }
+        let (kind, object) = unread_object(line)?;
+        if kind.name == "control_response" {
+            let id = object.get("response")?.get("request_id").and_then(Raw::text)?;
+            return Some(Self::RequestAnswered { id, response: ControlResult::Error(None) });
+        }
+        Self::of_kind(&kind)
     }
 
     /// The meaning of a line that the agent printed and of which only the kind is known.
@@ -191,6 +236,7 @@ mod tests {
 
     use super::{ReportedState, TurnResult, TurnSignal};
     use crate::Kind;
+    use crate::event::ControlResult;
 
     fn signal(line: &str) -> Option<TurnSignal<'_>> {
         TurnSignal::of(&crate::read(line.as_bytes()).next().expect("a line"))
@@ -198,15 +244,38 @@ mod tests {
 
     #[test]
     fn an_unknown_request_is_reported_so_that_it_can_be_answered() {
-        let line =
-            r#"{"type":"control_request","request_id":"r","request":{"subtype":"teleport"}}"#;
-        let Some(TurnSignal::UnsupportedRequest { id, subtype }) = signal(line) else {
-            panic!("{:?}", signal(line))
-        };
-        assert_eq!(
-            (String::from(id), subtype.map(String::from)),
-            ("r".into(), Some("teleport".into()))
-        );
+        for (request, subtype) in [
+            (r#"{"subtype":"teleport","to":7}"#, Some("teleport")),
+            (r#"{"subtype":5}"#, None),
+            ("{}", None),
+            (r#""teleport""#, None),
+            ("[[[]]]", None),
+        ] {
+            let line =
+                format!(r#"{{"type":"control_request","request_id":"r","request":{request}}}"#);
+            let Some(TurnSignal::UnknownRequest(found)) = signal(&line) else {
+                panic!("{line}: {:?}", signal(&line))
+            };
+            assert_eq!(String::from(found.id), "r");
+            assert_eq!(found.subtype.map(String::from).as_deref(), subtype);
+            assert_eq!(found.content.as_str(), request);
+        }
+        let without_id = r#"{"type":"control_request","request":{"subtype":"teleport"}}"#;
+        assert!(signal(without_id).is_none());
+    }
+
+    #[test]
+    fn an_answer_that_cannot_be_read_is_a_failure() {
+        for response in
+            [r#"{"subtype":"maybe","request_id":"r"}"#, r#"{"subtype":[],"request_id":"r"}"#]
+        {
+            let line = format!(r#"{{"type":"control_response","response":{response}}}"#);
+            let signal = signal(&line);
+            assert!(
+                matches!(&signal, Some(TurnSignal::RequestAnswered { id, response: ControlResult::Error(None) }) if *id == "r"),
+                "{signal:?}"
+            );
+        }
     }
 
     #[test]

@@ -82,7 +82,7 @@ impl RequestPrompt {
         };
         let rules = match request.kind {
             RequestKind::Permission => request.rules.clone(),
-            RequestKind::Question | RequestKind::Plan => Vec::new(),
+            RequestKind::Question | RequestKind::Plan | RequestKind::Unknown => Vec::new(),
         };
         let base = directory.display().to_string();
         Self {
@@ -127,7 +127,9 @@ impl RequestPrompt {
 
     /// Whether the user can see, or has seen, everything that an approval would cover.
     fn can_allow(&self) -> bool {
-        self.reviewed || self.width > 0 && self.needed_rows() <= self.rows
+        // A request that Towpath does not know can only be denied.
+        self.request.kind != RequestKind::Unknown
+            && (self.reviewed || self.width > 0 && self.needed_rows() <= self.rows)
     }
 
     fn needed_rows(&self) -> usize {

@@ -335,6 +335,7 @@ fn request_kind(wants: RequestKind) -> &'static str {
         RequestKind::Permission => "permission for",
         RequestKind::Question => "answers to",
         RequestKind::Plan => "approval of",
+        RequestKind::Unknown => "an unknown request:",
     }
 }
 

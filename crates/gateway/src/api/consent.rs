@@ -69,6 +69,8 @@ pub(crate) enum RequestKindName {
     Permission,
     Question,
     Plan,
+    /// Something that Towpath does not know. It can only be denied.
+    Unknown,
 }
 
 /// A rule that *Always* would remember.
@@ -124,7 +126,7 @@ impl RequestCard {
     pub(crate) fn new(request: view::Request, html: String) -> Self {
         let kind = RequestKindName::from(request.kind);
         let disclosures = match kind {
-            RequestKindName::Permission => request.disclosures(),
+            RequestKindName::Permission | RequestKindName::Unknown => request.disclosures(),
             RequestKindName::Question | RequestKindName::Plan => Vec::new(),
         };
         Self {
@@ -156,7 +158,9 @@ impl ConsentResponse {
                     let modes = PLAN_APPROVAL_MODES.into_iter();
                     modes.map(|it| ModeResponse::from(consent::describe_mode(it))).collect()
                 }
-                RequestKindName::Permission | RequestKindName::Question => Vec::new(),
+                RequestKindName::Permission
+                | RequestKindName::Question
+                | RequestKindName::Unknown => Vec::new(),
             },
         }
     }
@@ -167,6 +171,7 @@ impl ConsentResponse {
             RequestKindName::Permission => {
                 (consent::rules(tool, input, directory), consent::disclosures(tool, input))
             }
+            RequestKindName::Unknown => (Vec::new(), consent::disclosures("", input)),
             RequestKindName::Question | RequestKindName::Plan => (Vec::new(), Vec::new()),
         };
         Self::new(kind, rules, disclosures)
@@ -198,6 +203,7 @@ impl From<RequestKind> for RequestKindName {
             RequestKind::Permission => Self::Permission,
             RequestKind::Question => Self::Question,
             RequestKind::Plan => Self::Plan,
+            RequestKind::Unknown => Self::Unknown,
         }
     }
 }

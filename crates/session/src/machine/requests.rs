@@ -105,6 +105,11 @@ impl Machine {
         }
         let input_asked = JsonObject::parse(&record.input).unwrap_or_else(|_| JsonObject::empty());
         match answer {
+            RequestAnswer::Allow { .. } | RequestAnswer::Answers(_)
+                if record.kind == RequestKind::Unknown =>
+            {
+                Err(CommandError::Invalid("an unknown request can only be denied"))
+            }
             RequestAnswer::Allow { .. } if record.kind == RequestKind::Question => {
                 Err(CommandError::Invalid("a question needs answers, or a denial"))
             }
@@ -139,7 +144,11 @@ impl Machine {
             }
             RequestAnswer::Deny { message, interrupt } => {
                 let denial = if interrupt { Denial::and_interrupt } else { Denial::because };
-                let reply = ControlReply::Deny(denial(consent::denial(&message)));
+                let reason = consent::denial(&message);
+                let reply = match record.kind {
+                    RequestKind::Unknown => ControlReply::Error(reason.to_owned()),
+                    _ => ControlReply::Deny(denial(reason)),
+                };
                 self.write_answer(request, &reply)?;
                 if interrupt && let Some(turn) = self.turn.running_mut() {
                     turn.will_stop();
@@ -259,7 +268,13 @@ impl Machine {
                 self.withdraw_request(&request);
                 continue;
             }
-            let _ = self.write_answer(&request, &ControlReply::deny(consent::EXPIRED));
+            let kind = self.requests.get(&request).map(|it| it.kind);
+            let answer = match kind {
+                Some(RequestKind::Unknown) => ControlReply::Error(consent::EXPIRED.to_owned()),
+                _ => ControlReply::deny(consent::EXPIRED),
+            };
+            // So short a line always fits.
+            let _ = self.write_answer(&request, &answer);
             self.resolve(&request, Outcome::Expired, None, None, Vec::new());
         }
     }

@@ -77,7 +77,9 @@ impl Chat {
     pub(super) fn card(&self, request: &Request, state: &CardState) -> MessageContent {
         let key = ButtonKey::of_request(self.checkpoint.session, &request.id);
         match request.kind {
-            RequestKind::Permission => self.permission_card(request, state, &key),
+            RequestKind::Permission | RequestKind::Unknown => {
+                self.permission_card(request, state, &key)
+            }
             RequestKind::Plan => self.plan_card(request, state, &key),
             RequestKind::Question => question_card(request, state, &key),
         }
@@ -179,6 +181,9 @@ impl Chat {
         }
         if !fits {
             push_line(&mut text, TextFormat::Italic, SHOWN_ABOVE);
+        }
+        if request.kind == RequestKind::Unknown {
+            return MessageContent::new(&text, vec![deny]);
         }
         let rules = self.offered_rules(request);
         if state.choosing_rule && !rules.is_empty() {
@@ -349,6 +354,7 @@ pub(super) fn title(request: &Request, base: Option<&str>) -> String {
     let title = match request.kind {
         RequestKind::Plan => "Plan".to_owned(),
         RequestKind::Question => format!("Question: {}", request.target),
+        RequestKind::Unknown => format!("Unknown request {}", request.tool),
         RequestKind::Permission => {
             let card = view::Card::of(&request.call(), base);
             format!("{} {}", card.label, card.target)
@@ -469,8 +475,10 @@ fn outcome_line(permission: &CallPermission) -> String {
     let reason = permission.message.as_deref().map(str::trim).filter(|it| !it.is_empty());
     let reason = reason.map(|it| format!(": {}", shortened_to(it, 300))).unwrap_or_default();
     match (permission.outcome, permission.kind) {
-        (Some(Outcome::Allowed), RequestKind::Permission) => format!("✔ Allowed{by}"),
-        (Some(Outcome::AllowedAndRemembered), RequestKind::Permission) => {
+        (Some(Outcome::Allowed), RequestKind::Permission | RequestKind::Unknown) => {
+            format!("✔ Allowed{by}")
+        }
+        (Some(Outcome::AllowedAndRemembered), RequestKind::Permission | RequestKind::Unknown) => {
             format!("✔ Always allowed{by}")
         }
         (Some(Outcome::Allowed | Outcome::AllowedAndRemembered), RequestKind::Plan) => {
@@ -483,7 +491,9 @@ fn outcome_line(permission: &CallPermission) -> String {
             });
             format!("✔ Answered{by}{}", answers.collect::<String>())
         }
-        (Some(Outcome::Denied), RequestKind::Permission) => format!("✘ Denied{by}{reason}"),
+        (Some(Outcome::Denied), RequestKind::Permission | RequestKind::Unknown) => {
+            format!("✘ Denied{by}{reason}")
+        }
         (Some(Outcome::Denied), RequestKind::Plan) => format!("✎ Not approved{by}{reason}"),
         (Some(Outcome::Denied), RequestKind::Question) => format!("✘ Skipped{by}{reason}"),
         (Some(Outcome::Expired), _) => "⌛ Denied: no answer in time".to_owned(),

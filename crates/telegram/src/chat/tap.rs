@@ -121,10 +121,10 @@ impl Chat {
     fn tap_on_card(&mut self, request: &Request, verb: &str) -> UserIntent {
         match (request.kind, verb) {
             (_, "n") => deny(request, ""),
-            (RequestKind::Permission | RequestKind::Plan, "w") => {
+            (RequestKind::Permission | RequestKind::Plan | RequestKind::Unknown, "w") => {
                 self.ask_for_text(request, ReplyPurpose::Reason)
             }
-            (RequestKind::Permission | RequestKind::Plan, "s") => {
+            (RequestKind::Permission | RequestKind::Plan | RequestKind::Unknown, "s") => {
                 if self.disclosures.iter().all(|(known, ..)| *known != request.id) {
                     self.disclosures.push((request.id.clone(), Uuid::nil(), 0));
                 }
@@ -138,6 +138,8 @@ impl Chat {
                 self.tap_on_approval(request, verb)
             }
             (RequestKind::Question, verb) => self.tap_on_question(request, verb),
+            // It can only be denied.
+            (RequestKind::Unknown, _) => stale(OUT_OF_DATE),
         }
     }
 
@@ -163,7 +165,7 @@ impl Chat {
                 let mode = PLAN_APPROVAL_MODES.into_iter().find(|it| card::plan_verb(*it) == verb);
                 mode.map_or_else(|| stale(OUT_OF_DATE), |mode| allow(None, Some(mode)))
             }
-            (RequestKind::Question, _) => stale(OUT_OF_DATE),
+            (RequestKind::Question | RequestKind::Unknown, _) => stale(OUT_OF_DATE),
         }
     }
 

@@ -335,7 +335,7 @@ impl Fold {
             Stream::Ping => Visibility::Hidden,
             Stream::Error(fault) => {
                 let name = fault.name.map(|it| it.decode().into_owned());
-                let text = fault.message.map(|it| it.decode().into_owned()).unwrap_or_default();
+                let text = fault.text().map(|it| prefix(&it, RAW_BYTES)).unwrap_or_default();
                 self.add_line_item(ItemBody::Failure { name, text })
             }
         }

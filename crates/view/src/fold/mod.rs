@@ -24,9 +24,9 @@ mod usage;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use wire::event::{Body as EventBody, Event};
+use wire::event::{Body as EventBody, Event, TurnEnded};
 use wire::note::{Note, TurnEnding};
-use wire::{Dialect, Line, Reading, RecordedLine};
+use wire::{Dialect, Line, Reading, RecordedLine, UnknownRequest};
 
 use crate::call::Request;
 use crate::conversation::{Conversation, ConversationHead, Todo};
@@ -307,11 +307,18 @@ impl Fold {
         match &line.reading {
             Reading::Event(event) => self.event(event, line.bytes),
             Reading::Unknown(unknown) => {
+                self.unread_request(line);
                 self.raw(unknown.kind.to_string(), RawReason::Unknown, line.bytes)
             }
             Reading::Mismatch(mismatch) => {
+                self.unread_request(line);
                 let reason = RawReason::Mismatch { detail: mismatch.reason.clone() };
-                self.raw(mismatch.kind.to_string(), reason, line.bytes)
+                self.raw(mismatch.kind.to_string(), reason, line.bytes);
+                if mismatch.kind.name == "result" {
+                    // The turn ended, whatever its result says.
+                    self.turn_result(&TurnEnded::default());
+                }
+                Visibility::Visible
             }
             Reading::Noise(wire::Noise::Blank) => Visibility::Hidden,
             Reading::Noise(_) => self.raw(String::new(), RawReason::Noise, line.bytes),
@@ -329,7 +336,13 @@ impl Fold {
             EventBody::Assistant(assistant) => self.assistant(event, assistant, bytes),
             EventBody::User(user) => self.user(event, user),
             EventBody::Stream(stream) => self.stream(event, stream),
-            EventBody::TurnEnded(ended) => self.turn_result(ended),
+            EventBody::TurnEnded(ended) => {
+                if !event.unexpected.is_empty() {
+                    let reason = RawReason::Mismatch { detail: event.unexpected.join("; ") };
+                    self.raw(event.kind.to_string(), reason, bytes);
+                }
+                self.turn_result(ended)
+            }
             EventBody::System(system) => self.system(system),
             EventBody::ControlRequest(request) => self.control_request(request, bytes),
             EventBody::ControlResponse(response) => self.control_response(response),
@@ -347,6 +360,13 @@ impl Fold {
         if self.head.value.session.as_deref().is_none_or(|known| id != *known) {
             let rev = self.rev();
             self.head.change(rev, |head| head.session = Some(id.decode().into_owned()));
+        }
+    }
+
+    /// Opens the request in a line that is not an event, if there is one.
+    fn unread_request(&mut self, line: &Line<'_>) {
+        if let Some(request) = UnknownRequest::of(line) {
+            self.open_unknown_request(&request);
         }
     }
 

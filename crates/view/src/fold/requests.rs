@@ -1,5 +1,6 @@
 //! Requests of the agent: permissions, questions, plans, and hooks that the host answers.
 
+use wire::UnknownRequest;
 use wire::event::{
     CanUseTool, ControlCancel, ControlRequest, ControlRequestKind as WireRequest, ControlResponse,
     ControlResult,
@@ -67,17 +68,13 @@ impl Fold {
 
     fn open_request(&mut self, id: &str, request: &CanUseTool<'_>) -> Visibility {
         let tool = request.tool_name.decode().into_owned();
-        let kind = match &*tool {
-            "AskUserQuestion" => RequestKind::Question,
-            "ExitPlanMode" | "exit_plan_mode" => RequestKind::Plan,
-            _ => RequestKind::Permission,
-        };
+        let kind = RequestKind::of(&tool, request.input);
         let item = request.tool_use_id.map(|it| ItemId::call(&it.decode()));
         if let Some(item) = &item {
             self.attach_request(item, id, request, kind);
         }
-        let text = |text: Option<Text<'_>>| text.map(|it| it.decode().into_owned());
-        let request = Request {
+        let text = |value: Option<Raw<'_>>| value.map(|it| it.readable().into_owned());
+        self.add_request(Request {
             id: id.to_owned(),
             item,
             kind,
@@ -92,7 +89,32 @@ impl Fold {
             at: self.entry.at,
             expires: None,
             rules: Vec::new(),
-        };
+        })
+    }
+
+    /// A request that this version does not know. The agent waits for an answer, so a person sees it
+    /// as it was written, and can deny it.
+    pub(super) fn open_unknown_request(&mut self, request: &UnknownRequest<'_>) -> Visibility {
+        let tool = request.subtype.map(|it| it.decode().into_owned()).unwrap_or_default();
+        self.add_request(Request {
+            id: request.id.decode().into_owned(),
+            item: None,
+            kind: RequestKind::Unknown,
+            action: ToolAction::Use,
+            target: String::new(),
+            tool,
+            input: request.content.as_str().to_owned(),
+            description: None,
+            reason: None,
+            blocked_path: None,
+            suggestions: None,
+            at: self.entry.at,
+            expires: None,
+            rules: Vec::new(),
+        })
+    }
+
+    fn add_request(&mut self, request: Request) -> Visibility {
         let rev = self.rev();
         self.requests.change(rev, |requests| {
             requests.retain(|known| known.id != request.id);
@@ -119,7 +141,7 @@ impl Fold {
             let body = self.complete_call_body(&call);
             // The CLI reports a sub-agent's calls only if the host asked for them, but always its
             // permission requests.
-            let task = request.agent_id.map(Text::decode);
+            let task = request.agent_id.map(Raw::readable);
             let parent = task.and_then(|task| self.calls.tasks.get(&*task)).cloned();
             let turn = self.turn_of_agent(parent.as_ref());
             let position = self.next_position();

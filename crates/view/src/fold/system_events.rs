@@ -10,7 +10,7 @@ use wire::note::PromptState;
 
 use super::prompts::command_output;
 use super::status::RetryState;
-use super::{Fold, Visibility};
+use super::{Fold, RAW_BYTES, Visibility, prefix};
 use crate::item::{CompactionItem, HookRun, ItemBody, ItemId, NoticeItem, NoticeLevel, RetryItem};
 use crate::usage::PlanLimit;
 
@@ -90,7 +90,7 @@ impl Fold {
         let delay_ms = whole(event.retry_delay_ms);
         self.signals.retrying = Some(RetryState { attempt, max_attempts, delay_ms });
         let fault = event.error.unwrap_or_default();
-        let error = owned(fault.message.or(fault.name)).unwrap_or_default();
+        let error = fault.text().map(|it| prefix(&it, RAW_BYTES)).unwrap_or_default();
         let retry =
             RetryItem { attempt, max_attempts, delay_ms, status: event.error_status, error };
         let known = self.signals.retry_item.clone().filter(|id| self.items.has(id));
@@ -194,7 +194,7 @@ impl Fold {
             })),
             Signal::Error(fault) => self.add_line_item(ItemBody::Failure {
                 name: owned(fault.name),
-                text: owned(fault.message.or(fault.name)).unwrap_or_default(),
+                text: fault.text().map(|it| prefix(&it, RAW_BYTES)).unwrap_or_default(),
             }),
             Signal::ToolUseSummary(None) | Signal::Other => Visibility::Hidden,
         }

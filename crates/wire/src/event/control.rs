@@ -1,7 +1,7 @@
 //! The control protocol: requests and responses outside the conversation, in both directions.
 
 use super::{EnvelopeFields, FieldOutcome};
-use crate::json::{Cursor, ParseError, Raw, ShapeError, Text};
+use crate::json::{Cursor, ParseError, Raw, Shape, ShapeError, Text};
 use crate::kind::Kind;
 use crate::names;
 
@@ -33,22 +33,26 @@ pub enum ControlRequestKind<'a> {
 }
 
 /// A request for permission to run a tool.
+///
+/// A person must be able to answer it whatever its shape, because the agent waits. So everything but
+/// the id of the request may be missing or of another shape; [`Raw::readable`] shows it either way.
 #[derive(Clone, Copy, Debug)]
 pub struct CanUseTool<'a> {
+    /// Empty if the request does not name the tool.
     pub tool_name: Text<'a>,
-    /// The tool's input. A reply that allows the call must repeat it, changed or not.
+    /// The tool's input, usually an object. A reply that allows the call must repeat it, changed or not.
     pub input: Option<Raw<'a>>,
     pub tool_use_id: Option<Text<'a>>,
     /// Rules that would make this request unnecessary next time.
     pub suggestions: Option<Raw<'a>>,
     /// The path that caused the request.
-    pub blocked_path: Option<Text<'a>>,
+    pub blocked_path: Option<Raw<'a>>,
     /// Why the CLI asks for permission.
-    pub decision_reason: Option<Text<'a>>,
+    pub decision_reason: Option<Raw<'a>>,
     /// The purpose of the call as described by the model.
-    pub description: Option<Text<'a>>,
+    pub description: Option<Raw<'a>>,
     /// The sub-agent that made the call.
-    pub agent_id: Option<Text<'a>>,
+    pub agent_id: Option<Raw<'a>>,
 }
 
 /// A response to a control request. With `--replay-user-messages` the CLI also echoes the host's
@@ -94,9 +98,9 @@ impl<'a> ControlRequest<'a> {
         let subtype =
             request.subtype.ok_or_else(|| ShapeError::missing("subtype").under("request"))?;
         top.kind = Kind { name: top.kind.name, subtype: Some(subtype) };
-        let Some(request) = request.assemble(subtype).map_err(|it| it.under("request"))? else {
-            return Ok(None);
-        };
+        let odd = request.odd_fields();
+        let Some(request) = request.assemble(subtype) else { return Ok(None) };
+        top.unexpected.extend(odd);
         let request_id = request_id.ok_or_else(|| ShapeError::missing("request_id"))?;
         Ok(Some(Self { request_id, request }))
     }
@@ -106,16 +110,16 @@ impl<'a> ControlRequest<'a> {
 struct RequestParts<'a> {
     whole: Raw<'a>,
     subtype: Option<Text<'a>>,
-    tool_name: Option<Text<'a>>,
+    tool_name: Option<Raw<'a>>,
     input: Option<Raw<'a>>,
-    tool_use_id: Option<Text<'a>>,
+    tool_use_id: Option<Raw<'a>>,
     suggestions: Option<Raw<'a>>,
-    blocked_path: Option<Text<'a>>,
-    decision_reason: Option<Text<'a>>,
-    description: Option<Text<'a>>,
-    agent_id: Option<Text<'a>>,
-    callback_id: Option<Text<'a>>,
-    server_name: Option<Text<'a>>,
+    blocked_path: Option<Raw<'a>>,
+    decision_reason: Option<Raw<'a>>,
+    description: Option<Raw<'a>>,
+    agent_id: Option<Raw<'a>>,
+    callback_id: Option<Raw<'a>>,
+    server_name: Option<Raw<'a>>,
     message: Option<Raw<'a>>,
 }
 
@@ -138,8 +142,11 @@ impl<'a> RequestParts<'a> {
             message: None,
         };
         cursor.fields(|cursor, key| {
-            let text = match key {
-                "subtype" => &mut this.subtype,
+            let part = match key {
+                "subtype" => {
+                    this.subtype = cursor.value()?.optional_text()?;
+                    return Ok(());
+                }
                 "tool_name" => &mut this.tool_name,
                 "tool_use_id" => &mut this.tool_use_id,
                 "blocked_path" => &mut this.blocked_path,
@@ -147,38 +154,45 @@ impl<'a> RequestParts<'a> {
                 "agent_id" => &mut this.agent_id,
                 "callback_id" => &mut this.callback_id,
                 "server_name" => &mut this.server_name,
-                "description" => {
-                    this.description = cursor.value()?.text_if_string();
-                    return Ok(());
-                }
-                "input" => {
-                    this.input = cursor.value()?.optional_raw();
-                    return Ok(());
-                }
-                "permission_suggestions" => {
-                    this.suggestions = cursor.value()?.optional_array()?;
-                    return Ok(());
-                }
-                "message" => {
-                    this.message = cursor.value()?.optional_raw();
-                    return Ok(());
-                }
+                "description" => &mut this.description,
+                "input" => &mut this.input,
+                "permission_suggestions" => &mut this.suggestions,
+                "message" => &mut this.message,
                 _ => return cursor.skip(),
             };
-            *text = cursor.value()?.optional_text()?;
+            *part = cursor.value()?.optional_raw();
             Ok(())
         })?;
         this.whole = start.raw_up_to(cursor);
         Ok(this)
     }
 
+    /// Fields that are usually a string and are not.
+    fn odd_fields(&self) -> Vec<String> {
+        let fields = [
+            ("tool_name", self.tool_name),
+            ("tool_use_id", self.tool_use_id),
+            ("blocked_path", self.blocked_path),
+            ("decision_reason", self.decision_reason),
+            ("description", self.description),
+            ("agent_id", self.agent_id),
+            ("callback_id", self.callback_id),
+            ("server_name", self.server_name),
+        ];
+        let odd = fields.into_iter().filter_map(|(key, value)| Some((key, value?.shape())));
+        odd.filter(|(_, shape)| *shape != Shape::String)
+            .map(|(key, shape)| format!("request.{key}: expected a string, found {shape}"))
+            .collect()
+    }
+
     /// `None` if the subtype is unknown.
-    fn assemble(self, subtype: Text<'a>) -> Result<Option<ControlRequestKind<'a>>, ParseError> {
-        Ok(Some(match &*subtype.decode() {
+    fn assemble(self, subtype: Text<'a>) -> Option<ControlRequestKind<'a>> {
+        let text = |value: Option<Raw<'a>>| value.and_then(Raw::text);
+        Some(match &*subtype.decode() {
             "can_use_tool" => ControlRequestKind::CanUseTool(CanUseTool {
-                tool_name: self.tool_name.ok_or_else(|| ShapeError::missing("tool_name"))?,
+                tool_name: text(self.tool_name).unwrap_or(Text::EMPTY),
                 input: self.input,
-                tool_use_id: self.tool_use_id,
+                tool_use_id: text(self.tool_use_id).filter(|id| !id.is_empty()),
                 suggestions: self.suggestions,
                 blocked_path: self.blocked_path,
                 decision_reason: self.decision_reason,
@@ -186,19 +200,19 @@ impl<'a> RequestParts<'a> {
                 agent_id: self.agent_id,
             }),
             "hook_callback" => ControlRequestKind::HookCallback {
-                callback_id: self.callback_id,
+                callback_id: text(self.callback_id),
                 input: self.input,
-                tool_use_id: self.tool_use_id,
+                tool_use_id: text(self.tool_use_id),
             },
             "mcp_message" => ControlRequestKind::McpMessage {
-                server_name: self.server_name,
+                server_name: text(self.server_name),
                 message: self.message,
             },
             name if names::CONTROL_REQUESTS.contains(&name) => {
                 ControlRequestKind::Other(self.whole)
             }
-            _ => return Ok(None),
-        }))
+            _ => return None,
+        })
     }
 }
 

@@ -48,6 +48,9 @@ pub struct Event<'a> {
     pub kind: Kind<'a>,
     pub envelope: Envelope<'a>,
     pub body: Body<'a>,
+    /// Fields in an unexpected shape, each with its path and the difference. They were skipped: the
+    /// event can be acted on without them.
+    pub unexpected: Vec<String>,
 }
 
 /// The content of an [`Event`].
@@ -130,9 +133,15 @@ impl<'a> Event<'a> {
         }
     }
 
-    /// Content blocks, deltas and `result` subtypes that this crate does not know. The event can be acted
-    /// on; these parts can only be shown.
+    /// Content blocks, deltas and `result` subtypes that this crate does not know, and fields in an
+    /// unexpected shape. The event can be acted on; these parts can only be shown.
     pub fn unmodelled(&self) -> Vec<String> {
+        let mut parts = self.unknown_parts();
+        parts.extend(self.unexpected.iter().map(|field| format!("{}: {field}", self.kind)));
+        parts
+    }
+
+    fn unknown_parts(&self) -> Vec<String> {
         let named = |sort: &str, name: Text<'_>| format!("{sort}/{name}");
         match &self.body {
             Body::Assistant(_) | Body::User(_) => self
@@ -166,6 +175,8 @@ pub(crate) struct EnvelopeFields<'a> {
     /// A key that occurs only in session files was found.
     pub(crate) transcript_key: bool,
     session_id_is_camel: bool,
+    /// Fields in an unexpected shape.
+    pub(crate) unexpected: Vec<String>,
 }
 
 impl<'a> EnvelopeFields<'a> {
@@ -182,6 +193,7 @@ impl<'a> EnvelopeFields<'a> {
             envelope: Envelope::default(),
             transcript_key: false,
             session_id_is_camel: false,
+            unexpected: Vec::new(),
         }
     }
 
@@ -192,6 +204,9 @@ impl<'a> EnvelopeFields<'a> {
     /// Reads a field that is not specific to the kind.
     pub(crate) fn take(&mut self, cursor: &mut Cursor<'a>, key: &str) -> Result<(), ParseError> {
         let envelope = &mut self.envelope;
+        let mut text = |cursor: &mut Cursor<'a>| {
+            cursor.lenient(key, &mut self.unexpected, |cursor| cursor.value()?.optional_text())
+        };
         match key {
             "type" => {
                 if cursor.value()?.text_if_string() != Some(self.kind.name) && self.guessed {
@@ -205,21 +220,20 @@ impl<'a> EnvelopeFields<'a> {
             }
             // Session files of 2.1.263 have both; `sessionId` is the right one.
             "session_id" if self.session_id_is_camel => cursor.skip()?,
-            "session_id" => envelope.session_id = cursor.value()?.optional_text()?,
-            "uuid" => envelope.uuid = cursor.value()?.optional_text()?,
-            "parent_tool_use_id" => {
-                envelope.parent_tool_use_id = cursor.value()?.optional_text()?;
-            }
+            "session_id" => envelope.session_id = text(cursor)?,
+            "uuid" => envelope.uuid = text(cursor)?,
+            "parent_tool_use_id" => envelope.parent_tool_use_id = text(cursor)?,
             "timestamp" => envelope.timestamp = cursor.value()?.text_if_string(),
             "sessionId" => {
                 self.transcript_key = true;
                 self.session_id_is_camel = true;
-                envelope.session_id = cursor.value()?.optional_text()?;
+                envelope.session_id = text(cursor)?;
             }
             "isSidechain" => {
                 self.transcript_key = true;
-                let sidechain = cursor.value()?.optional_bool()?.unwrap_or(false);
-                envelope.file_fields().sidechain = sidechain;
+                let sidechain = cursor
+                    .lenient(key, &mut self.unexpected, |cursor| cursor.value()?.optional_bool())?;
+                envelope.file_fields().sidechain = sidechain.unwrap_or(false);
             }
             "parentUuid" | "leafUuid" => {
                 self.transcript_key = true;

@@ -1,5 +1,7 @@
 //! The end of a turn, with its errors and token usage.
 
+use std::borrow::Cow;
+
 use super::{EnvelopeFields, FieldOutcome};
 use crate::json::{Cursor, ParseError, Raw, Shape, ShapeError, Text};
 use crate::names;
@@ -67,52 +69,84 @@ impl<'a> TurnEnded<'a> {
         top: &mut EnvelopeFields<'a>,
     ) -> Result<Self, ParseError> {
         let mut this = Self { ending: top.kind.subtype.map(ResultSubtype::of), ..Self::default() };
+        let mut unexpected = Vec::new();
         // A `type` without any field of a result is a mismatch.
         let mut has_fields = this.ending.is_some();
         top.walk(cursor, |cursor, key| {
-            match key {
-                "is_error" | "isError" => this.is_error = cursor.value()?.optional_bool()?,
-                "result" => this.take_result(cursor)?,
-                "error" => {
-                    let fault = Fault::read(cursor)?;
-                    this.result = this.result.or(fault.and_then(|it| it.message.or(it.name)));
-                }
-                "stop_reason" => this.stop_reason = cursor.value()?.optional_text()?,
-                "terminal_reason" => this.terminal_reason = cursor.value()?.optional_text()?,
-                "errors" => this.errors = cursor.value()?.optional_raw(),
-                "num_turns" => this.num_turns = cursor.value()?.optional_count()?,
-                "duration_ms" => this.duration_ms = cursor.value()?.optional_count()?,
-                "total_cost_usd" | "cost_usd" => {
-                    let cost = cursor.value()?.optional_number()?;
-                    // 1.0.24 writes both; the total takes precedence.
-                    if key == "total_cost_usd" || this.total_cost_usd.is_none() {
-                        this.total_cost_usd = cost;
-                    }
-                }
-                "usage" => this.usage = Usage::read(cursor)?,
-                "modelUsage" => this.model_usage = cursor.value()?.optional_object()?,
-                "permission_denials" => {
-                    this.permission_denials = cursor.value()?.optional_array()?;
-                }
-                "user_message_uuids" => {
-                    this.user_message_uuids = cursor.value()?.optional_array()?;
-                }
-                "origin" => {
-                    let origin = cursor.value()?.raw().get("kind");
-                    this.origin = origin.and_then(Raw::text);
-                }
-                _ => return Ok(FieldOutcome::No),
+            if !this.take(cursor, key, &mut unexpected)? {
+                return Ok(FieldOutcome::No);
             }
             has_fields = true;
             Ok(FieldOutcome::Yes)
         })?;
+        top.unexpected.append(&mut unexpected);
         if has_fields { Ok(this) } else { Err(ShapeError::missing("subtype")) }
+    }
+
+    /// Reads a field and returns whether it is one of a result. The end of a turn must not be missed
+    /// because of the shape of a field, so an odd one is only reported.
+    fn take(
+        &mut self,
+        cursor: &mut Cursor<'a>,
+        key: &str,
+        unexpected: &mut Vec<String>,
+    ) -> Result<bool, ParseError> {
+        /// Reads the value with a method of [`JsonValue`](crate::json::JsonValue).
+        macro_rules! read {
+            ($read:ident) => {
+                cursor.lenient(key, unexpected, |cursor| cursor.value()?.$read())?
+            };
+        }
+        match key {
+            "is_error" | "isError" => {
+                // A wrapper that writes all values as strings must not hide a failure.
+                let flag = |cursor: &mut Cursor<'a>| {
+                    let value = cursor.value()?;
+                    let is_true = value.text_if_string().is_some_and(|text| text == *"true");
+                    if is_true { Ok(Some(true)) } else { value.optional_bool() }
+                };
+                self.is_error = cursor.lenient(key, unexpected, flag)?;
+            }
+            "result" => {
+                let mut result = self.clone();
+                let read = |cursor: &mut Cursor<'a>| result.take_result(cursor).map(Some);
+                if cursor.lenient(key, unexpected, read)?.is_some() {
+                    *self = result;
+                }
+            }
+            "error" => {
+                let fault = Fault::read(cursor)?;
+                self.result = self.result.or(fault.and_then(|it| it.message.or(it.name)));
+            }
+            "stop_reason" => self.stop_reason = read!(optional_text),
+            "terminal_reason" => self.terminal_reason = read!(optional_text),
+            "errors" => self.errors = cursor.value()?.optional_raw(),
+            "num_turns" => self.num_turns = read!(optional_count),
+            "duration_ms" => self.duration_ms = read!(optional_count),
+            "total_cost_usd" | "cost_usd" => {
+                let cost = read!(optional_number).filter(|cost| cost.is_finite());
+                // 1.0.24 writes both; the total takes precedence.
+                if key == "total_cost_usd" || self.total_cost_usd.is_none() {
+                    self.total_cost_usd = cost;
+                }
+            }
+            "usage" => self.usage = cursor.lenient(key, unexpected, Usage::read)?,
+            "modelUsage" => self.model_usage = read!(optional_object),
+            "permission_denials" => self.permission_denials = read!(optional_array),
+            "user_message_uuids" => self.user_message_uuids = read!(optional_array),
+            "origin" => {
+                let origin = cursor.value()?.raw().get("kind");
+                self.origin = origin.and_then(Raw::text);
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
     }
 
     /// `result` is text; the flat dialect puts an object there.
     fn take_result(&mut self, cursor: &mut Cursor<'a>) -> Result<(), ParseError> {
         if cursor.shape()? != Shape::Object {
-            self.result = cursor.value()?.text_if_string();
+            self.result = cursor.value()?.optional_text()?;
             return Ok(());
         }
         cursor.fields(|cursor, key| {
@@ -173,37 +207,57 @@ pub struct Fault<'a> {
     pub name: Option<Text<'a>>,
     /// The text for the user.
     pub message: Option<Text<'a>>,
+    /// The whole error as it was written.
+    pub raw: Option<Raw<'a>>,
 }
 
 impl<'a> Fault<'a> {
-    /// Reads a name or an object; `None` for `null`.
+    /// Reads a name or an object; `None` for `null` and `false`. An error of any other shape has only
+    /// its raw text.
     pub(crate) fn read(cursor: &mut Cursor<'a>) -> Result<Option<Self>, ParseError> {
-        match cursor.shape()? {
-            Shape::Object => {
-                let mut fault = Self::default();
-                cursor.fields(|cursor, key| {
-                    match key {
-                        "type" | "code" => fault.name = cursor.value()?.text_if_string(),
-                        "message" => fault.message = cursor.value()?.text_if_string(),
-                        // The API's own envelope: `{"type":"error","error":{…}}`.
-                        "error" if cursor.shape()? == Shape::Object => {
-                            if let Some(inner) = Self::read(cursor)? {
-                                fault = inner;
-                            }
-                        }
-                        _ => cursor.skip()?,
-                    }
-                    Ok(())
-                })?;
-                Ok(Some(fault))
+        let start = cursor.clone();
+        let mut fault = match cursor.shape()? {
+            Shape::Object => Self::read_object(cursor, 1)?,
+            _ => {
+                let value = cursor.value()?;
+                if matches!(value.raw().as_str(), "null" | "false") {
+                    return Ok(None);
+                }
+                Self { name: value.text_if_string(), ..Self::default() }
             }
-            _ => Ok(cursor
-                .value()?
-                .optional_text()?
-                .map(|name| Self { name: Some(name), message: None })),
-        }
+        };
+        fault.raw = Some(start.raw_up_to(cursor));
+        Ok(Some(fault))
+    }
+
+    /// Reads an object that is nested in `depth - 1` others of its kind.
+    fn read_object(cursor: &mut Cursor<'a>, depth: usize) -> Result<Self, ParseError> {
+        let mut fault = Self::default();
+        cursor.fields(|cursor, key| {
+            match key {
+                "type" | "code" => fault.name = cursor.value()?.text_if_string(),
+                "message" => fault.message = cursor.value()?.text_if_string(),
+                // The API's own envelope: `{"type":"error","error":{…}}`.
+                "error" if depth < MAX_ENVELOPES && cursor.shape()? == Shape::Object => {
+                    fault = Self::read_object(cursor, depth + 1)?;
+                }
+                _ => cursor.skip()?,
+            }
+            Ok(())
+        })?;
+        Ok(fault)
+    }
+
+    /// The error for a person: its message, else its name, else what was written.
+    pub fn text(&self) -> Option<Cow<'a, str>> {
+        let text = self.message.or(self.name).filter(|text| !text.is_empty());
+        text.map(Text::decode).or_else(|| self.raw.map(Raw::readable))
     }
 }
+
+/// How many envelopes around an error are opened. Gateways add one or two; an error that nests deeper
+/// is shown as it was written.
+const MAX_ENVELOPES: usize = 8;
 
 /// The token counts of a message, as the API reports them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -11,6 +11,9 @@ use super::raw::{Raw, Shape};
 use super::scan;
 use super::text::Text;
 
+/// Keys are cut to this length in the path of an error.
+const MAX_KEY_BYTES: usize = 100;
+
 /// Why a value could not be read.
 pub(crate) enum ParseError {
     /// The bytes are not JSON. No caller needs the position.
@@ -50,17 +53,27 @@ impl fmt::Display for ShapeError {
     }
 }
 
+impl fmt::Display for ParseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotJson => f.write_str("not JSON"),
+            Self::ShapeError(error) => error.fmt(f),
+            Self::Retyped => f.write_str("a later `type` differs"),
+        }
+    }
+}
+
 impl ParseError {
     #[cold]
     fn shape_error(expected: &'static str, found: Option<Shape>) -> Self {
         Self::ShapeError(Box::new(ShapeError { path: Vec::new(), expected, found }))
     }
 
-    /// Adds `key` to the path of the error.
+    /// Adds `key` to the path of the error. A long key is cut, because the path is shown in one line.
     #[cold]
     pub(crate) fn under(mut self, key: &str) -> Self {
         if let Self::ShapeError(error) = &mut self {
-            error.path.push(key.to_owned());
+            error.path.push(key[..key.floor_char_boundary(MAX_KEY_BYTES)].to_owned());
         }
         self
     }
@@ -322,6 +335,27 @@ impl<'a> Cursor<'a> {
         let shape = self.shape()?;
         let escaped = self.skip_shape(shape)?;
         Ok(JsonValue { raw: &self.line[start..self.at], shape, escaped })
+    }
+
+    /// Reads the value of `key` with `read`. If it has another shape, it is skipped and the difference
+    /// is added to `unexpected`, so that one odd field does not make the whole line unreadable.
+    #[inline]
+    pub(crate) fn lenient<T>(
+        &mut self,
+        key: &str,
+        unexpected: &mut Vec<String>,
+        read: impl FnOnce(&mut Self) -> Result<Option<T>, ParseError>,
+    ) -> Result<Option<T>, ParseError> {
+        let start = self.clone();
+        match read(self) {
+            Err(ParseError::ShapeError(error)) => {
+                unexpected.push(ParseError::ShapeError(error).under(key).to_string());
+                *self = start;
+                self.skip()?;
+                Ok(None)
+            }
+            other => other,
+        }
     }
 
     /// Skips a value of any shape.

@@ -1,5 +1,6 @@
 //! JSON values that are kept unchanged.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde_json::value::RawValue;
@@ -93,6 +94,18 @@ impl<'a> Raw<'a> {
     /// `None` if the value is not a string.
     pub fn text(self) -> Option<Text<'a>> {
         Cursor::new(self.0).value().ok()?.text_if_string()
+    }
+
+    /// The value for a person: the decoded string, or the JSON of any other value.
+    ///
+    /// ```
+    /// use towpath_wire::json::Raw;
+    ///
+    /// assert_eq!(Raw::parse(r#""a\u0062""#).unwrap().readable(), "ab");
+    /// assert_eq!(Raw::parse("[1]").unwrap().readable(), "[1]");
+    /// ```
+    pub fn readable(self) -> Cow<'a, str> {
+        self.text().map_or(Cow::Borrowed(self.0), Text::decode)
     }
 
     /// The number as the nearest `f64`; `None` if the value is not a number.

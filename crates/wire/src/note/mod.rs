@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::consent::Rule;
+use crate::json::{Raw, Shape};
 
 pub use watch_config::{CommitConfig, HookConfig, Trigger, WatchConfig, WatchTarget};
 
@@ -233,6 +234,41 @@ pub enum RequestKind {
     /// Approval of the plan of `ExitPlanMode`.
     #[serde(alias = "plan_approval")]
     Plan,
+    /// Something that this version does not know. It can only be denied.
+    Unknown,
+}
+
+impl RequestKind {
+    /// The kind of a `can_use_tool` request. A question or a plan in an unexpected shape is an ordinary
+    /// permission request, for which the input is shown as it is.
+    pub fn of(tool: &str, input: Option<Raw<'_>>) -> Self {
+        match (tool, input) {
+            ("AskUserQuestion", Some(input)) if has_questions(input) => Self::Question,
+            ("ExitPlanMode" | "exit_plan_mode", input) if may_have_plan(input) => Self::Plan,
+            _ => Self::Permission,
+        }
+    }
+}
+
+fn has_questions(input: Raw<'_>) -> bool {
+    let has_text = |object: Raw<'_>, key| object.get(key).and_then(Raw::text).is_some();
+    let is_question = |question: Raw<'_>| {
+        let options = question.get("options").filter(|it| it.shape() != Shape::Null);
+        has_text(question, "question")
+            && options.is_none_or(|options| {
+                options.shape() == Shape::Array
+                    && options.items().all(|option| has_text(option, "label"))
+            })
+    };
+    let Some(questions) = input.get("questions") else { return false };
+    questions.items().next().is_some() && questions.items().all(is_question)
+}
+
+/// 2.1.325 leaves the plan out if the agent has written no plan file.
+fn may_have_plan(input: Option<Raw<'_>>) -> bool {
+    let Some(input) = input else { return true };
+    let plan = input.get("plan").map(Raw::shape);
+    input.shape() == Shape::Object && matches!(plan, None | Some(Shape::String | Shape::Null))
 }
 
 /// The outcome of a request.
@@ -329,6 +365,7 @@ fn is_zero(number: &usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::{Actor, Delivery, ExitCause, Note, QueuePolicy, RequestKind, Setting, TurnEnding};
+    use crate::json::Raw;
     use uuid::Uuid;
 
     #[test]
@@ -376,6 +413,36 @@ mod tests {
         ] {
             read(&format!(r#"{{"type":"towpath","note":"{old}}}"#));
         }
+    }
+
+    #[test]
+    fn a_question_or_plan_in_an_unexpected_shape_is_an_ordinary_permission() {
+        let kind = |tool: &str, input: &str| RequestKind::of(tool, Raw::parse(input));
+        let question = r#"{"questions":[{"question":"Which?","options":[{"label":"A"}]}]}"#;
+        assert_eq!(kind("AskUserQuestion", question), RequestKind::Question);
+        assert_eq!(
+            kind("AskUserQuestion", r#"{"questions":[{"question":"?"}]}"#),
+            RequestKind::Question
+        );
+        for odd in [
+            "{}",
+            "[]",
+            "5",
+            r#"{"questions":[]}"#,
+            r#"{"questions":"Which?"}"#,
+            r#"{"questions":[{"question":7}]}"#,
+            r#"{"questions":["Which?"]}"#,
+            r#"{"questions":[{"question":"?","options":[{"label":{}}]}]}"#,
+            r#"{"questions":[{"question":"?","options":{}}]}"#,
+        ] {
+            assert_eq!(kind("AskUserQuestion", odd), RequestKind::Permission, "{odd}");
+        }
+        assert_eq!(kind("ExitPlanMode", r##"{"plan":"# P"}"##), RequestKind::Plan);
+        assert_eq!(kind("ExitPlanMode", "{}"), RequestKind::Plan);
+        for odd in [r#"{"plan":[]}"#, r#"{"plan":7}"#, "[]", r#""plan""#] {
+            assert_eq!(kind("ExitPlanMode", odd), RequestKind::Permission, "{odd}");
+        }
+        assert_eq!(kind("Bash", question), RequestKind::Permission);
     }
 
     #[test]

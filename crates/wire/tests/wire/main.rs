@@ -2,6 +2,7 @@
 
 mod agreement;
 mod captures;
+mod odd_shapes;
 mod outgoing;
 mod readings;
 mod recordings;

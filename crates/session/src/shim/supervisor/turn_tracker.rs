@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use wire::{Kind, Piece, ReportedState, Splitter, TurnSignal};
+use wire::{Kind, Piece, ReportedState, Splitter, TurnSignal, UnknownRequest};
 
 /// The longest line that is held. Most lines that matter are short; prompts with images and edits
 /// that wait for permission are long, but their beginning shows what they are.
@@ -123,7 +123,10 @@ impl ShimTurnTracker {
                     self.requests.clear();
                 }
             }
-            TurnSignal::RequestOpened { id, .. } if self.requests.len() < MAX_REQUESTS => {
+            TurnSignal::RequestOpened { id, .. }
+            | TurnSignal::UnknownRequest(UnknownRequest { id, .. })
+                if self.requests.len() < MAX_REQUESTS =>
+            {
                 self.requests.insert(id.into());
             }
             TurnSignal::RequestAnswered { id, .. } | TurnSignal::RequestWithdrawn { id } => {
@@ -134,6 +137,7 @@ impl ShimTurnTracker {
             }
             TurnSignal::Ended(_)
             | TurnSignal::RequestOpened { .. }
+            | TurnSignal::UnknownRequest(_)
             | TurnSignal::UnsupportedRequest { .. }
             | TurnSignal::PromptAccepted(_)
             | TurnSignal::PromptDropped(_) => {}
