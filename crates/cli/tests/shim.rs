@@ -42,3 +42,39 @@ fn the_binary_runs_as_a_shim() {
         assert_eq!(output, b"hi\n");
     });
 }
+
+/// A token of Towpath's own is neither in the environment of the agent nor in that of the shim, which
+/// the agent could read.
+#[cfg(target_os = "linux")]
+#[test]
+#[expect(clippy::disallowed_methods, reason = "tests start the program they test")]
+fn neither_the_agent_nor_the_shim_has_the_token_of_the_bot() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let home = tempfile::tempdir().unwrap();
+    let path = |name: &str| home.path().join(name);
+    let script =
+        "#!/bin/sh\ncd \"$HOME\" && cp /proc/$$/environ agent && cp /proc/$PPID/environ shim\n";
+    std::fs::write(path("script"), script).unwrap();
+    std::fs::set_permissions(path("script"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_towpath"))
+        .args(["run", "--claude"])
+        .args([path("script").as_os_str(), "hello".as_ref()])
+        .env("HOME", home.path())
+        .env("TOWPATH_DATA", path("data"))
+        .env("XDG_RUNTIME_DIR", home.path())
+        .env("TOWPATH_TELEGRAM_TOKEN", "123456:secret-of-the-bot")
+        .current_dir(home.path())
+        .stdin(std::process::Stdio::null())
+        .output()
+        .unwrap();
+    let environment = |name: &str| {
+        let bytes = std::fs::read(path(name)).unwrap_or_else(|error| panic!("{error}: {output:?}"));
+        String::from_utf8_lossy(&bytes).into_owned()
+    };
+    assert!(environment("agent").contains("TOWPATH_AGENT="), "{output:?}");
+    for name in ["agent", "shim"] {
+        assert!(!environment(name).contains("secret-of-the-bot"), "{}", environment(name));
+    }
+    assert_eq!(environment("shim"), "", "the shim needs nothing");
+}

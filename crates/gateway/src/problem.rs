@@ -191,6 +191,7 @@ impl From<OpenError> for Problem {
             OpenError::Owned(held) => Self::conflict("busy", held.to_string()),
             OpenError::Directory { .. } => Self::conflict("conflict", error.to_string()),
             OpenError::Journal(error) => error.into(),
+            OpenError::NotResponding => Self::conflict("agent-silent", error.to_string()),
             error @ OpenError::Takeover(_) => Self::failed(&error),
         }
     }

@@ -72,8 +72,7 @@ impl AgentEvent {
             return TurnSignal::of_kind(&kind).map_or(Self::Output, Self::of_signal);
         }
         let subtype = "requests of this length".to_owned();
-        find_request_id(bytes)
-            .map_or(Self::Output, |id| Self::UnsupportedRequest { id, subtype })
+        find_request_id(bytes).map_or(Self::Output, |id| Self::UnsupportedRequest { id, subtype })
     }
 
     fn of_signal(signal: TurnSignal<'_>) -> Self {
@@ -181,6 +180,20 @@ mod tests {
         assert_eq!((request.id.as_str(), request.kind), ("r", RequestKind::Unknown));
         assert_eq!(request.tool_name, "teleport");
         assert_eq!(request.input, r#"{"subtype":"teleport","to":7}"#);
+    }
+
+    #[test]
+    fn the_start_of_a_long_line_says_whether_the_agent_waits() {
+        let start = |line: &str| AgentEvent::of_start(line.as_bytes());
+        let request = start(
+            r#"{"type":"control_request","request_id" : "r","request":{"subtype":"can_use_tool","input":{"content":"xxx"#,
+        );
+        assert!(matches!(request, AgentEvent::UnsupportedRequest { id, .. } if id == "r"));
+        let result = start(r#"{"type":"result","subtype":"success","result":"xxx"#);
+        assert!(matches!(result, AgentEvent::TurnEnded(_)), "{result:?}");
+        let odd = start(r#"{"type":"control_request","request_id":"a\"b","request":{"x":"#);
+        assert_eq!(odd, AgentEvent::Output);
+        assert_eq!(start(r#"{"type":"assistant","message":"#), AgentEvent::Output);
     }
 
     #[test]

@@ -38,5 +38,5 @@ pub use config::{AgentProgram, SessionLimits, SessionsConfig, UnattendedLimits};
 pub use options::{CliConversation, SessionOptions, UnreadableOptions};
 pub use roots::Roots;
 pub use session::{Error, LeaveOutcome, Session};
-pub use sessions::{OpenError, SessionSpec, Sessions};
+pub use sessions::{OpenError, SessionSpec, Sessions, StoppedSession};
 pub use upload::{append_file_paths, store_upload};

@@ -10,6 +10,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use journal::SessionId;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::time::{Instant, sleep};
 
@@ -21,7 +22,7 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(40);
 /// Held for as long as a server runs.
 #[derive(Debug)]
 pub(crate) struct ServerLock {
-    _file: File,
+    file: File,
 }
 
 /// Another server uses the data directory.
@@ -39,15 +40,24 @@ impl ServerLock {
         }
         let written = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
         written.map_err(|source| ServeError::Lock { path, source })?;
-        Ok(Self { _file: file })
+        Ok(Self { file })
     }
 
-    /// Stops the running server and its agents. Returns whether there was one.
-    pub(crate) async fn stop_server(data: &Path) -> Result<bool, ServeError> {
+    /// Writes the sessions whose agents were stopped into the file, behind the process id. The process
+    /// that asked for it reads them once the lock is free.
+    pub(super) fn record_stopped(&self, sessions: &[SessionId]) {
+        let lines: String = sessions.iter().map(|id| format!("{id}\n")).collect();
+        // Nothing depends on it but a message.
+        let _ = (&self.file).write_all(lines.as_bytes());
+    }
+
+    /// Stops the running server and its agents. Returns the sessions whose agents it stopped; none
+    /// if no server is running.
+    pub(super) async fn stop_server(data: &Path) -> Result<Option<Vec<SessionId>>, ServeError> {
         let (path, mut file) = open(data)?;
         let failed = |source| ServeError::Lock { path: path.clone(), source };
         if !signal_holder(&mut file, Signal::USR1).map_err(failed)? {
-            return Ok(false);
+            return Ok(None);
         }
         let deadline = Instant::now() + STOP_TIMEOUT;
         while !is_free(&file).map_err(failed)? {
@@ -56,7 +66,10 @@ impl ServerLock {
             }
             sleep(Duration::from_millis(50)).await;
         }
-        Ok(true)
+        let mut text = String::new();
+        file.rewind().and_then(|()| file.read_to_string(&mut text)).map_err(failed)?;
+        let stopped = text.lines().skip(1).filter_map(|line| line.parse().ok().map(SessionId));
+        Ok(Some(stopped.collect()))
     }
 
     /// Tells a running server that the access tokens changed, so that it ends the streams of revoked
@@ -86,7 +99,7 @@ fn signal_holder(file: &mut File, signal: Signal) -> io::Result<bool> {
     let mut text = String::new();
     file.rewind()?;
     file.read_to_string(&mut text)?;
-    let pid = text.trim().parse().ok().and_then(Pid::from_raw);
+    let pid = text.lines().next().and_then(|line| line.trim().parse().ok()).and_then(Pid::from_raw);
     kill_process(pid.ok_or(io::ErrorKind::InvalidData)?, signal)?;
     Ok(true)
 }

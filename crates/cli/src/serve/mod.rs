@@ -3,6 +3,7 @@
 mod arguments;
 mod demo;
 mod lock;
+mod stop;
 mod telegram;
 mod tokens;
 mod watch_supervisor;
@@ -27,6 +28,7 @@ use arguments::ServeCommand;
 pub(crate) use demo::Demo;
 pub(crate) use lock::ServerLock;
 use lock::ServerRunning;
+pub(crate) use stop::{StopMode, release};
 use telegram::ServerBridge;
 use watch_supervisor::WatchSupervisor;
 
@@ -36,14 +38,8 @@ use crate::exit::report_error;
 use crate::settings::{AgentLookupError, CliSettings, SettingsError};
 use crate::telegram::TelegramError;
 
-/// How long releasing the sessions may take. The next server takes over the others all the same.
-const RELEASE_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// How long agents may take to stop.
-const STOP_TIMEOUT: Duration = Duration::from_secs(20);
-
-/// How often to check whether an agent has stopped.
-const STOP_POLL: Duration = Duration::from_millis(50);
+/// How long the parts beside the gateway may take to stop.
+const PARTS_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The name of the token in the printed link. Each start creates a new one; browsers stay signed in.
 const LINK_TOKEN: &str = "link";
@@ -139,7 +135,7 @@ async fn run_command(args: &ServeArgs) -> Result<CommandStatus, ServeError> {
         return tokens::run(command, &settings.data_directory);
     }
     if args.stop {
-        return stop(&settings).await;
+        return stop::stop(&settings).await;
     }
     serve(args, &settings, demo.as_ref()).await
 }
@@ -162,7 +158,7 @@ async fn serve(
         _ => None,
     };
     let agent = settings.find_agent(&args.agent)?;
-    let _lock = ServerLock::acquire(&settings.data_directory)?;
+    let lock = ServerLock::acquire(&settings.data_directory)?;
     let tokens = Arc::new(TokenStore::open(&settings.data_directory)?);
     let listener = TcpListener::bind(args.listen).await;
     let listen = |source| ServeError::Listen { address: args.listen, source };
@@ -202,7 +198,7 @@ async fn serve(
     let shutdown = async { mode = signals.wait(&tokens).await };
     let (store, served) = (Arc::clone(&tokens), sessions.clone());
     gateway::run(listener, tls, served, store, config, shutdown).await?;
-    let watch_stopped = tokio::time::timeout(RELEASE_TIMEOUT, watch_supervisor.stop());
+    let watch_stopped = tokio::time::timeout(PARTS_TIMEOUT, watch_supervisor.stop());
     let telegram_stopped = async {
         if let Some(beside) = beside {
             beside.stop().await;
@@ -212,24 +208,8 @@ async fn serve(
     let _ = tokio::join!(watch_stopped, telegram_stopped);
     // The data of a demo is removed with it, so no other server could take over its agents.
     let temporary = demo.is_some() && args.data.is_none();
-    release(mode, temporary, &sessions).await;
+    release(mode, temporary, &sessions, &lock).await;
     Ok(CommandStatus::Success)
-}
-
-/// Releases the sessions, or stops their agents.
-pub(crate) async fn release(mode: StopMode, temporary: bool, sessions: &Sessions) {
-    match mode {
-        StopMode::KeepAgents if temporary => {
-            drop(tokio::time::timeout(RELEASE_TIMEOUT, stop_agents(sessions)).await);
-        }
-        // Nothing is lost if it takes longer: the journal has everything already.
-        StopMode::KeepAgents => {
-            drop(tokio::time::timeout(RELEASE_TIMEOUT, sessions.release()).await);
-        }
-        StopMode::StopAgents => {
-            drop(tokio::time::timeout(STOP_TIMEOUT, stop_agents(sessions)).await);
-        }
-    }
 }
 
 /// Agents outlive this process, because another server is expected soon.
@@ -278,13 +258,6 @@ fn print_address(
     stdout.flush()
 }
 
-/// What happens to agents when the server stops.
-#[derive(Clone, Copy)]
-pub(crate) enum StopMode {
-    KeepAgents,
-    StopAgents,
-}
-
 /// The signals that stop the server, and the one that reloads its tokens.
 pub(crate) struct StopSignals {
     interrupt: Signal,
@@ -325,42 +298,4 @@ impl StopSignals {
             }
         }
     }
-}
-
-/// Stops the server of a data directory and its agents, or agents that a server left behind.
-async fn stop(settings: &CliSettings) -> Result<CommandStatus, ServeError> {
-    if ServerLock::stop_server(&settings.data_directory).await? {
-        eprintln!("stopped");
-        return Ok(CommandStatus::Success);
-    }
-    let unused = AgentProgram { program: "claude".into(), arguments: Vec::new() };
-    let sessions = Sessions::new(home(settings, unused)?, settings.open_journal()?);
-    sessions.recover().await?;
-    let stopped = sessions.open_sessions().len();
-    let _ = tokio::time::timeout(STOP_TIMEOUT, stop_agents(&sessions)).await;
-    match stopped {
-        0 => eprintln!("no server is running"),
-        1 => eprintln!("no server is running; stopped 1 leftover agent"),
-        _ => eprintln!("no server is running; stopped {stopped} leftover agents"),
-    }
-    Ok(if stopped > 0 { CommandStatus::Success } else { CommandStatus::Negative })
-}
-
-/// Stops the agents of all open sessions, and waits until they have exited.
-async fn stop_agents(sessions: &Sessions) {
-    let open = sessions.open_sessions();
-    for session in &open {
-        if let Err(problem) = session.close().await {
-            eprintln!("note: session {}: {problem}", crate::sessions::short_id(session.id()));
-        }
-    }
-    for session in &open {
-        // `close` returns when the agent is told to stop. Its last output is still to be read.
-        while let Ok(Some(record)) = sessions.journal().session(session.id()).await
-            && sessions.needs_takeover(&record)
-        {
-            tokio::time::sleep(STOP_POLL).await;
-        }
-    }
-    sessions.release().await;
 }

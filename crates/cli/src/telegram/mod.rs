@@ -111,7 +111,7 @@ async fn run_bridge(args: &TelegramArgs) -> Result<(), TelegramCommandError> {
     let config = args.bot.config(&settings, roots)?;
     let agent = settings.find_agent(&args.agent).map_err(serve::ServeError::from)?;
     settings.create_data_directory().map_err(serve::ServeError::from)?;
-    let _post = ServerLock::acquire(&settings.data_directory)?;
+    let lock = ServerLock::acquire(&settings.data_directory)?;
     if args.bot.allow.is_empty() {
         eprintln!("note: no user may use the bot yet; write to it to see your user id here");
     }
@@ -130,7 +130,7 @@ async fn run_bridge(args: &TelegramArgs) -> Result<(), TelegramCommandError> {
     let shutdown = async { how = ending.stopped().await };
     let ran = bridge.run(sessions.clone(), shutdown).await;
     let temporary = demo.is_some() && args.data.is_none();
-    serve::release(how, temporary, &sessions).await;
+    serve::release(how, temporary, &sessions, &lock).await;
     Ok(ran.map_err(TelegramError::from)?)
 }
 

@@ -249,3 +249,12 @@ pub(crate) fn format_entries(entries: &[Entry]) -> String {
     };
     entries.iter().map(line).collect()
 }
+
+/// Waits until a condition holds that can only be polled.
+pub(crate) async fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = std::time::Instant::now() + TIMEOUT;
+    while !holds() {
+        assert!(std::time::Instant::now() < deadline, "it did not come: {what}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use journal::{Entry, Seq, SessionId};
 use serde::{Deserialize, Serialize};
@@ -13,8 +13,9 @@ use wire::outgoing::PermissionMode;
 
 use crate::fixture::{
     DrivingFixture, JournalReader, TIMEOUT, TestSetup, agent_line, ann, format_entries,
-    is_turn_over, note, notes, prompt,
+    is_turn_over, note, notes, prompt, wait_until,
 };
+use crate::silent_shims::recorded_process;
 
 /// The process that is killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -236,12 +237,8 @@ pub(crate) async fn run_until_killed() {
 }
 
 fn kill(setup: &TestSetup, session: SessionId, killed: KilledProcess) {
-    let register = setup.config().live_directory(session).join("shim.json");
-    let register = std::fs::read(register).expect("a shim");
-    let register: serde_json::Value = serde_json::from_slice(&register).expect("JSON");
     let name = if killed == KilledProcess::Agent { "agent" } else { "shim" };
-    let pid = register[name].as_i64().and_then(|pid| i32::try_from(pid).ok());
-    let pid = pid.and_then(rustix::process::Pid::from_raw).expect("a process");
+    let pid = recorded_process(setup, session, name).expect("a process");
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("a kill");
 }
 
@@ -263,13 +260,5 @@ fn final_state(note: &Note) -> Option<(&'static str, String)> {
         }
         Note::RequestResolved { request, .. } => Some(("request", request.clone())),
         _ => None,
-    }
-}
-
-async fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + TIMEOUT;
-    while !holds() {
-        assert!(Instant::now() < deadline, "it did not come: {what}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }

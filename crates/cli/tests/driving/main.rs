@@ -9,6 +9,7 @@ mod full_disk;
 mod kills;
 mod real_cli;
 mod repeated_kills;
+mod silent_shims;
 
 use std::time::Duration;
 
@@ -195,6 +196,21 @@ async fn two_hundred_sessions_stream_at_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_has_one_owner() {
     concurrency::one_owner().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sessions_whose_shims_are_stopped_say_so_and_come_back_while_others_work() {
+    silent_shims::check_stopped_shims().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_whose_shim_is_stopped_can_be_deleted() {
+    silent_shims::check_deletion_of_a_silent_session().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_file_affects_only_its_session() {
+    silent_shims::check_damaged_files().await;
 }
 
 /// The same with the real CLI, in its own network namespace.

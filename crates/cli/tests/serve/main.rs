@@ -8,5 +8,6 @@ mod prompts;
 mod restart;
 mod schema;
 mod security;
+mod stop;
 mod streams;
 mod watch;

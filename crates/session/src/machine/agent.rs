@@ -29,8 +29,8 @@ enum AgentPhase {
         /// Whether the last process exited without being asked to.
         died: bool,
     },
-    /// An earlier Towpath started it. Until the owner knows whether it runs, only its stored output
-    /// arrives and nothing can be written to it.
+    /// An earlier Towpath started it, or its shim is gone. Until the owner knows whether it runs,
+    /// only its stored output arrives and nothing can be written to it.
     Unknown,
     /// The process was asked for.
     Starting,
@@ -133,6 +133,13 @@ impl Machine {
         self.initialize();
     }
 
+    /// Nothing can be written to the process any more, whatever its last output says.
+    pub(super) fn agent_lost(&mut self) {
+        if !matches!(self.agent.phase, AgentPhase::Stopping { .. }) {
+            self.agent.phase = AgentPhase::Unknown;
+        }
+    }
+
     fn initialize(&mut self) {
         let initialize = Initialize { forward_subagent_text: true, ..Initialize::default() };
         self.send_control(
@@ -165,7 +172,8 @@ impl Machine {
         match self.agent.phase {
             AgentPhase::Stopping { .. } if cause == ExitCause::Unresponsive => {
                 // It was left to finish, and its turn was interrupted in vain.
-                self.agent.phase = AgentPhase::Stopping { cause, until: self.now + timeout, kills: 1 };
+                self.agent.phase =
+                    AgentPhase::Stopping { cause, until: self.now + timeout, kills: 1 };
                 self.effects.push(Effect::Kill);
             }
             AgentPhase::Stopped { .. } | AgentPhase::Stopping { .. } => {}
@@ -174,7 +182,8 @@ impl Machine {
                     turn.will_stop();
                 }
                 // The shim takes three steps of this length: close stdin, terminate, kill.
-                self.agent.phase = AgentPhase::Stopping { cause, until: self.now + 4 * timeout, kills: 0 };
+                self.agent.phase =
+                    AgentPhase::Stopping { cause, until: self.now + 4 * timeout, kills: 0 };
                 self.effects.push(Effect::Stop { timeout });
             }
         }
@@ -301,6 +310,11 @@ impl Machine {
 
     /// Keeps a command until an agent is ready for it, and starts one if the last ones failed.
     pub(super) fn defer(&mut self, id: CommandId, command: SessionCommand) {
+        if let Some(reason) = self.unreadable_options.clone()
+            && self.agent.is_stopped()
+        {
+            return self.reply(id, Err(CommandError::UnreadableOptions(reason)));
+        }
         if self.has_failed() {
             self.failures = 0;
         }

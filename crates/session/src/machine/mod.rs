@@ -102,6 +102,9 @@ pub enum Input {
     AgentAttached,
     /// The process that [`Effect::Start`] asked for runs.
     AgentStarted,
+    /// The process and its shim are gone. The rest of its output comes, then
+    /// [`AgentGone`](Self::AgentGone).
+    AgentLost,
     /// The process is gone, or could not be started.
     AgentGone(AgentExit),
     /// Time passed.
@@ -272,6 +275,7 @@ impl Machine {
             Input::Grants(grants) => self.grants = grants,
             Input::AgentAttached => self.agent_attached(),
             Input::AgentStarted => self.agent_started(),
+            Input::AgentLost => self.agent_lost(),
             Input::AgentGone(exit) => self.agent_gone(&exit),
             Input::Tick => {}
         }
@@ -310,7 +314,7 @@ impl Machine {
                 .then_some(self.start_at),
             self.turn.deadline(&self.limits, self.waits_for_person()),
             self.controls.deadline(),
-            self.request_deadlines.values().copied().min(),
+            self.request_deadline(),
             self.park_at(),
         ]
         .into_iter()

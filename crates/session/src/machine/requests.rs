@@ -260,14 +260,20 @@ impl Machine {
         }
     }
 
+    /// When the next request expires. Nothing expires while the agent cannot be told: if it is not
+    /// gone, it would wait for an answer for ever.
+    pub(super) fn request_deadline(&self) -> Option<u64> {
+        let deadlines = self.request_deadlines.values().copied();
+        deadlines.min().filter(|_| self.agent.accepts_input())
+    }
+
     pub(super) fn expire_requests(&mut self) {
+        if !self.agent.accepts_input() {
+            return;
+        }
         let expired = self.request_deadlines.iter().filter(|(_, at)| **at <= self.now);
         let expired: Vec<String> = expired.map(|(id, _)| id.clone()).collect();
         for request in expired {
-            if !self.agent.accepts_input() {
-                self.withdraw_request(&request);
-                continue;
-            }
             let kind = self.requests.get(&request).map(|it| it.kind);
             let answer = match kind {
                 Some(RequestKind::Unknown) => ControlReply::Error(consent::EXPIRED.to_owned()),

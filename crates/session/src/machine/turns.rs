@@ -86,7 +86,8 @@ impl TurnState {
             let confirmed = snapshot.requests.iter().any(|it| it.agent.is_none())
                 || own().next().is_none()
                 || own().any(|it| it.state == PromptState::Accepted);
-            let mut turn = RunningTurn::new(number, snapshot.now.monotonic, PreviousResult::Received);
+            let mut turn =
+                RunningTurn::new(number, snapshot.now.monotonic, PreviousResult::Received);
             if confirmed {
                 turn.phase = TurnPhase::Confirmed;
             }

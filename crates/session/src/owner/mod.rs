@@ -10,6 +10,8 @@
 mod core;
 mod outbox;
 pub(crate) mod process;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, Read as _};
@@ -116,6 +118,10 @@ pub(crate) struct Owner {
     outbox: Option<ShimOutbox>,
     starting: Option<StartTask>,
     attaching: Option<AttachTask>,
+    /// The run that is attached to, and the offset of its first output.
+    attach_target: (RunId, u64),
+    /// Whether the session was taken over.
+    settled: bool,
     leftovers: Option<LeftoversTask>,
     writing: Option<WriteTask>,
     last_command: u64,
@@ -136,7 +142,7 @@ struct Leaving {
 
 impl Owner {
     /// Takes over a session: from the journal, from a shim that runs, or from what a dead shim
-    /// left. Waits until the shim answers.
+    /// left. Fails if the shim does not answer.
     pub(crate) async fn take_over(
         id: SessionId,
         config: SessionsConfig,
@@ -170,6 +176,8 @@ impl Owner {
             outbox: None,
             starting: None,
             attaching: None,
+            attach_target: (RunId(0), 0),
+            settled: false,
             leftovers: None,
             writing: None,
             last_command: 0,
@@ -183,6 +191,7 @@ impl Owner {
         while !owner.core.is_settled() {
             owner.advance(false).await?;
         }
+        owner.settled = true;
         Ok(owner)
     }
 
@@ -271,10 +280,8 @@ impl Owner {
                 self.starting = Some(tokio::spawn(process::start(towpath, config)));
             }
             OwnerEffect::Attach { run, from } => {
-                let directory = self.config.live_directory(self.id);
-                self.attaching = Some(tokio::spawn(async move {
-                    process::attach(&directory, RunId(run), from).await
-                }));
+                self.attach_target = (RunId(run), from);
+                self.attach();
             }
             OwnerEffect::ReadLeftovers { run, from } => self.read_leftovers(RunId(run), from),
             OwnerEffect::Disconnect => self.disconnect().await,
@@ -345,14 +352,30 @@ impl Owner {
         &mut self,
         attached: Result<Option<(ShimHello, ShimConnection)>, AttachError>,
     ) -> Result<OwnerInput, OwnerError> {
-        Ok(OwnerInput::Attached(match attached? {
-            Some((hello, connection)) => {
+        let outcome = match attached {
+            Ok(Some((hello, connection))) => {
                 info!(session = %self.id, "attached to a running agent");
                 self.use_connection(connection);
                 AttachOutcome::Attached { last_write: hello.last_write }
             }
-            None => AttachOutcome::Gone,
-        }))
+            Ok(None) => AttachOutcome::Gone,
+            Err(AttachError::Io(error))
+                if self.settled && error.kind() == io::ErrorKind::TimedOut =>
+            {
+                // It is stopped. The core has reported that, and goes on when it answers.
+                self.attach();
+                return Ok(OwnerInput::Tick);
+            }
+            Err(error) => return Err(error.into()),
+        };
+        Ok(OwnerInput::Attached(outcome))
+    }
+
+    fn attach(&mut self) {
+        let directory = self.config.live_directory(self.id);
+        let (run, from) = self.attach_target;
+        let attach = async move { process::attach(&directory, run, from).await };
+        self.attaching = Some(tokio::spawn(attach));
     }
 
     /// Has the journal drop what only served streaming, in the background. If a compaction still

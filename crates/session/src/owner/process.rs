@@ -80,7 +80,8 @@ impl Owner {
             self.outbox = None;
             return kill(connection).await;
         }
-        let stopped = stop_everything(&self.config.live_directory(self.id)).await;
+        let directory = self.config.live_directory(self.id);
+        let stopped = shim::stop_everything(&directory, Duration::ZERO).await;
         if let Err(error) = stopped {
             warn!(session = %self.id, %error, "the agent could not be killed");
         }
@@ -122,8 +123,6 @@ pub(super) async fn attach(
                 if shim::is_running(directory) && Instant::now() < deadline => {}
             Err(AttachError::NotRunning) => return Ok(None),
             Err(AttachError::Owned { .. }) if Instant::now() < deadline => {}
-            // It is stopped. The owner reports that, and goes on when it answers.
-            Err(AttachError::Io(error)) if error.kind() == std::io::ErrorKind::TimedOut => {}
             Err(error) => return Err(error),
         }
         tokio::time::sleep(ATTACH_RETRY).await;
@@ -139,21 +138,6 @@ pub(super) async fn attach(
         let _ = tokio::task::spawn_blocking(move || shim::remove_run(&directory, stray)).await;
     }
     Ok(None)
-}
-
-/// Kills everything that runs for a session that no owner drives: its agent and what the agent
-/// started, with or without a shim.
-pub(crate) async fn stop_everything(directory: &Path) -> Result<(), AttachError> {
-    match ShimConnection::attach(directory, 0).await {
-        Ok((_, connection)) => kill(connection).await,
-        Err(AttachError::NotRunning) => {
-            let directory = directory.to_owned();
-            // Best effort: the session is deleted anyway.
-            let _ = tokio::task::spawn_blocking(move || shim::reap(&directory)).await;
-        }
-        Err(error) => return Err(error),
-    }
-    Ok(())
 }
 
 /// Kills a shim's agent and waits until it is gone.

@@ -15,6 +15,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
+use super::leftovers::is_running;
 use super::live_directory::LiveDirectory;
 use super::protocol::{
     Deframer, MAX_WRITE, OwnerHello, ProtocolVersion, ShimCommand, ShimEvent, ShimFrame, ShimHello,
@@ -72,14 +73,25 @@ impl ShimConnection {
     /// Attaches to the shim in a session's live directory, to receive its agent's output from
     /// `from` on.
     pub async fn attach(directory: &Path, from: u64) -> Result<(ShimHello, Self), AttachError> {
-        let record = LiveDirectory::new(directory).shim_record()?.ok_or(AttachError::NotRunning)?;
-        let mut socket = match UnixStream::connect(&record.socket).await {
+        let live = LiveDirectory::new(directory);
+        let (path, damage) = match live.shim_record() {
+            Ok(record) => (record.ok_or(AttachError::NotRunning)?.socket, None),
+            // The shim is usually found without its record.
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                (live.default_socket(), Some(error))
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let mut socket = match UnixStream::connect(&path).await {
             Ok(socket) => socket,
             Err(error) => {
-                return Err(match error.kind() {
-                    io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
-                        AttachError::NotRunning
-                    }
+                let is_gone = matches!(
+                    error.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused
+                );
+                return Err(match damage {
+                    Some(damage) if is_gone && is_running(directory) => AttachError::Io(damage),
+                    _ if is_gone => AttachError::NotRunning,
                     _ => AttachError::Io(error),
                 });
             }

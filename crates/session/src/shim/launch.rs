@@ -28,6 +28,9 @@ pub(super) const MARKER_VARIABLE: &str = "TOWPATH_AGENT";
 /// zero.
 const MAX_SOCKET_PATH: usize = 103;
 
+/// Variables without which a program may not start: where its libraries are.
+const LOADER_VARIABLES: [&str; 2] = ["LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"];
+
 /// How long a shim may take to start its agent. It reports as soon as the process exists, so this
 /// allows for a loaded machine and not for a slow agent.
 const START_TIMEOUT: Duration = Duration::from_secs(20);
@@ -196,9 +199,16 @@ pub enum ShimStartError {
 /// [leftovers](super::read_leftovers).
 pub async fn start_shim(program: &Path, config: &ShimConfig) -> Result<ShimPids, ShimStartError> {
     let failed = |source| ShimStartError::Shim { program: program.display().to_string(), source };
+    // The shim itself needs no variables. It would show Towpath's own secrets to the agent, which can
+    // read the environment of all processes of its user.
+    let needed =
+        config.environment.iter().filter(|(name, _)| LOADER_VARIABLES.iter().any(|it| name == it));
+    let needed: Vec<_> = needed.cloned().collect();
     let config = serde_json::to_vec(config).map_err(|error| failed(error.into()))?;
     let mut child = Command::new(program)
         .arg(MODE)
+        .env_clear()
+        .envs(needed)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())

@@ -6,6 +6,8 @@ use std::io::{self, Read, Seek as _, SeekFrom};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use tracing::warn;
+
 use super::launch::{ExitStatus, RunId};
 use super::live_directory::{LiveDirectory, remove_file};
 use super::process_tree::ProcessTree;
@@ -118,12 +120,25 @@ pub enum ReapError {
 /// shim that was killed could not do this itself. Blocking.
 pub fn reap(directory: &Path) -> Result<ReapReport, ReapError> {
     let live = LiveDirectory::new(directory);
-    let Some(record) = live.shim_record()? else {
-        return Ok(ReapReport { run: None, killed: 0, alive: 0 });
-    };
+    let nothing = ReapReport { run: None, killed: 0, alive: 0 };
+    let record = live.shim_record();
+    if matches!(record, Ok(None)) {
+        return Ok(nothing);
+    }
     // Held to the end, so that no new shim starts between the search and the kill.
     let Some(_lock) = live.lock_shim_within(EXIT_TIMEOUT)? else {
         return Err(ReapError::ShimAlive);
+    };
+    let record = match record {
+        Ok(Some(record)) => record,
+        Ok(None) => return Ok(nothing),
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+            // Only the record would show which processes the agent left.
+            warn!(%error, "the record of a shim that is gone is damaged");
+            live.set_record_aside()?;
+            return Ok(nothing);
+        }
+        Err(error) => return Err(error.into()),
     };
     let tree = ProcessTree::of_orphan(&record.marker, record.agent, record.agent_started.as_ref());
     let mut killed = 0;

@@ -7,6 +7,7 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
@@ -30,6 +31,9 @@ pub(super) struct ShimRecord {
     pub(super) socket: PathBuf,
     pub(super) shim: i32,
     pub(super) agent: i32,
+    /// Missing in records of earlier versions.
+    #[serde(default)]
+    pub(super) shim_started: Option<StartTime>,
     #[serde(rename = "agent_born")]
     pub(super) agent_started: Option<StartTime>,
     pub(super) marker: ProcessMarker,
@@ -103,6 +107,16 @@ impl LiveDirectory {
         read_json(&self.file("shim.json"))
     }
 
+    /// Sets a record aside that cannot be read, so that it is in nobody's way.
+    pub(super) fn set_record_aside(&self) -> io::Result<()> {
+        fs::rename(self.file("shim.json"), self.file("shim.json.damaged"))
+    }
+
+    /// Where a shim listens unless the path would be too long.
+    pub(super) fn default_socket(&self) -> PathBuf {
+        self.file("shim.sock")
+    }
+
     pub(super) fn write_shim_record(&self, record: &ShimRecord) -> io::Result<()> {
         self.write("shim.json", &serde_json::to_vec(record)?)
     }
@@ -157,19 +171,28 @@ pub struct Ownership {
 }
 
 /// Why a session cannot be owned.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum OwnershipError {
     #[error("another towpath drives this session{}", pid.map(|pid| format!(" (process {pid})")).unwrap_or_default())]
     Owned { pid: Option<i32> },
     #[error("could not lock the session")]
-    Io(#[from] io::Error),
+    Io(#[source] Arc<io::Error>),
+}
+
+impl From<io::Error> for OwnershipError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(Arc::new(error))
+    }
 }
 
 impl Ownership {
     /// Takes the right to drive the session with this live directory, which is created if
     /// necessary.
     pub fn take(directory: &Path) -> Result<Self, OwnershipError> {
-        private_directory(directory)?;
+        let unusable = |error: io::Error| {
+            io::Error::new(error.kind(), format!("`{}`: {error}", directory.display()))
+        };
+        private_directory(directory).map_err(unusable)?;
         let path = directory.join("lock");
         let mut file =
             private_file().create(true).truncate(false).read(true).write(true).open(path)?;
@@ -180,7 +203,7 @@ impl Ownership {
                 file.read_to_string(&mut pid)?;
                 return Err(OwnershipError::Owned { pid: pid.trim().parse().ok() });
             }
-            Err(error) => return Err(OwnershipError::Io(error.into())),
+            Err(error) => return Err(io::Error::from(error).into()),
         }
         file.set_len(0)?;
         file.rewind()?;
@@ -219,7 +242,13 @@ pub(super) fn remove_file(path: &Path) -> io::Result<()> {
 
 fn read_json<T: for<'de> Deserialize<'de>>(path: &Path) -> io::Result<Option<T>> {
     match fs::read(path) {
-        Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes)?)),
+        Ok(bytes) => match serde_json::from_slice(&bytes) {
+            Ok(value) => Ok(Some(value)),
+            Err(error) => {
+                let text = format!("could not read `{}`: {error}", path.display());
+                Err(io::Error::new(io::ErrorKind::InvalidData, text))
+            }
+        },
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }

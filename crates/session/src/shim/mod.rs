@@ -42,6 +42,7 @@ mod live_directory;
 mod process_tree;
 mod protocol;
 mod spool;
+mod stop;
 mod supervisor;
 
 pub use connection::{AttachError, ShimCommandSender, ShimConnection};
@@ -57,4 +58,5 @@ pub use protocol::{
     AgentSignal, MAX_WRITE, ProtocolVersion, ShimCommand, ShimEvent, ShimHello, SpoolFailure,
     StdinState,
 };
+pub use stop::stop_everything;
 pub use supervisor::run_shim;

@@ -5,9 +5,11 @@
 //! children of the shim (on Linux, orphans are handed to it), the processes with the agent's
 //! [`ProcessMarker`] in their environment, and all descendants of these.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::Stdio;
 
+#[cfg(target_os = "linux")]
+use rustix::io::Errno;
 use rustix::process::{Pid, Signal};
 use serde::{Deserialize, Serialize};
 
@@ -79,8 +81,16 @@ impl ProcessTree {
 
     /// All members that run now.
     pub(super) fn members(&self) -> BTreeSet<i32> {
+        self.find().into_keys().collect()
+    }
+
+    /// All members that run now, with their start times.
+    fn find(&self) -> BTreeMap<i32, StartTime> {
         let excluded = [i32::try_from(std::process::id()).ok(), self.shim];
-        members(&(self.list)(&self.marker), self.agent, self.shim, &excluded)
+        let processes = (self.list)(&self.marker);
+        let members = members(&processes, self.agent, self.shim, &excluded);
+        let found = processes.into_iter().filter(|process| members.contains(&process.id));
+        found.map(|process| (process.id, process.started)).collect()
     }
 
     /// Sends a signal to all members and returns them. [`AgentSignal::Kill`] stops all before it
@@ -94,37 +104,78 @@ impl ProcessTree {
                 Signal::KILL
             }
         };
-        let members = self.members();
-        for id in &members {
-            send(*id, signal);
+        let members = self.find();
+        for (id, started) in &members {
+            send(*id, started, signal);
         }
-        members
+        members.into_keys().collect()
     }
 
     /// Stops all members, until a pass finds no new one.
     fn stop(&self) {
         let mut stopped = BTreeSet::new();
         for _ in 0..MAX_PASSES {
-            let new: Vec<i32> = self.members().difference(&stopped).copied().collect();
+            let mut new = self.find();
+            new.retain(|id, _| !stopped.contains(id));
             if new.is_empty() {
                 return;
             }
-            for id in &new {
-                send(*id, Signal::STOP);
+            for (id, started) in &new {
+                send(*id, started, Signal::STOP);
             }
-            stopped.extend(new);
+            stopped.extend(new.into_keys());
         }
     }
 }
 
-fn send(id: i32, signal: Signal) {
+/// Signals a process that was listed, unless it has exited since then. Another process with its id
+/// is never signalled: the system keeps the id as long as the descriptor refers to it, and the start
+/// time shows whether it was opened in time.
+#[cfg(target_os = "linux")]
+fn send(id: i32, started: &StartTime, signal: Signal) {
+    use rustix::process::{PidfdFlags, kill_process, pidfd_open, pidfd_send_signal};
+
+    let Some(pid) = Pid::from_raw(id) else { return };
+    let descriptor = pidfd_open(pid, PidfdFlags::empty());
+    if proc::start_time(id).as_ref() != Some(started) {
+        return;
+    }
+    let _ = match descriptor {
+        Ok(descriptor) => pidfd_send_signal(&descriptor, signal),
+        // Kernels before 5.3 have no such descriptors, and some sandboxes refuse them.
+        Err(Errno::NOSYS | Errno::PERM) => kill_process(pid, signal),
+        Err(error) => Err(error),
+    };
+}
+
+/// Signals a process that was listed. It was listed just before: systems without `/proc` have no
+/// cheap way to look again.
+#[cfg(not(target_os = "linux"))]
+fn send(id: i32, _started: &StartTime, signal: Signal) {
     if let Some(id) = Pid::from_raw(id) {
-        // It may have exited since it was listed.
         let _ = rustix::process::kill_process(id, signal);
     }
 }
 
+/// Kills one process, if it is still the one that started at this time.
+pub(super) fn kill_one(id: i32, started: Option<&StartTime>) {
+    // Without a marker, nothing but the start time counts.
+    let now = start_time(id, &ProcessMarker::random());
+    if let Some(started) = started
+        && now.as_ref() == Some(started)
+    {
+        send(id, started, Signal::KILL);
+    }
+}
+
 /// When a process started.
+#[cfg(target_os = "linux")]
+pub(super) fn start_time(id: i32, _marker: &ProcessMarker) -> Option<StartTime> {
+    proc::start_time(id)
+}
+
+/// When a process started.
+#[cfg(not(target_os = "linux"))]
 pub(super) fn start_time(id: i32, marker: &ProcessMarker) -> Option<StartTime> {
     LIST(marker).into_iter().find(|process| process.id == id).map(|process| process.started)
 }
@@ -162,7 +213,7 @@ mod proc {
 
     pub(super) fn list(marker: &ProcessMarker) -> Vec<ProcessInfo> {
         let assignment = marker.assignment();
-        let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+        let boot = boot_id();
         let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
         let processes = entries.filter_map(|entry| {
             let id = entry.file_name().to_str()?.parse().ok()?;
@@ -178,6 +229,17 @@ mod proc {
             })
         });
         processes.collect()
+    }
+
+    fn boot_id() -> String {
+        std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default()
+    }
+
+    /// When a process started; none if it has exited.
+    pub(super) fn start_time(id: i32) -> Option<StartTime> {
+        let stat = std::fs::read(format!("/proc/{id}/stat")).ok()?;
+        let (_, ticks) = read_stat(&String::from_utf8_lossy(&stat))?;
+        Some(StartTime(format!("{} {ticks}", boot_id().trim())))
     }
 
     /// The parent and the start time in `/proc/PID/stat`, where the name in parentheses may contain

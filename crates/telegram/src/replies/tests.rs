@@ -182,7 +182,7 @@ fn all(roots: &Roots) -> Vec<(&'static str, BotReply)> {
             "directory gone",
             open_failed(&OpenError::Directory {
                 path: "/srv/app".into(),
-                source: std::io::ErrorKind::NotFound.into(),
+                source: std::sync::Arc::new(std::io::ErrorKind::NotFound.into()),
             }),
         ),
     ]

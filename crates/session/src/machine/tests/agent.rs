@@ -43,8 +43,12 @@ fn a_prompt_that_was_only_written_when_the_agent_died_is_indeterminate() {
 #[test]
 fn a_cut_turn_continues_only_if_the_options_say_so() {
     let options = SessionOptions { continue_after_cut: true, ..SessionOptions::default() };
-    let mut harness =
-        Harness::from(MachineSnapshot::new(at(0), SessionId(id(0)), SessionLimits::default(), options));
+    let mut harness = Harness::from(MachineSnapshot::new(
+        at(0),
+        SessionId(id(0)),
+        SessionLimits::default(),
+        options,
+    ));
     harness.prompt(1, Delivery::Queue).unwrap();
     harness.ready();
     harness.agent(AgentEvent::TurnStarted { conversation: Some("c".to_owned()) });

@@ -1,6 +1,7 @@
 //! Examples of the machine's decisions. The simulation checks what must always hold.
 
 mod agent;
+mod limits;
 mod prompts;
 mod requests;
 mod turns;

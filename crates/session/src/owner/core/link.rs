@@ -115,7 +115,10 @@ impl OwnerCore {
                 self.effects.extend(stop.map(OwnerEffect::Send));
                 self.load_outbound(last_write, then);
             }
-            AttachOutcome::Gone => self.read_leftovers(),
+            AttachOutcome::Gone => {
+                self.read_leftovers();
+                self.step(Input::AgentLost);
+            }
         }
     }
 
@@ -198,7 +201,8 @@ impl OwnerCore {
             }
             StartOutcome::Exited => {
                 self.read_leftovers();
-                self.step(Input::AgentStarted);
+                self.steps.push_back(Step::Input(Input::AgentStarted));
+                self.step(Input::AgentLost);
             }
             StartOutcome::Failed(message) => self.agent_gone(AgentExit::NotStarted(message)),
         }

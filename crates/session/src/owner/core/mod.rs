@@ -21,6 +21,8 @@ mod awake_clock;
 mod batch;
 mod link;
 mod output;
+#[cfg(test)]
+mod tests;
 
 use std::collections::VecDeque;
 
@@ -352,7 +354,9 @@ impl OwnerCore {
 
     fn deadline(&self) -> Option<u64> {
         match &self.stage {
-            Stage::Ready => [self.machine.deadline(), self.link.deadline()].into_iter().flatten().min(),
+            Stage::Ready => {
+                [self.machine.deadline(), self.link.deadline()].into_iter().flatten().min()
+            }
             Stage::LoadingGrants | Stage::LoadingOutbound { .. } | Stage::Left => None,
             Stage::Writing { since, slow, .. } => (!slow).then_some(since + SLOW_WRITE),
             Stage::Refused { retry_at, .. } => Some(*retry_at),
@@ -619,6 +623,9 @@ impl OwnerCore {
 
     fn leave_when_written(&mut self) {
         self.leaving = true;
+        if let Stage::Writing { slow: true, .. } = self.stage {
+            self.leave(LeaveOutcome::NotStored);
+        }
         self.retry_write();
     }
 

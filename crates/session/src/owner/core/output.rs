@@ -65,6 +65,10 @@ impl OwnerCore {
             }
         }
         self.splitter = splitter;
+        if self.steps.is_empty() {
+            // A part of a long line shows that the agent is not stalled.
+            self.steps.push_back(Step::Input(Input::Agent(AgentEvent::Output)));
+        }
         self.work();
     }
 

@@ -229,6 +229,7 @@ impl Supervisor {
             socket: config.socket.clone(),
             shim: pids.shim,
             agent: pids.agent,
+            shim_started: process_tree::start_time(pids.shim, &config.marker),
             agent_started: process_tree::start_time(pids.agent, &config.marker),
             marker: config.marker.clone(),
         };
@@ -286,8 +287,9 @@ impl Supervisor {
             Timespec::try_from(left + Duration::from_millis(1)).unwrap_or_default()
         });
         if poll(&mut polled, timeout.as_ref()).is_err() {
-            // Interrupted by a signal.
-            return vec![ReadySource::Signals];
+            // Interrupted by a signal. Nothing that is handled blocks, and an owner that connected
+            // while this process was stopped must come before the end of the lease.
+            return sources.iter().map(|(source, ..)| *source).collect();
         }
         let ready = sources.iter().zip(&polled).filter(|(_, fd)| !fd.revents().is_empty());
         ready.map(|((source, ..), _)| *source).collect()

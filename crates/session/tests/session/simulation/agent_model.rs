@@ -330,7 +330,7 @@ impl AgentModel {
             0 => (
                 RequestKind::Question,
                 "AskUserQuestion",
-                r#"{"questions":[{"question":"Which?","options":[{"label":"This"}]}]}"#,
+                r#"{"questions":[{"options":[{"label":"This"}],"question":"Which?"}]}"#,
             ),
             1 => (RequestKind::Plan, "ExitPlanMode", r#"{"plan":"x"}"#),
             2 if !background => {

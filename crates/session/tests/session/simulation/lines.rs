@@ -131,7 +131,8 @@ fn the_lines_of_the_model_mean_its_events() {
             for number in 0..6_u128 {
                 let prompt = uuid::Uuid::from_u128(number + 1);
                 agent.stdin.push_back(
-                    json!({"type": "user", "uuid": prompt, "message": {"role": "user"}}).to_string(),
+                    json!({"type": "user", "uuid": prompt, "message": {"role": "user"}})
+                        .to_string(),
                 );
                 for _ in 0..20 {
                     agent.step(0, &mut random, &mut storage);

@@ -89,7 +89,9 @@ impl StoredSession {
 
     pub(super) fn lines(&self) -> Vec<OutboundLine> {
         let lines = self.outbound.iter();
-        lines.map(|(number, bytes)| OutboundLine { number: *number, bytes: bytes.clone() }).collect()
+        lines
+            .map(|(number, bytes)| OutboundLine { number: *number, bytes: bytes.clone() })
+            .collect()
     }
 }
 

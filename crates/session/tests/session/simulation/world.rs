@@ -63,6 +63,8 @@ pub(super) struct World {
     /// How much of the output of a dead agent was read.
     leftovers: Option<usize>,
     writing: Option<Box<Batch>>,
+    /// Whether the last write failed.
+    refused: bool,
     /// How often Towpath has died.
     deaths: u32,
     /// Prompts that were with an agent when it died.
@@ -88,10 +90,8 @@ impl World {
             park: (!random.one_in(4)).then_some(90_000),
             ..SessionLimits::default()
         };
-        let options = SessionOptions {
-            continue_after_cut: random.one_in(3),
-            ..SessionOptions::default()
-        };
+        let options =
+            SessionOptions { continue_after_cut: random.one_in(3), ..SessionOptions::default() };
         let stored = StoredSession::new(&options);
         let now = 1_000_000;
         let mut world = Self {
@@ -120,6 +120,7 @@ impl World {
             attaching: None,
             leftovers: None,
             writing: None,
+            refused: false,
             deaths: 0,
             orphaned: Vec::new(),
             agent_died: false,
@@ -160,8 +161,10 @@ impl World {
         let mut inputs = VecDeque::from([input]);
         while let Some(input) = inputs.pop_front() {
             self.record(|| format!("> {input:?}"));
+            // A slow write keeps deadlines waiting, but a tick passes them all.
+            let passes = self.core.is_ready() && !self.paused && matches!(input, OwnerInput::Tick);
             let effects = self.core.on(self.clock(), input);
-            if self.core.is_ready() {
+            if passes && self.core.is_ready() {
                 assert_ne!(self.pause(), Some(0), "a deadline is left at {}", self.now);
             }
             for effect in effects {
@@ -186,6 +189,9 @@ impl World {
         match effect {
             OwnerEffect::Write(batch) => {
                 assert!(self.writing.is_none(), "two writes at once");
+                if !std::mem::take(&mut self.refused) {
+                    self.check_silence(&batch);
+                }
                 self.writing = Some(batch);
             }
             OwnerEffect::LoadGrants => return Some(OwnerInput::Grants(self.stored.grants.clone())),
@@ -252,7 +258,9 @@ impl World {
     pub(super) fn finish_write(&mut self) -> bool {
         let Some(batch) = self.writing.take() else { return false };
         if self.chance(25) {
-            let failure = if self.random.one_in(2) { WriteFailure::Full } else { WriteFailure::Busy };
+            let failure =
+                if self.random.one_in(2) { WriteFailure::Full } else { WriteFailure::Busy };
+            self.refused = true;
             self.take(OwnerInput::Written(Err(failure)));
             return true;
         }
@@ -268,18 +276,23 @@ impl World {
 
     fn store(&mut self, batch: &Batch) -> journal::Seq {
         let last = self.stored.write(batch);
-        let notes: Vec<Note> = batch
-            .entries
-            .iter()
-            .filter(|entry| entry.origin == Origin::Towpath)
-            .map(|entry| Note::read(&entry.bytes).expect("a note"))
-            .collect();
+        let notes: Vec<Note> = notes(batch).collect();
         let remembered = notes.iter().filter(|note| {
             let outcome = Outcome::AllowedAndRemembered;
             matches!(note, Note::RequestResolved { outcome: it, .. } if *it == outcome)
         });
         assert_eq!(remembered.count(), batch.grants.len(), "grants come with their answers");
         for note in &notes {
+            self.check_end_of_prompt(note, batch.at);
+            self.invariants.note(note);
+        }
+        self.invariants.check_status(self.stored.record.status);
+        last
+    }
+
+    /// A turn is not reported as stalled too early.
+    fn check_silence(&mut self, batch: &Batch) {
+        for note in notes(batch) {
             match note {
                 Note::RequestResolved { .. } => self.last_output = self.now,
                 Note::Stalled { .. } if !self.paused => {
@@ -288,11 +301,7 @@ impl World {
                 }
                 _ => {}
             }
-            self.check_end_of_prompt(note, batch.at);
-            self.invariants.note(note);
         }
-        self.invariants.check_status(self.stored.record.status);
-        last
     }
 
     /// A prompt is not done before the agent has started with it, and an agent that has a prompt is
@@ -544,6 +553,7 @@ impl World {
         if let Some(shim) = &mut self.shim {
             shim.kill();
             shim.lives &= !self.faulty || self.random.one_in(2);
+            shim.stopped &= shim.lives;
         }
         self.collect_output();
     }
@@ -607,6 +617,7 @@ impl World {
     pub(super) fn take_over(&mut self) {
         self.record(|| "towpath takes over".to_owned());
         self.down = false;
+        self.refused = false;
         self.taking_over = true;
         let run = self.stored.record.spool.run;
         let has_process = self.shim.as_ref().is_some_and(|shim| shim.lives || shim.run == run);
@@ -626,6 +637,11 @@ impl World {
     }
 }
 
+fn notes(batch: &Batch) -> impl Iterator<Item = Note> {
+    let notes = batch.entries.iter().filter(|entry| entry.origin == Origin::Towpath);
+    notes.map(|entry| Note::read(&entry.bytes).expect("a note"))
+}
+
 fn new_core(
     stored: &StoredSession,
     now: ClockReading,
@@ -639,12 +655,7 @@ fn new_core(
         limits,
         record: stored.record.clone(),
         prompts: stored.prompts.values().cloned().collect(),
-        requests: stored
-            .requests
-            .values()
-            .filter(|it| it.resolution.is_none())
-            .cloned()
-            .collect(),
+        requests: stored.requests.values().filter(|it| it.resolution.is_none()).cloned().collect(),
         has_process,
     })
 }

@@ -1,0 +1,107 @@
+//! Stopping: a server that releases or stops its agents, and `towpath serve --stop`.
+
+use std::time::Duration;
+
+use anstream::eprintln;
+use journal::SessionId;
+use session::{AgentProgram, Sessions, StoppedSession};
+
+use super::lock::ServerLock;
+use super::{ServeError, home};
+use crate::exit::CommandStatus;
+use crate::sessions::short_id;
+use crate::settings::CliSettings;
+
+/// How long releasing the sessions may take. The next server takes over the others all the same.
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How long stopping all agents may take. It is shorter than the time that `--stop` waits for the
+/// server.
+const STOP_TIMEOUT: Duration = Duration::from_secs(35);
+
+/// What happens to agents when the server stops.
+#[derive(Clone, Copy)]
+pub(crate) enum StopMode {
+    KeepAgents,
+    StopAgents,
+}
+
+/// Releases the sessions, or stops their agents. The sessions whose agents were stopped are written
+/// to the lock's file, for the command that asked for it.
+pub(crate) async fn release(
+    mode: StopMode,
+    temporary: bool,
+    sessions: &Sessions,
+    lock: &ServerLock,
+) {
+    match mode {
+        StopMode::KeepAgents if temporary => {
+            drop(tokio::time::timeout(RELEASE_TIMEOUT, sessions.stop()).await);
+        }
+        // Nothing is lost if it takes longer: the journal has everything already.
+        StopMode::KeepAgents => {
+            drop(tokio::time::timeout(RELEASE_TIMEOUT, sessions.release()).await);
+        }
+        StopMode::StopAgents => match tokio::time::timeout(STOP_TIMEOUT, sessions.stop()).await {
+            Ok(Ok(stopped)) => lock.record_stopped(&report(&stopped)),
+            Ok(Err(error)) => eprintln!("note: could not stop all agents: {error}"),
+            Err(_) => eprintln!("note: some agents did not stop in time"),
+        },
+    }
+}
+
+/// Stops the server of a data directory and its agents, or agents that a server left behind.
+pub(super) async fn stop(settings: &CliSettings) -> Result<CommandStatus, ServeError> {
+    let by_server = ServerLock::stop_server(&settings.data_directory).await?;
+    // What the server could not stop, or an earlier one left.
+    let unused = AgentProgram { program: "claude".into(), arguments: Vec::new() };
+    let sessions = Sessions::new(home(settings, unused)?, settings.open_journal()?);
+    let left = report(&sessions.stop().await?);
+    match &by_server {
+        Some(stopped) => eprintln!("stopped the server{}", describe(stopped, "agent")),
+        None if left.is_empty() => eprintln!("no server is running"),
+        None => {}
+    }
+    if !left.is_empty() {
+        let server = if by_server.is_none() { "no server is running; stopped" } else { "stopped" };
+        eprintln!("{server}{}", describe(&left, "leftover agent").trim_start_matches(" and"));
+    }
+    let found = by_server.is_some() || !left.is_empty();
+    Ok(if found { CommandStatus::Success } else { CommandStatus::Negative })
+}
+
+/// The sessions whose agents were stopped. Failures are reported.
+fn report(stopped: &[StoppedSession]) -> Vec<SessionId> {
+    for StoppedSession { id, failure } in stopped {
+        if let Some(problem) = failure {
+            eprintln!("note: the agent of session {} may still run: {problem}", short_id(*id));
+        }
+    }
+    stopped.iter().filter(|it| it.failure.is_none()).map(|it| it.id).collect()
+}
+
+/// ` and 2 agents (sessions 1f0c3a52, 7d21e08b)`; nothing if there are none.
+fn describe(sessions: &[SessionId], what: &str) -> String {
+    let names: Vec<String> = sessions.iter().map(|id| short_id(*id)).collect();
+    match &names[..] {
+        [] => String::new(),
+        [name] => format!(" and 1 {what} (session {name})"),
+        names => format!(" and {} {what}s (sessions {})", names.len(), names.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use journal::SessionId;
+    use uuid::Uuid;
+
+    use super::describe;
+
+    #[test]
+    fn what_was_stopped_is_named() {
+        let ids = [SessionId(Uuid::from_u128(1 << 96)), SessionId(Uuid::from_u128(2 << 96))];
+        assert_eq!(describe(&[], "agent"), "");
+        assert_eq!(describe(&ids[..1], "agent"), " and 1 agent (session 00000001)");
+        assert_eq!(describe(&ids, "agent"), " and 2 agents (sessions 00000001, 00000002)");
+    }
+}

@@ -1,0 +1,66 @@
+//! `towpath serve --stop` while agents are being started.
+
+use std::path::Path;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use uuid::Uuid;
+
+use crate::fixture::{Fixture, TIMEOUT};
+
+/// How many servers run at once, and how often each is started and stopped.
+const LANES: usize = 5;
+const ROUNDS: usize = 6;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stop_right_after_a_prompt_leaves_no_process_and_names_what_it_ended() {
+    let named: usize = join_all((0..LANES).map(|_| stop_repeatedly())).await.into_iter().sum();
+    assert!(named > 0, "no agent was ever running");
+    println!("{named} of {} agents were running when they were stopped", LANES * ROUNDS);
+}
+
+/// Returns how often an agent was ended.
+async fn stop_repeatedly() -> usize {
+    let fixture = Fixture::new("api text \"one two three four\" slow 50").await;
+    let mut ended = 0;
+    for _ in 0..ROUNDS {
+        let mut server = fixture.serve().await;
+        let session = server.session(&fixture).await;
+        server.prompt(&session, "count").await;
+        // The random part of an id, because it is at hand.
+        let pause = Uuid::new_v4().as_u128() % 300;
+        let pause = Duration::from_millis(u64::try_from(pause).expect("a small number"));
+        tokio::time::sleep(pause).await;
+        let mut stop = tokio::process::Command::from(fixture.command(&["--stop"]));
+        let stopped = tokio::time::timeout(TIMEOUT, stop.output()).await;
+        let stopped = stopped.expect("in time").expect("it runs");
+        let said = String::from_utf8_lossy(&stopped.stderr).into_owned();
+        assert_eq!(stopped.status.code(), Some(0), "{said}");
+        // The server is gone by then, whatever it had to do.
+        server.child.wait().await.expect("an end");
+        let left = processes(&fixture);
+        assert!(left.is_empty(), "{left:?} run after {pause:?}: {said}\n{}", fixture.log());
+        assert!(said.starts_with("stopped the server"), "{said}");
+        if said.contains(&session[..8]) {
+            ended += 1;
+        }
+    }
+    ended
+}
+
+/// Agents and everything they started, found by their `HOME`, and shims, found by their locks.
+fn processes(fixture: &Fixture) -> Vec<String> {
+    let home = format!("HOME={}", fixture.path("home").display());
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let read = |name: &str| std::fs::read(entry.path().join(name)).unwrap_or_default();
+        if read("environ").split(|byte| *byte == 0).any(|it| it == home.as_bytes()) {
+            let command = String::from_utf8_lossy(&read("cmdline")).replace('\0', " ");
+            found.push(format!("{} {command}", entry.path().display()));
+        }
+    }
+    let live = std::fs::read_dir(fixture.path("data").join("live")).into_iter().flatten().flatten();
+    let running = live.filter(|entry| session::shim::is_running(Path::new(&entry.path())));
+    found.extend(running.map(|entry| format!("shim of {}", entry.path().display())));
+    found
+}

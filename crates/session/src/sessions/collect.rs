@@ -1,0 +1,59 @@
+//! Reading the output of dead agents without driving their sessions.
+
+use journal::{Batch, SessionId, SessionRecord, SessionStatus};
+use tokio::sync::mpsc;
+use tracing::warn;
+
+use super::{OpenError, Sessions, with_causes};
+use crate::config::{SessionLimits, SessionsConfig};
+use crate::owner::{Owner, now};
+use crate::shim::{self, Ownership, OwnershipError};
+
+impl Sessions {
+    /// Reads the output of dead agents into the journal, for every session that no process drives.
+    /// Starts no agent, leaves running agents alone, and returns the failures.
+    ///
+    /// A command that only lists sessions must show how their last turns ended, but it must not
+    /// start an agent for prompts that wait.
+    pub async fn collect(&self) -> Result<Vec<(SessionId, OpenError)>, OpenError> {
+        let mut failed = Vec::new();
+        for record in self.journal().sessions().await? {
+            if !self.needs_takeover(&record) {
+                continue;
+            }
+            match self.collect_one(&record).await {
+                Ok(()) | Err(OpenError::Owned(OwnershipError::Owned { .. })) => {}
+                Err(problem) => {
+                    let error = with_causes(&problem);
+                    warn!(session = %record.id, %error, "could not read the output of an agent");
+                    failed.push((record.id, problem));
+                }
+            }
+        }
+        Ok(failed)
+    }
+
+    /// Reads the output of a session's dead agent, unless another process drives the session.
+    pub(super) async fn collect_one(&self, record: &SessionRecord) -> Result<(), OpenError> {
+        let id = record.id;
+        let live = self.config().live_directory(id);
+        let ownership = Ownership::take(&live)?;
+        // The lock shows it even if the shim does not answer.
+        if record.spool.run > 0 && shim::is_running(&live) {
+            return Ok(());
+        }
+        // A machine without restarts records the exit and starts no new process.
+        let limits = SessionLimits { restarts: 0, ..self.config().limits };
+        let config = SessionsConfig { limits, ..self.config().clone() };
+        let (_commands, receiver) = mpsc::channel(1);
+        Owner::take_over(id, config, self.journal().clone(), ownership, receiver).await?;
+        let status = self.journal().session(id).await?.map(|it| it.status);
+        if status == Some(SessionStatus::Failed) && record.status != SessionStatus::Failed {
+            // It did not use up its restarts: none was allowed here.
+            let mut batch = Batch { at: now(), ..Batch::default() };
+            batch.change.status = Some(SessionStatus::Dead);
+            self.journal().write(id, batch).await?;
+        }
+        Ok(())
+    }
+}
