@@ -17,6 +17,20 @@ self.addEventListener("message", (event) => {
   event.waitUntil(caches.open(SHELL).then((cache) => cache.addAll(files)));
 });
 
+// On Android a notification belongs to the worker, so the tap arrives here.
+self.addEventListener("notificationclick", (event) => {
+  event.notification.close();
+  event.waitUntil(showSession(event.notification.data?.session));
+});
+
+async function showSession(session) {
+  const address = session ? `/#/s/${session}` : "/";
+  const [page] = await self.clients.matchAll({ type: "window" });
+  if (!page) return self.clients.openWindow(address);
+  const shown = await page.navigate(address);
+  return (shown ?? page).focus();
+}
+
 self.addEventListener("fetch", (event) => {
   const { request } = event;
   const url = new URL(request.url);

@@ -97,6 +97,16 @@ export function sessionPath(id, rest = "") {
 }
 
 /**
+ * The address of a whole line of the journal.
+ *
+ * @param {string} id
+ * @param {number} seq
+ */
+export function lineAddress(id, seq) {
+  return `${ROOT}${sessionPath(id)}/lines/${seq}`;
+}
+
+/**
  * The address of an image in the journal.
  *
  * @param {string} id

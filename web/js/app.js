@@ -69,6 +69,8 @@ export class App {
     const session = /^#\/s\/([\w-]+)/.exec(location.hash)?.[1];
     this.drawer(false);
     if (session !== this.page?.id || !session) {
+      // A dialog of another session, which the back button left, would act on that one.
+      if (this.page) document.querySelectorAll("dialog[open]").forEach((it) => closeDialog(it));
       this.page?.close();
       this.page = undefined;
     }
@@ -133,12 +135,16 @@ export class App {
       "main",
       { class: "page", id: "page" },
       h(
-        "header",
-        { class: "bar" },
-        iconButton("Sessions", PATHS.menu, () => this.drawer(true), {
-          class: "icon-button drawer",
-        }),
-        h("h1", {}, title || "Towpath"),
+        "div",
+        { class: "top" },
+        h(
+          "header",
+          { class: "bar" },
+          iconButton("Sessions", PATHS.menu, () => this.drawer(true), {
+            class: "icon-button drawer",
+          }),
+          h("h1", {}, title || "Towpath"),
+        ),
       ),
       body,
     );
@@ -146,6 +152,8 @@ export class App {
 
   /** @param {import("./gateway.js").SessionListFrame} frame */
   #received(frame) {
+    /** What the user is told once the list is drawn. @type {(() => void) | undefined} */
+    let notify;
     switch (frame.frame) {
       case "sessions":
         this.sessions = new Map(frame.sessions.map((it) => [it.id, it]));
@@ -155,14 +163,11 @@ export class App {
           if (!location.hash || location.hash === "#/") this.route();
         } else void this.#checkVersion();
         if (this.page && !this.sessions.has(this.page.id)) this.#deleted(this.page.id);
-        this.notifications.first([...this.sessions.values()]);
+        notify = () => this.notifications.first([...this.sessions.values()]);
         break;
       case "session": {
-        this.notifications.changed(
-          this.sessions.get(frame.session.id),
-          frame.session,
-          this.page?.id,
-        );
+        const before = this.sessions.get(frame.session.id);
+        notify = () => this.notifications.changed(before, frame.session, this.page?.id);
         this.sessions.set(frame.session.id, frame.session);
         if (frame.session.id === this.page?.id) this.page.showHead();
         break;
@@ -174,6 +179,7 @@ export class App {
         return;
     }
     this.#drawSidebar();
+    notify?.();
   }
 
   /** After a restart of the server it may be a newer one, with a newer page. */
@@ -283,7 +289,7 @@ export class App {
       event.ctrlKey ||
       event.metaKey ||
       event.altKey ||
-      document.querySelector("dialog[open], [popover]:popover-open")
+      document.querySelector("dialog[open], [popover=auto]:popover-open")
     )
       return;
     if (event.key === "Escape" && this.sidebar.element.classList.contains("open")) {
@@ -310,6 +316,11 @@ export class App {
       keys[event.key]();
     }
   }
+}
+
+/** @param {Element} dialog */
+function closeDialog(dialog) {
+  /** @type {HTMLDialogElement} */ (dialog).close();
 }
 
 function dark() {

@@ -36,7 +36,7 @@ async function start() {
 }
 
 void start();
-if ("serviceWorker" in navigator && isSecureContext) {
+if (navigator.serviceWorker && isSecureContext) {
   registerServiceWorker().catch(() => undefined);
   void navigator.serviceWorker.ready.then(({ active }) => {
     const loaded = performance.getEntriesByType("resource").map((it) => it.name);

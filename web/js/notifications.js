@@ -61,12 +61,29 @@ export class Notifications {
     if (!preferences.notify || !("Notification" in window) || Notification.permission !== "granted")
       return;
     // With a tag there is one notification per session, however often it asks.
-    const notification = new Notification(title, { body, tag: `towpath-${id}`, icon: "/icon.svg" });
-    notification.onclick = () => {
-      window.focus();
-      this.open(id);
-      notification.close();
-    };
+    const options = { body, tag: `towpath-${id}`, icon: "/icon.svg", data: { session: id } };
+    try {
+      const notification = new Notification(title, options);
+      notification.onclick = () => {
+        window.focus();
+        this.open(id);
+        notification.close();
+      };
+    } catch {
+      // Chrome on Android has only the notifications of service workers, and throws.
+      void notifyFromWorker(title, options);
+    }
+  }
+}
+
+/** @param {string} title @param {NotificationOptions} options */
+async function notifyFromWorker(title, options) {
+  try {
+    const registration = await navigator.serviceWorker?.getRegistration();
+    await registration?.showNotification(title, options);
+  } catch {
+    // The title and the icon of the page still show that it is needed.
+    return;
   }
 }
 

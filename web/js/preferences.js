@@ -4,17 +4,30 @@
  * @module
  */
 
+/**
+ * What a browser that forbids or lacks storage would have stored, for as long as the page is open.
+ *
+ * @type {Map<string, string>}
+ */
+const unstored = new Map();
+
 /** @param {string} name */
-const read = (name) => localStorage.getItem(`towpath.${name}`);
+function read(name) {
+  try {
+    return localStorage.getItem(`towpath.${name}`) ?? unstored.get(name) ?? null;
+  } catch {
+    return unstored.get(name) ?? null;
+  }
+}
 
 /** @param {string} name @param {string | null} value */
 function write(name, value) {
-  // If storage is full or forbidden, only a preference is lost.
+  unstored.delete(name);
   try {
     if (value === null) localStorage.removeItem(`towpath.${name}`);
     else localStorage.setItem(`towpath.${name}`, value);
   } catch {
-    return;
+    if (value !== null) unstored.set(name, value);
   }
 }
 

@@ -144,6 +144,11 @@ export class SessionActions {
     await reportErrors(callApi("PATCH", sessionPath(this.id, "/settings"), settings));
   }
 
+  /** Starts the agent if it does not run. */
+  async wake() {
+    await reportErrors(callApi("POST", sessionPath(this.id, "/wake")));
+  }
+
   /** What the agent offers; requested once, because the agent must run to answer. */
   abilities() {
     this.loadedAbilities ??= callApi("POST", sessionPath(this.id, "/wake")).catch((problem) => {

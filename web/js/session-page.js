@@ -17,7 +17,7 @@ import { Scroll } from "./conversation/scroll.js";
 import { toast } from "./ui/toast.js";
 import { StatusLine } from "./composer/status-line.js";
 import { Transcript } from "./conversation/transcript.js";
-import { baseName } from "./ui/format.js";
+import { baseName, describePhase, hasFailed } from "./ui/format.js";
 
 /** @typedef {import("./gateway.js").Frame} Frame */
 /** @typedef {import("./gateway.js").Request} Request */
@@ -81,7 +81,8 @@ export class SessionPage {
     });
     this.queue = h("ol", { class: "queued-prompts", "aria-label": "Queued prompts", hidden: true });
     this.todos = h("div", {});
-    this.requestsPlace = h("div", {});
+    this.failure = h("div", { class: "failure", role: "alert", hidden: true });
+    this.requestsPlace = h("div", { class: "requests" });
     /** Clients with the role `watch` see no buttons that change something. */
     this.canDrive = app.me.role !== "watch";
     this.banner = h("div", { class: "banner", role: "alert", hidden: true });
@@ -143,15 +144,16 @@ export class SessionPage {
       { class: "dock" },
       h("div", { class: "pill-row" }, this.pill),
       this.requestsPlace,
+      this.failure,
       this.todos,
       this.queue,
       this.composer.element,
       this.status.element,
     );
     this.scroll.observe(dock);
-    this.element = h(
-      "main",
-      { class: "page", id: "page" },
+    const top = h(
+      "div",
+      { class: "top" },
       h(
         "header",
         { class: "bar" },
@@ -164,10 +166,13 @@ export class SessionPage {
       ),
       this.banner,
       this.searchPlace,
-      this.empty,
-      this.log,
-      dock,
     );
+    this.element = h("main", { class: "page", id: "page" }, top, this.empty, this.log, dock);
+    // What is docked at the bottom may be as high as the window below this.
+    this.heights = new ResizeObserver(() =>
+      this.element.style.setProperty("--top", `${top.offsetHeight}px`),
+    );
+    this.heights.observe(top);
 
     const address = () =>
       streamAddress(
@@ -198,6 +203,7 @@ export class SessionPage {
     clearInterval(this.clock);
     this.connection.close();
     this.scroll.close();
+    this.heights.disconnect();
     this.side?.close();
     this.element.remove();
   }
@@ -311,6 +317,7 @@ export class SessionPage {
       this.composer.setBusy(conversation.busy);
       this.log.setAttribute("aria-busy", String(conversation.busy));
     }
+    if (parts.has("status")) this.#showFailure(conversation);
     if (
       (parts.has("queue") || parts.has("status")) &&
       (conversation.queue.length || !this.queue.hidden)
@@ -324,6 +331,21 @@ export class SessionPage {
     this.#showEmptyState(conversation);
     this.tick();
     if (parts.has("todos")) this.side?.show();
+  }
+
+  /** Says why there is no agent, and offers to start it again. @param {Conversation} conversation */
+  #showFailure({ status }) {
+    const failed = hasFailed(status.phase);
+    this.failure.hidden = !failed;
+    if (!failed) return;
+    const button = h("button", { type: "button", class: "button" }, "Try again");
+    button.addEventListener("click", async () => {
+      button.disabled = true;
+      await this.actions.wake();
+      button.disabled = false;
+    });
+    const text = h("span", {}, describePhase(status, Date.now()));
+    fill(this.failure, text, this.canDrive && button);
   }
 
   async #queue() {

@@ -93,6 +93,7 @@ export class Sidebar {
 function row(session, current, now) {
   const unread = !current && session.last > seen(session.id);
   const name = session.title || "New session";
+  const problem = problemOf(session);
   return h(
     "a",
     {
@@ -112,16 +113,28 @@ function row(session, current, now) {
     h("span", { class: "since" }, shortAge(session.active, now)),
     h(
       "span",
-      { class: "place" },
-      [baseName(session.cwd), session.requests > 0 && `${session.requests} waiting`]
-        .filter(Boolean)
-        .join(" · "),
+      { class: problem ? "place problem" : "place", title: problem },
+      problem ||
+        [baseName(session.cwd), session.requests > 0 && `${session.requests} waiting`]
+          .filter(Boolean)
+          .join(" · "),
     ),
   );
 }
 
+/**
+ * Why a session cannot be used: its data is damaged, or the process around its agent is silent.
+ *
+ * @param {Session} session
+ * @returns {string | undefined}
+ */
+function problemOf(session) {
+  return /** @type {{ problem?: string | null }} */ (session).problem ?? undefined;
+}
+
 /** @param {Session} session */
 export function statusDot(session) {
+  if (problemOf(session)) return "failed";
   if (session.tier === "needs_you") return "needs";
   if (session.tier === "running") return "running";
   return session.status === "failed" || session.status === "dead" ? "failed" : "idle";

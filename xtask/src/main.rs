@@ -16,6 +16,7 @@ mod cargo;
 mod counts;
 mod error;
 mod setup;
+mod survivors;
 mod test;
 
 use std::process::ExitCode;

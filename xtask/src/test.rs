@@ -14,6 +14,7 @@ use crate::cargo;
 use crate::counts::{TestCounts, TestOutput};
 use crate::error::XtaskError;
 use crate::setup;
+use crate::survivors::SurvivorCheck;
 
 /// The release of Rust that the project is linted with. Its warnings are errors. Another release may
 /// have lints that the project does not know yet, so its warnings are only shown.
@@ -176,6 +177,8 @@ impl CheckRun {
         let color = if io::stdout().is_terminal() { "always" } else { "never" };
         let arguments = ["test", "--workspace", "--no-fail-fast", "--", "--show-output", "--color"];
         let mut cargo = cargo::command(&arguments);
+        let check = SurvivorCheck::new(&cargo::target_directory());
+        check.mark(&mut cargo);
         let mut child = cargo
             .arg(color)
             .stdout(Stdio::piped())
@@ -198,6 +201,7 @@ impl CheckRun {
             // The tests did not build, or one of the programs crashed.
             counts.failed = 1;
         }
+        counts.failed += count_survivors(&check);
         Ok(CheckOutcome::Counted(counts))
     }
 
@@ -237,10 +241,13 @@ impl CheckRun {
             agents.push(format!("npm:{CLI}"));
         }
         let old = self.is_available(&towpath, OLD_CLI, &files, version_dependent.len())?;
-        counts.add(verify(&towpath, &agents, &[])?);
+        let check = SurvivorCheck::new(&cargo::target_directory());
+        counts.add(verify(&towpath, &agents, &[], &check)?);
         if old {
-            counts.add(verify(&towpath, &[format!("npm:{OLD_CLI}")], &version_dependent)?);
+            let agents = [format!("npm:{OLD_CLI}")];
+            counts.add(verify(&towpath, &agents, &version_dependent, &check)?);
         }
+        counts.failed += count_survivors(&check);
         Ok(CheckOutcome::Counted(counts))
     }
 
@@ -338,11 +345,17 @@ fn depends_on_version(file: &Path) -> bool {
 }
 
 /// Runs scenarios, all of them unless some are named.
-fn verify(towpath: &Path, agents: &[String], files: &[&PathBuf]) -> Result<TestCounts, XtaskError> {
+fn verify(
+    towpath: &Path,
+    agents: &[String],
+    files: &[&PathBuf],
+    check: &SurvivorCheck,
+) -> Result<TestCounts, XtaskError> {
     let report = cargo::target_directory().join("scenarios.xml");
     // A report of an earlier run must not be counted.
     let _ = fs::remove_file(&report);
     let mut command = Command::new(towpath);
+    check.mark(&mut command);
     command.args(["verify", "--again", "--timeout", "60", "--junit"]).arg(&report);
     for agent in agents {
         command.args(["--claude", agent]);
@@ -358,6 +371,18 @@ fn verify(towpath: &Path, agents: &[String], files: &[&PathBuf]) -> Result<TestC
         counts.failed = 1;
     }
     Ok(counts)
+}
+
+/// Reports processes that have survived their tests, and counts them all as one failure.
+fn count_survivors(check: &SurvivorCheck) -> usize {
+    let Some(survivors) = check.survivors() else {
+        eprintln!("xtask: skipped: without /proc, processes that tests left behind are not found");
+        return 0;
+    };
+    for survivor in &survivors {
+        eprintln!("xtask: a test left this behind: {survivor}");
+    }
+    usize::from(!survivors.is_empty())
 }
 
 fn no_pipe() -> XtaskError {

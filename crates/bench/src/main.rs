@@ -19,6 +19,7 @@ mod fold;
 mod followers;
 mod journal;
 mod measure;
+mod memory;
 mod readers;
 mod reading;
 mod sessions;
@@ -42,7 +43,7 @@ Benchmarks of Towpath
 Usage:
   cargo xtask bench [--mb N] [--rounds N] [--only JOB]
       Measure. Jobs: kind, read, allocations, fold, inspect, startup, stub, journal, sessions,
-      watch, followers. Default: all of them, 200 MB of each corpus, 5 rounds.
+      watch, followers, memory. Default: all of them, 200 MB of each corpus, 5 rounds.
   cargo xtask corpus {A|B|C} BYTES OUT
       Write an invented session: A token deltas, B tool calls, C a mix of both.
 ";
@@ -107,6 +108,7 @@ fn measure_jobs(options: &BenchOptions) -> Result<(), BenchError> {
             BenchJob::Sessions => sessions::rows(&cache)?,
             BenchJob::Watch => watch::rows(&cache, rounds)?,
             BenchJob::Followers => followers::rows(&cache)?,
+            BenchJob::Memory => memory::rows(&cache)?,
         });
     }
     print!("{table}");
@@ -138,10 +140,12 @@ enum BenchJob {
     Watch,
     /// Following sessions over a WebSocket.
     Followers,
+    /// Peak memory with large sessions.
+    Memory,
 }
 
 impl BenchJob {
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 12] = [
         Self::Kind,
         Self::Read,
         Self::Allocations,
@@ -153,6 +157,7 @@ impl BenchJob {
         Self::Sessions,
         Self::Watch,
         Self::Followers,
+        Self::Memory,
     ];
 
     const fn name(self) -> &'static str {
@@ -168,6 +173,7 @@ impl BenchJob {
             Self::Sessions => "sessions",
             Self::Watch => "watch",
             Self::Followers => "followers",
+            Self::Memory => "memory",
         }
     }
 }

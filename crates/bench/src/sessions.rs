@@ -114,14 +114,16 @@ impl SessionsSetup {
             self.create().await?;
         }
         let each = (resident("self")? - before) / f64::from(IDLE_SESSIONS);
-        let mut shims = Vec::new();
+        let (mut shims, mut private) = (Vec::new(), Vec::new());
         for session in self.sessions.open_sessions().into_iter().take(IDLE_AGENTS) {
             session.wake().await?;
             let register = self.sessions.config().live_directory(session.id()).join("shim.json");
             let register: serde_json::Value = serde_json::from_slice(&fs::read(register)?)?;
             shims.push(resident(&register["shim"].to_string())?);
+            private.push(private_memory(&register["shim"].to_string())?);
         }
         let shim = shims.iter().copied().fold(0.0, f64::max);
+        let private = private.iter().copied().fold(0.0, f64::max);
         drop(warm_up);
         let baseline = format!("{IDLE_SESSIONS} sessions without an agent");
         Ok(vec![
@@ -132,6 +134,13 @@ impl SessionsSetup {
                 format!("the largest of {IDLE_AGENTS}"),
                 (shim / 1024.0, " MB"),
                 Some(BenchTarget::AtMost(4.0)),
+            ),
+            BenchRow::amount(
+                "session, private memory of a shim",
+                "",
+                format!("the largest of {IDLE_AGENTS}"),
+                (private / 1024.0, " MB"),
+                None,
             ),
         ])
     }
@@ -226,6 +235,14 @@ async fn wait_for_stream(session: &Session) -> Result<(), AnyError> {
 }
 
 /// The resident memory of a process, in KB.
+/// The memory in KB that a process shares with no other.
+fn private_memory(process: &str) -> Result<f64, AnyError> {
+    let rollup = fs::read_to_string(format!("/proc/{process}/smaps_rollup"))?;
+    let private = rollup.lines().filter(|line| line.starts_with("Private_"));
+    let amounts = private.filter_map(|line| line.split_whitespace().nth(1)?.parse::<f64>().ok());
+    Ok(amounts.sum())
+}
+
 fn resident(process: &str) -> Result<f64, AnyError> {
     let status = fs::read_to_string(format!("/proc/{process}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

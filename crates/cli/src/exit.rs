@@ -1,9 +1,10 @@
 //! How a command ends: its exit status, and the report of the error that ended it.
 
 use std::error::Error;
+use std::fmt;
+use std::io::Write as _;
 use std::process::{ExitCode, Termination};
 
-use anstream::eprintln;
 use anstyle::{AnsiColor, Style};
 
 const ERROR: Style = AnsiColor::Red.on_default().bold();
@@ -36,13 +37,19 @@ impl Termination for CommandStatus {
 
 /// Prints an error with its causes, and a hint if there is one.
 pub(crate) fn report_error(error: &dyn Error, hint: Option<&str>) {
-    eprintln!("{ERROR}error{ERROR:#}: {error}");
+    print_note(format_args!("{ERROR}error{ERROR:#}: {error}"));
     let mut cause = error.source();
     while let Some(error) = cause {
-        eprintln!("  caused by: {error}");
+        print_note(format_args!("  caused by: {error}"));
         cause = error.source();
     }
     if let Some(hint) = hint {
-        eprintln!("\n{HINT}hint{HINT:#}: {hint}\n");
+        print_note(format_args!("\n{HINT}hint{HINT:#}: {hint}\n"));
     }
+}
+
+/// Prints a line to stderr if it can be written. A command whose terminal is gone must still end in
+/// order, and `eprintln!` would panic.
+pub(crate) fn print_note(line: fmt::Arguments<'_>) {
+    let _ = writeln!(anstream::stderr(), "{line}");
 }

@@ -49,6 +49,21 @@ fn the_page_is_accessible_on_every_screen() {
 }
 
 #[test]
+fn every_card_and_dialog_fits_every_screen_whatever_it_shows() {
+    run_script("layout.mjs");
+}
+
+#[test]
+fn unusual_browsers_and_contents_are_coped_with() {
+    run_script("edge-cases.mjs");
+}
+
+#[test]
+fn an_agent_that_failed_is_started_again_from_the_page() {
+    run_script("agent-failure.mjs");
+}
+
+#[test]
 fn file_changes_are_shown_commented_on_and_rewound() {
     run_script("file-changes.mjs");
 }

@@ -11,6 +11,8 @@ pub struct Batch {
     pub at: u64,
     /// Entries to append, in order.
     pub entries: Vec<NewEntry>,
+    /// The positions in `entries` of those whose line goes on in the next entry.
+    pub unfinished: Vec<usize>,
     /// Prompts to insert, or to replace by id.
     pub prompts: Vec<PromptRecord>,
     /// Requests to insert, or to replace by id.
@@ -59,7 +61,8 @@ impl Batch {
     /// Whether it must be synced to disk before it is acknowledged. The spool position alone need
     /// not be: if it is lost, the lines before it are lost too, and both are read again.
     pub(crate) fn must_be_durable(&self) -> bool {
-        let Self { at: _, entries, prompts, requests, outbound, grants, change } = self;
+        let Self { at: _, entries, unfinished: _, prompts, requests, outbound, grants, change } =
+            self;
         let spool_alone = SessionChange { spool: change.spool, ..SessionChange::default() };
         entries.iter().any(|entry| !entry.transient)
             || !prompts.is_empty()

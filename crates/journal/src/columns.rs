@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use rusqlite::Row;
 use rusqlite::types::Type;
 use serde::Serialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 
-use crate::id::Seq;
+use crate::id::{Seq, SessionId, SessionKey};
 use crate::records::{
-    Grant, PromptRecord, RequestRecord, Resolution, SessionRecord, SpoolPosition,
+    Grant, PromptRecord, RequestRecord, Resolution, SessionRecord, SessionStatus, SpoolPosition,
 };
 
 /// A small value as JSON for a text column.
@@ -32,22 +32,81 @@ pub(crate) const SESSION_COLUMNS: &str = "key, id, title, directory, status, opt
      active, last, spool_run, spool_offset, writes, turn, turn_ended";
 
 /// A session from [`SESSION_COLUMNS`]. The agent's ids are in another table.
-pub(crate) fn session(row: &Row<'_>) -> rusqlite::Result<SessionRecord> {
-    Ok(SessionRecord {
-        id: parsed(row, 1)?,
-        title: row.get(2)?,
-        directory: path(row.get_ref(3)?.as_blob()?),
-        status: from_json(row, 4)?,
-        options: row.get(5)?,
-        created: unsigned(row, 6)?,
-        active: unsigned(row, 7)?,
-        last: Seq(unsigned(row, 8)?),
+///
+/// What cannot be read is replaced and reported in the record.
+pub(crate) fn session(row: &Row<'_>) -> SessionRecord {
+    let mut faults = RowFaults::default();
+    let options: String = faults.or_default("the options", row.get(5));
+    if faults.list.is_empty()
+        && let Err(error) = serde_json::from_str::<IgnoredAny>(&options)
+        && !options.is_empty()
+    {
+        faults.add("the options", &error);
+    }
+    let directory = row.get_ref(3).and_then(|value| Ok(path(value.as_blob()?)));
+    let mut count = |what: &str, column| faults.or_default(what, strictly_unsigned(row, column));
+    let mut record = SessionRecord {
+        created: count("the time of creation", 6),
+        active: count("the time of the last activity", 7),
+        last: Seq(count("the number of entries", 8)),
+        spool: SpoolPosition {
+            run: count("the position in the output", 9),
+            offset: count("the position in the output", 10),
+        },
+        writes: count("the number of lines written", 11),
+        turn: count("the number of turns", 12),
+        turn_ended: count("the number of turns", 13),
+        id: session_id(row, 1, 0).unwrap_or(SessionKey(0).stand_in()),
+        title: faults.or_default("the title", row.get(2)),
+        directory: faults.or_default("the directory", directory),
+        status: faults.or_default("the status", from_json(row, 4)),
+        options,
         agent_ids: Vec::new(),
-        spool: SpoolPosition { run: unsigned(row, 9)?, offset: unsigned(row, 10)? },
-        writes: unsigned(row, 11)?,
-        turn: unsigned(row, 12)?,
-        turn_ended: unsigned(row, 13)?,
-    })
+        damage: None,
+    };
+    if let Err(error) = parsed::<SessionId>(row, 1) {
+        faults.add("the id", &error);
+    }
+    for fault in faults.list {
+        add_damage(&mut record, &fault);
+    }
+    record
+}
+
+/// Adds to what could not be read of a session.
+pub(crate) fn add_damage(record: &mut SessionRecord, fault: &str) {
+    record.status = SessionStatus::Failed;
+    record.damage = Some(match record.damage.take() {
+        None => fault.to_owned(),
+        Some(before) => format!("{before}; {fault}"),
+    });
+}
+
+/// What cannot be read of a row.
+#[derive(Default)]
+struct RowFaults {
+    list: Vec<String>,
+}
+
+impl RowFaults {
+    fn or_default<T: Default>(&mut self, what: &str, value: rusqlite::Result<T>) -> T {
+        value.unwrap_or_else(|error| {
+            self.add(what, &error);
+            T::default()
+        })
+    }
+
+    fn add(&mut self, what: &str, error: &dyn std::error::Error) {
+        self.list.push(format!("{what} cannot be read ({error})"));
+    }
+}
+
+/// The id of a session, or a stand-in with its key if the id cannot be read.
+pub(crate) fn session_id(row: &Row<'_>, id: usize, key: usize) -> rusqlite::Result<SessionId> {
+    match parsed(row, id) {
+        Ok(id) => Ok(id),
+        Err(_) => Ok(SessionKey(row.get(key)?).stand_in()),
+    }
 }
 
 pub(crate) const PROMPT_COLUMNS: &str =
@@ -125,6 +184,12 @@ where
 
 pub(crate) fn unsigned(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
     row.get::<_, i64>(column).map(|number| u64::try_from(number).unwrap_or(0))
+}
+
+/// A number that is never stored as a negative one.
+pub(crate) fn strictly_unsigned(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
+    let number: i64 = row.get(column)?;
+    u64::try_from(number).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(column, number))
 }
 
 fn optional_unsigned(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<u64>> {

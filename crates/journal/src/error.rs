@@ -28,6 +28,15 @@ pub enum Error {
     /// An older version of Towpath is using the file, which must be migrated first.
     #[error("the journal `{path}` must be migrated, but an older version of towpath is using it")]
     OutdatedInUse { path: PathBuf },
+    /// A record of one session cannot be read. Other sessions are not affected.
+    #[error("session `{session}` is damaged: {reason}")]
+    DamagedSession { session: SessionId, reason: String },
+    /// Other users could read or replace what is in a directory.
+    #[error("the directory `{path}` is not safe: {reason}")]
+    UnsafeDirectory { path: PathBuf, reason: String },
+    /// A line is larger than what the database can store in a row. Nothing was stored.
+    #[error("the line is too large for the journal")]
+    TooLarge,
     /// The disk is full. Nothing was stored.
     #[error("the disk is full")]
     Full,
@@ -78,6 +87,7 @@ impl From<rusqlite::Error> for Error {
                 Self::Damaged { source: Arc::new(source) }
             }
             Some(ErrorCode::DiskFull) => Self::Full,
+            Some(ErrorCode::TooBig) => Self::TooLarge,
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy,
             _ => Self::Sqlite { source: Arc::new(source) },
         }

@@ -10,9 +10,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
 use crate::connection::ReadPool;
+use crate::entries::{self, EntryPage, ReadLimit, SessionPage};
 use crate::error::Error;
-use crate::id::{Seq, SessionId};
-use crate::query::{self, ReadLimit};
+use crate::id::{Seq, SessionId, SessionKey};
+use crate::large::LargeEntries;
 use crate::records::Entry;
 
 /// How much a follower gets at once.
@@ -29,6 +30,7 @@ const ENTRY_COST: usize = 64;
 pub(crate) struct JournalShared {
     pub(crate) feeds: SessionFeeds,
     pub(crate) readers: Arc<ReadPool>,
+    pub(crate) large: LargeEntries,
     /// Counts the commits of all processes.
     pub(crate) changes: watch::Sender<u64>,
 }
@@ -44,8 +46,9 @@ pub struct Follower {
     shared: Arc<JournalShared>,
     feed: Arc<SessionFeed>,
     state: watch::Receiver<FeedState>,
-    /// The feed's state at which the file had nothing after the cursor.
-    exhausted: Option<FeedState>,
+    /// How many commits of other processes were noticed when the file was last read to its end.
+    /// Until another one is noticed, the feed has everything that comes after.
+    read_to_end: Option<u64>,
 }
 
 impl Follower {
@@ -53,7 +56,7 @@ impl Follower {
         // Subscribed before the file is read: what is committed in between comes by the feed.
         let feed = shared.feeds.subscribe(session);
         let state = feed.state.subscribe();
-        Self { session, cursor: after, shared, feed, state, exhausted: None }
+        Self { session, cursor: after, shared, feed, state, read_to_end: None }
     }
 
     /// The next entries, at least one; waits for them.
@@ -70,15 +73,15 @@ impl Follower {
     }
 
     /// The entries that are available now; none if the follower has caught up. There may be more.
+    /// Their bytes are limited, except that one entry may be larger.
     pub async fn ready(&mut self) -> Result<Vec<Entry>, Error> {
-        let state = *self.state.borrow_and_update();
-        if state.gone {
-            return Err(Error::Gone);
-        }
-        let entries = match self.feed.after(self.cursor, READ_LIMIT.entries) {
-            Some(entries) if !entries.is_empty() => entries,
-            _ if self.exhausted == Some(state) => Vec::new(),
-            _ => self.read(state).await?,
+        let FollowedPage { key, page } = self.available().await?;
+        let entries = match (key, page.large) {
+            (Some(key), Some(head)) => {
+                let JournalShared { readers, large, .. } = &*self.shared;
+                vec![large.read(readers, self.session, key, head).await.map_err(gone)?]
+            }
+            _ => page.entries,
         };
         if let Some(last) = entries.last() {
             self.cursor = last.seq;
@@ -86,29 +89,72 @@ impl Follower {
         Ok(entries)
     }
 
+    /// Like [`next`](Self::next), except that a large entry is only named. The follower goes on
+    /// after it; [`Journal::read_part`](crate::Journal::read_part) reads it.
+    pub async fn next_page(&mut self) -> Result<EntryPage, Error> {
+        loop {
+            let page = self.available().await?.page;
+            if let Some(end) = page.end() {
+                self.cursor = end;
+                return Ok(page);
+            }
+            self.state.changed().await.map_err(|_| Error::Gone)?;
+        }
+    }
+
+    /// What comes after the cursor.
+    async fn available(&mut self) -> Result<FollowedPage, Error> {
+        let state = *self.state.borrow_and_update();
+        if state.gone {
+            return Err(Error::Gone);
+        }
+        let tail = self.feed.after(self.cursor, READ_LIMIT.entries);
+        if let Some(entries) = tail.filter(|entries| !entries.is_empty()) {
+            let page = EntryPage { entries, large: None, last: state.last };
+            return Ok(FollowedPage { key: None, page });
+        }
+        let caught_up = self.cursor >= state.last;
+        if caught_up && self.read_to_end == Some(state.external_commits) {
+            let page = EntryPage { entries: Vec::new(), large: None, last: state.last };
+            return Ok(FollowedPage { key: None, page });
+        }
+        self.read(state).await
+    }
+
     /// The number of the last entry that was returned.
     pub fn cursor(&self) -> Seq {
         self.cursor
     }
 
-    async fn read(&mut self, state: FeedState) -> Result<Vec<Entry>, Error> {
+    async fn read(&mut self, state: FeedState) -> Result<FollowedPage, Error> {
         let (session, cursor) = (self.session, self.cursor);
         let read = self
             .shared
             .readers
-            .read(move |connection| query::entries(connection, session, cursor, READ_LIMIT));
-        match read.await {
-            Ok(range) => {
-                if range.entries.is_empty() {
-                    // Compaction removed everything in between.
-                    self.cursor = self.cursor.max(range.last);
-                    self.exhausted = Some(state);
-                }
-                Ok(range.entries)
-            }
-            Err(Error::NoSuchSession(_) | Error::Closed) => Err(Error::Gone),
-            Err(error) => Err(error),
+            .read(move |connection| entries::page(connection, session, cursor, READ_LIMIT));
+        let SessionPage { key, page } = read.await.map_err(gone)?;
+        if page.end().is_none() {
+            // Compaction removed everything in between.
+            self.cursor = self.cursor.max(page.last);
         }
+        if page.end().unwrap_or(page.last) >= page.last {
+            self.read_to_end = Some(state.external_commits);
+        }
+        Ok(FollowedPage { key: Some(key), page })
+    }
+}
+
+/// Entries for a follower. Those from the file have the key of the session.
+struct FollowedPage {
+    key: Option<SessionKey>,
+    page: EntryPage,
+}
+
+/// A follower of a deleted session or a closed journal ends.
+fn gone(error: Error) -> Error {
+    match error {
+        Error::NoSuchSession(_) | Error::Closed => Error::Gone,
+        error => error,
     }
 }
 

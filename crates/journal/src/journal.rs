@@ -3,17 +3,20 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot, watch};
 use uuid::Uuid;
 
 use crate::batch::{Batch, OutboundLine};
 use crate::compaction::{self, CompactionStats};
 use crate::connection::{PageLimit, ReadPool};
+use crate::entries::{self, EntryPage, ReadLimit};
 use crate::error::Error;
 use crate::external;
 use crate::follower::{Follower, JournalShared, SessionFeeds};
 use crate::id::{Seq, SessionId};
-use crate::query::{self, JournalHealth, PromptFilter, ReadLimit};
+use crate::large::LargeEntries;
+use crate::query::{self, JournalHealth, PromptFilter};
 use crate::records::{
     Entry, Grant, NewSession, PromptRecord, RequestRecord, SessionRecord, StateChange,
 };
@@ -23,6 +26,9 @@ use crate::writer::{Mutation, MutationReply, Writer, WriterCommand};
 /// How many commands may wait for the writer. A sender beyond that waits, so an agent that is faster
 /// than the disk is read more slowly.
 const QUEUED_COMMANDS: usize = 1024;
+
+/// How many bytes [`Journal::read`] reads at once.
+const READ_BYTES: usize = 4 << 20;
 
 /// The journal of all sessions. Clones share one writer.
 #[derive(Clone, Debug)]
@@ -51,6 +57,7 @@ impl Journal {
         let shared = Arc::new(JournalShared {
             feeds: SessionFeeds::default(),
             readers: Arc::new(ReadPool::new(path.to_owned())),
+            large: LargeEntries::default(),
             changes: watch::Sender::new(0),
         });
         Writer::start(opened.connection, opened.lock, path, received, Arc::clone(&shared))?;
@@ -71,19 +78,50 @@ impl Journal {
         self.change(Mutation::Write(session, batch)).await
     }
 
-    /// At most `most` entries after `after`, in order.
+    /// At most `most` entries after `after`, in order, and not many more than 4 MiB of them. There
+    /// are none only if there is no entry after `after`.
+    ///
+    /// Those who read the same large entry at the same time share its bytes.
     pub async fn read(
         &self,
         session: SessionId,
         after: Seq,
         most: usize,
     ) -> Result<Vec<Entry>, Error> {
-        let limit = ReadLimit { entries: most, bytes: usize::MAX };
-        let range = self
-            .shared
-            .readers
-            .read(move |connection| query::entries(connection, session, after, limit));
-        Ok(range.await?.entries)
+        let limit = ReadLimit { entries: most, bytes: READ_BYTES };
+        let JournalShared { readers, large, .. } = &*self.shared;
+        let found = readers.read(move |it| entries::page(it, session, after, limit)).await?;
+        match found.page.large {
+            Some(head) => Ok(vec![large.read(readers, session, found.key, head).await?]),
+            None => Ok(found.page.entries),
+        }
+    }
+
+    /// The entries after `after` within a limit, in order.
+    pub async fn read_page(
+        &self,
+        session: SessionId,
+        after: Seq,
+        limit: ReadLimit,
+    ) -> Result<EntryPage, Error> {
+        let readers = &self.shared.readers;
+        Ok(readers.read(move |it| entries::page(it, session, after, limit)).await?.page)
+    }
+
+    /// At most `most` bytes of an entry from `offset` on. There are none behind its end, or if there
+    /// is no such entry.
+    ///
+    /// Takes no more memory than the part and a buffer of 8 MiB, however large the entry is.
+    pub async fn read_part(
+        &self,
+        session: SessionId,
+        seq: Seq,
+        offset: u64,
+        most: usize,
+    ) -> Result<Bytes, Error> {
+        let readers = &self.shared.readers;
+        let part = readers.read(move |it| entries::part(it, session, seq, offset, most));
+        Ok(part.await?.into())
     }
 
     /// Follows a session: all entries after `after`, then new ones as they are committed.
@@ -96,9 +134,14 @@ impl Journal {
         self.shared.changes.subscribe()
     }
 
-    /// All sessions, the most recently active first.
+    /// All sessions, the most recently active first. One that is damaged says so in its record. If
+    /// a part of the file cannot be read, the sessions in it are missing until the next open
+    /// repairs the file.
     pub async fn sessions(&self) -> Result<Vec<SessionRecord>, Error> {
-        self.shared.readers.read(query::sessions).await
+        match self.shared.readers.read(query::sessions).await {
+            Err(Error::Damaged { .. }) => self.shared.readers.read(query::readable_sessions).await,
+            sessions => sessions,
+        }
     }
 
     pub async fn session(&self, id: SessionId) -> Result<Option<SessionRecord>, Error> {
@@ -123,6 +166,15 @@ impl Journal {
         id: Uuid,
     ) -> Result<Option<PromptRecord>, Error> {
         Ok(self.filtered_prompts(session, PromptFilter::One(id)).await?.pop())
+    }
+
+    /// The beginning of the text of a session's oldest prompt, at most `bytes` long.
+    pub async fn first_prompt(
+        &self,
+        session: SessionId,
+        bytes: usize,
+    ) -> Result<Option<String>, Error> {
+        self.shared.readers.read(move |it| query::first_prompt(it, session, bytes)).await
     }
 
     /// The prompts of a session that are not in a final state, in queue order.
@@ -154,6 +206,11 @@ impl Journal {
         self.shared.readers.read(move |connection| query::open_requests(connection, session)).await
     }
 
+    /// How many requests are open in each session that has any.
+    pub async fn open_request_counts(&self) -> Result<Vec<(SessionId, usize)>, Error> {
+        self.shared.readers.read(query::open_request_counts).await
+    }
+
     pub async fn request(
         &self,
         session: SessionId,
@@ -163,7 +220,8 @@ impl Journal {
         self.shared.readers.read(move |connection| query::request(connection, session, &id)).await
     }
 
-    /// The last resolved requests of one session or of all, newest first.
+    /// The last resolved requests of one session or of all, newest first. There are fewer than
+    /// `most` if their inputs are large.
     pub async fn ledger(
         &self,
         session: Option<SessionId>,

@@ -19,11 +19,15 @@ mod batch;
 mod columns;
 mod compaction;
 mod connection;
+mod delta_filter;
+mod directory;
+mod entries;
 mod error;
 mod external;
 mod follower;
 mod id;
 mod journal;
+mod large;
 mod maintenance;
 mod query;
 mod records;
@@ -38,14 +42,16 @@ mod tests;
 
 pub use batch::{Batch, OutboundLine, SessionChange};
 pub use compaction::CompactionStats;
+pub use directory::{DirectoryWarning, secure_directory};
+pub use entries::{EntryPage, ReadLimit};
 pub use error::Error;
 pub use follower::Follower;
 pub use id::{Seq, SessionId};
 pub use journal::{Journal, OpenedJournal};
 pub use query::JournalHealth;
 pub use records::{
-    Entry, Grant, NewEntry, NewSession, PromptRecord, RequestRecord, Resolution, SessionRecord,
-    SessionStatus, SpoolPosition, StateChange,
+    Entry, EntryHead, Grant, NewEntry, NewSession, PromptRecord, RequestRecord, Resolution,
+    SessionRecord, SessionStatus, SpoolPosition, StateChange,
 };
 pub use repair::Repair;
 pub use wire::Origin;

@@ -1,19 +1,22 @@
-//! Queries.
+//! Queries about sessions and what belongs to them; `entries` has those for entries.
 //!
-//! Entries are in two tables: compacted ones in segments, the others in rows of their own. A row at or
-//! below the session's `compacted` number is obsolete: a segment holds the entry, or it was removed.
+//! A row that cannot be read concerns one session. A query about that session fails; a query about
+//! all sessions leaves the row out.
 
-use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension as _, Params, Row, params};
+use tracing::warn;
 use uuid::Uuid;
 
 use crate::batch::OutboundLine;
 use crate::columns::{self, number};
 use crate::error::Error;
 use crate::id::{Seq, SessionId, SessionKey};
-use crate::records::{Entry, Grant, PromptRecord, RequestRecord, SessionRecord, origin_from_code};
+use crate::records::{Grant, PromptRecord, RequestRecord, SessionRecord};
+use crate::repair::TableScan;
 use crate::schema;
-use crate::segment::Segment;
+
+/// The largest size of the inputs that [`ledger`] returns, which may be whole files.
+const LEDGER_BYTES: usize = 8 << 20;
 
 /// The position of a session.
 #[derive(Clone, Copy, Debug)]
@@ -24,165 +27,60 @@ pub(crate) struct SessionHead {
     pub(crate) compacted: Seq,
 }
 
-/// How much to read at once. Reading stops with the entry that reaches the number of bytes.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ReadLimit {
-    pub(crate) entries: usize,
-    pub(crate) bytes: usize,
-}
-
-/// Consecutive entries of a session, and its last entry at the time.
-#[derive(Debug)]
-pub(crate) struct EntryRange {
-    pub(crate) entries: Vec<Entry>,
-    pub(crate) last: Seq,
-}
-
 pub(crate) fn head(
     connection: &Connection,
     session: SessionId,
 ) -> Result<Option<SessionHead>, Error> {
-    let mut query =
-        connection.prepare_cached("SELECT key, last, compacted FROM session WHERE id = ?1")?;
-    let head = query.query_row([session.to_string()], |row| {
+    let read = |row: &Row<'_>| {
         Ok(SessionHead {
             key: SessionKey(row.get(0)?),
-            last: Seq(columns::unsigned(row, 1)?),
-            compacted: Seq(columns::unsigned(row, 2)?),
+            last: Seq(columns::strictly_unsigned(row, 2)?),
+            compacted: Seq(columns::strictly_unsigned(row, 3)?),
         })
-    });
-    Ok(head.optional()?)
+    };
+    let found = session_row(connection, session, "key, id, last, compacted", |row| Ok(read(row)))?;
+    found.transpose().map_err(|error| damaged_session(session, error))
 }
 
-/// The entries after `after`, in order.
-pub(crate) fn entries(
+/// The row of a session. The columns start with `key` and `id`.
+fn session_row<T>(
     connection: &Connection,
     session: SessionId,
-    after: Seq,
-    limit: ReadLimit,
-) -> Result<EntryRange, Error> {
-    // One snapshot: an entry may move from its row to a segment at any time.
-    let snapshot = connection.unchecked_transaction()?;
-    let SessionHead { key, last, compacted } =
-        head(&snapshot, session)?.ok_or(Error::NoSuchSession(session))?;
-    let mut collector = EntryCollector { entries: Vec::new(), left: limit };
-    if after < compacted {
-        segment_entries(&snapshot, key, after, &mut collector)?;
-    }
-    if !collector.is_full() {
-        own_rows(&snapshot, key, after.max(compacted), &mut collector)?;
-    }
-    Ok(EntryRange { entries: collector.entries, last })
-}
-
-/// Entries in rows of their own, after `after`.
-pub(crate) fn uncompacted(
-    connection: &Connection,
-    key: SessionKey,
-    after: Seq,
-    limit: ReadLimit,
-) -> Result<Vec<Entry>, Error> {
-    let mut collector = EntryCollector { entries: Vec::new(), left: limit };
-    own_rows(connection, key, after, &mut collector)?;
-    Ok(collector.entries)
-}
-
-/// The entries read so far, and how many more are wanted. The first entry is always taken.
-struct EntryCollector {
-    entries: Vec<Entry>,
-    left: ReadLimit,
-}
-
-impl EntryCollector {
-    fn is_full(&self) -> bool {
-        self.left.entries == 0 || self.left.bytes == 0
-    }
-
-    fn take(&mut self, entry: Entry) {
-        self.left.entries -= 1;
-        self.left.bytes = self.left.bytes.saturating_sub(entry.bytes.len());
-        self.entries.push(entry);
-    }
-}
-
-fn segment_entries(
-    connection: &Connection,
-    key: SessionKey,
-    after: Seq,
-    collector: &mut EntryCollector,
-) -> Result<(), Error> {
-    let mut query = connection.prepare_cached(
-        "SELECT raw, bytes FROM segment WHERE row > ?1 AND row <= ?2 ORDER BY row",
-    )?;
-    let mut rows = query.query([key.row(after), key.end()])?;
-    while !collector.is_full()
-        && let Some(row) = rows.next()?
-    {
-        for entry in entries_of_segment(row)? {
-            if entry.seq > after && !collector.is_full() {
-                collector.take(entry);
-            }
+    columns: &str,
+    read: impl Fn(&Row<'_>) -> Result<T, Error>,
+) -> Result<Option<T>, Error> {
+    let find = |index: &str| {
+        let stand_in = SessionKey::from_stand_in(session);
+        let column = if stand_in.is_some() { "key" } else { "id" };
+        let sql = format!("SELECT {columns} FROM session {index} WHERE {column} = ?1");
+        let mut query = connection.prepare_cached(&sql)?;
+        let mut rows = match stand_in {
+            Some(key) => query.query([key.0])?,
+            None => query.query([session.to_string()])?,
+        };
+        match rows.next()? {
+            // A stand-in means only a session whose own id cannot be read.
+            Some(row) if columns::session_id(row, 1, 0)? == session => read(row).map(Some),
+            _ => Ok(None),
         }
+    };
+    match find("") {
+        // The index of the ids may be damaged while the table is not.
+        Err(Error::Damaged { .. }) => find("NOT INDEXED"),
+        found => found,
     }
-    Ok(())
 }
 
-/// The entries of a segment, from its columns `raw` and `bytes`.
-pub(crate) fn entries_of_segment(row: &Row<'_>) -> Result<Vec<Entry>, Error> {
-    let raw = usize::try_from(columns::unsigned(row, 0)?).unwrap_or(usize::MAX);
-    let bytes = row.get_ref(1)?.as_blob().map_err(|error| Error::corrupt(error.to_string()))?;
-    Segment::decompress(raw, bytes)
+fn key_of(connection: &Connection, session: SessionId) -> Result<Option<SessionKey>, Error> {
+    Ok(head(connection, session)?.map(|head| head.key))
 }
 
-fn own_rows(
-    connection: &Connection,
-    key: SessionKey,
-    after: Seq,
-    collector: &mut EntryCollector,
-) -> Result<(), Error> {
-    let mut query = connection.prepare_cached(
-        "SELECT row, at, origin, bytes FROM entry WHERE row > ?1 AND row <= ?2 ORDER BY row",
-    )?;
-    let mut rows = query.query([key.row(after), key.end()])?;
-    while !collector.is_full()
-        && let Some(row) = rows.next()?
-    {
-        collector.take(entry(row)?);
+/// The error for a record of a session: the record itself, or the database.
+fn damaged_session(session: SessionId, error: rusqlite::Error) -> Error {
+    match error.sqlite_error_code() {
+        None => Error::DamagedSession { session, reason: error.to_string() },
+        Some(_) => error.into(),
     }
-    Ok(())
-}
-
-/// An entry from the columns `row`, `at`, `origin` and `bytes`.
-fn entry(row: &Row<'_>) -> Result<Entry, Error> {
-    let (_, seq) = SessionKey::from_row(row.get(0)?);
-    let bytes = row.get_ref(3)?.as_blob().map_err(|error| Error::corrupt(error.to_string()))?;
-    Ok(Entry {
-        seq,
-        at: columns::unsigned(row, 1)?,
-        origin: origin_from_code(row.get(2)?)
-            .ok_or_else(|| Error::corrupt("an entry has an unknown origin"))?,
-        bytes: Bytes::copy_from_slice(bytes),
-    })
-}
-
-/// The last segment of a session if its decompressed size is below `size`: the number of its last
-/// entry, and its entries.
-pub(crate) fn last_segment_below(
-    connection: &Connection,
-    key: SessionKey,
-    size: usize,
-) -> Result<Option<(Seq, Vec<Entry>)>, Error> {
-    let mut query = connection.prepare_cached(
-        "SELECT raw, bytes, row FROM segment WHERE row > ?1 AND row <= ?2
-         ORDER BY row DESC LIMIT 1",
-    )?;
-    let mut rows = query.query([key.row(Seq(0)), key.end()])?;
-    let Some(row) = rows.next()? else { return Ok(None) };
-    if usize::try_from(columns::unsigned(row, 0)?).unwrap_or(usize::MAX) >= size {
-        return Ok(None);
-    }
-    let (_, last) = SessionKey::from_row(row.get(2)?);
-    Ok(Some((last, entries_of_segment(row)?)))
 }
 
 pub(crate) fn sessions(connection: &Connection) -> Result<Vec<SessionRecord>, Error> {
@@ -190,7 +88,25 @@ pub(crate) fn sessions(connection: &Connection) -> Result<Vec<SessionRecord>, Er
     let columns = columns::SESSION_COLUMNS;
     let mut query = snapshot
         .prepare_cached(&format!("SELECT {columns} FROM session ORDER BY active DESC, key DESC"))?;
-    with_agent_ids(&snapshot, query.query([])?)
+    let mut rows = query.query([])?;
+    let mut records = Vec::new();
+    while let Some(row) = rows.next()? {
+        records.push(record(&snapshot, row)?);
+    }
+    Ok(records)
+}
+
+/// The sessions that can be read although part of their table cannot.
+pub(crate) fn readable_sessions(connection: &Connection) -> Result<Vec<SessionRecord>, Error> {
+    let snapshot = connection.unchecked_transaction()?;
+    let columns = columns::SESSION_COLUMNS.split(", ").map(str::to_owned).collect();
+    let mut records = Vec::new();
+    TableScan::of_columns(&snapshot, "session", "key", columns).rows(|row, _| {
+        records.push(record(&snapshot, row)?);
+        Ok(())
+    })?;
+    records.sort_by_key(|record| std::cmp::Reverse(record.active));
+    Ok(records)
 }
 
 pub(crate) fn session(
@@ -198,38 +114,36 @@ pub(crate) fn session(
     id: SessionId,
 ) -> Result<Option<SessionRecord>, Error> {
     let snapshot = connection.unchecked_transaction()?;
-    let columns = columns::SESSION_COLUMNS;
-    let mut query =
-        snapshot.prepare_cached(&format!("SELECT {columns} FROM session WHERE id = ?1"))?;
-    Ok(with_agent_ids(&snapshot, query.query([id.to_string()])?)?.pop())
+    session_row(&snapshot, id, columns::SESSION_COLUMNS, |row| record(&snapshot, row))
 }
 
-fn with_agent_ids(
-    connection: &Connection,
-    mut rows: rusqlite::Rows<'_>,
-) -> Result<Vec<SessionRecord>, Error> {
+/// A session and the ids that its agent gave it.
+fn record(connection: &Connection, row: &Row<'_>) -> Result<SessionRecord, Error> {
+    let mut record = columns::session(row);
+    let key: i64 = row.get(0)?;
     let mut ids =
         connection.prepare_cached("SELECT id FROM agent_id WHERE session = ?1 ORDER BY rowid")?;
-    let mut records = Vec::new();
-    while let Some(row) = rows.next()? {
-        let mut record = columns::session(row)?;
-        let key: i64 = row.get(0)?;
-        record.agent_ids = ids.query_map([key], |row| row.get(0))?.collect::<Result<_, _>>()?;
-        records.push(record);
+    let found = ids.query_map([key], |row| row.get(0)).and_then(Iterator::collect);
+    match found {
+        Ok(found) => record.agent_ids = found,
+        Err(error) => columns::add_damage(&mut record, &format!("the agent's id: {error}")),
     }
-    Ok(records)
+    Ok(record)
 }
 
 /// Sessions whose id, or whose agent's id, starts with `prefix`.
 pub(crate) fn find(connection: &Connection, prefix: &str) -> Result<Vec<SessionId>, Error> {
+    if let Some(key) = prefix.parse().ok().and_then(SessionKey::from_stand_in) {
+        return Ok(head(connection, key.stand_in())?.map(|_| key.stand_in()).into_iter().collect());
+    }
     let mut query = connection.prepare_cached(
-        "SELECT id FROM session
+        "SELECT id, key FROM session
          WHERE substr(id, 1, length(?1)) = ?1
             OR key IN (SELECT session FROM agent_id WHERE substr(id, 1, length(?2)) = ?2)
          ORDER BY active DESC, key DESC",
     )?;
     let found = query
-        .query_map([&prefix.to_lowercase(), prefix], |row| columns::parsed(row, 0))?
+        .query_map([&prefix.to_lowercase(), prefix], |row| columns::session_id(row, 0, 1))?
         .collect::<Result<_, _>>()?;
     Ok(found)
 }
@@ -247,6 +161,7 @@ pub(crate) fn prompts(
     session: SessionId,
     filter: PromptFilter,
 ) -> Result<Vec<PromptRecord>, Error> {
+    let Some(key) = key_of(connection, session)? else { return Ok(Vec::new()) };
     let (condition, id) = match filter {
         PromptFilter::All => ("true OR id = ?2", Uuid::nil()),
         PromptFilter::Open => ("open AND (true OR id = ?2)", Uuid::nil()),
@@ -254,11 +169,35 @@ pub(crate) fn prompts(
     };
     let columns = columns::PROMPT_COLUMNS;
     let sql = format!(
-        "SELECT {columns} FROM prompt
-         WHERE session = (SELECT key FROM session WHERE id = ?1) AND ({condition})
+        "SELECT {columns} FROM prompt WHERE session = ?1 AND ({condition})
          ORDER BY position, created, rowid"
     );
-    collect(connection, &sql, [session.to_string(), id.to_string()], columns::prompt)
+    of_session(connection, session, &sql, params![key.0, id.to_string()], columns::prompt)
+}
+
+/// The beginning of the text of a session's oldest prompt.
+pub(crate) fn first_prompt(
+    connection: &Connection,
+    session: SessionId,
+    bytes: usize,
+) -> Result<Option<String>, Error> {
+    let Some(key) = key_of(connection, session)? else { return Ok(None) };
+    let mut query = connection.prepare_cached(
+        "SELECT substr(CAST(text AS BLOB), 1, ?2) FROM prompt WHERE rowid =
+            (SELECT rowid FROM prompt WHERE session = ?1 ORDER BY created, rowid LIMIT 1)",
+    )?;
+    let found: Option<Vec<u8>> = query
+        .query_row(params![key.0, number(bytes as u64)], |row| row.get(0))
+        .optional()
+        .map_err(|error| damaged_session(session, error))?;
+    Ok(found.map(|text| match std::str::from_utf8(&text) {
+        Ok(text) => text.to_owned(),
+        // The limit may be inside a character.
+        Err(error) if error.error_len().is_none() => {
+            String::from_utf8_lossy(&text[..error.valid_up_to()]).into_owned()
+        }
+        Err(_) => String::from_utf8_lossy(&text).into_owned(),
+    }))
 }
 
 pub(crate) fn request(
@@ -266,13 +205,10 @@ pub(crate) fn request(
     session: SessionId,
     id: &str,
 ) -> Result<Option<RequestRecord>, Error> {
+    let Some(key) = key_of(connection, session)? else { return Ok(None) };
     let columns = columns::REQUEST_COLUMNS;
-    let sql = format!(
-        "SELECT {columns} FROM request
-         WHERE session = (SELECT key FROM session WHERE id = ?1) AND id = ?2"
-    );
-    let found = collect(connection, &sql, [&session.to_string(), id], columns::request)?;
-    Ok(found.into_iter().next())
+    let sql = format!("SELECT {columns} FROM request WHERE session = ?1 AND id = ?2");
+    Ok(of_session(connection, session, &sql, params![key.0, id], columns::request)?.pop())
 }
 
 /// The lines that may not have reached the agent of a session, in order.
@@ -280,9 +216,9 @@ pub(crate) fn outbound(
     connection: &Connection,
     session: SessionId,
 ) -> Result<Vec<OutboundLine>, Error> {
-    let sql = "SELECT number, bytes FROM outbound JOIN session ON session.key = outbound.session
-         WHERE session.id = ?1 ORDER BY number";
-    collect(connection, sql, [session.to_string()], |row| {
+    let Some(key) = key_of(connection, session)? else { return Ok(Vec::new()) };
+    let sql = "SELECT number, bytes FROM outbound WHERE session = ?1 ORDER BY number";
+    of_session(connection, session, sql, [key.0], |row| {
         let bytes: Vec<u8> = row.get(1)?;
         Ok(OutboundLine { number: columns::unsigned(row, 0)?, bytes: bytes.into() })
     })
@@ -294,12 +230,39 @@ pub(crate) fn open_requests(
     session: Option<SessionId>,
 ) -> Result<Vec<(SessionId, RequestRecord)>, Error> {
     let columns = columns::REQUEST_COLUMNS;
-    let sql = format!(
-        "SELECT {columns}, session.id FROM request JOIN session ON session.key = request.session
-         WHERE outcome IS NULL AND (?1 IS NULL OR session.id = ?1)
-         ORDER BY opened, request.rowid"
-    );
-    collect(connection, &sql, [session.map(|id| id.to_string())], with_session)
+    match session {
+        Some(session) => {
+            let Some(key) = key_of(connection, session)? else { return Ok(Vec::new()) };
+            let sql = format!(
+                "SELECT {columns} FROM request WHERE session = ?1 AND outcome IS NULL
+                 ORDER BY opened, rowid"
+            );
+            of_session(connection, session, &sql, [key.0], |row| {
+                Ok((session, columns::request(row)?))
+            })
+        }
+        None => {
+            let sql = format!(
+                "SELECT {columns}, session.id, session.key
+                 FROM request JOIN session ON session.key = request.session
+                 WHERE outcome IS NULL ORDER BY opened, request.rowid"
+            );
+            readable(connection, &sql, [], "open request", with_session)
+        }
+    }
+}
+
+/// How many requests of each session are open.
+pub(crate) fn open_request_counts(
+    connection: &Connection,
+) -> Result<Vec<(SessionId, usize)>, Error> {
+    let sql = "SELECT session.id, session.key, count(*)
+         FROM request JOIN session ON session.key = request.session
+         WHERE outcome IS NULL GROUP BY session.key";
+    readable(connection, sql, [], "open request", |row| {
+        let count = usize::try_from(columns::unsigned(row, 2)?).unwrap_or(usize::MAX);
+        Ok((columns::session_id(row, 0, 1)?, count))
+    })
 }
 
 /// The resolved requests of one session or of all, newest first.
@@ -308,28 +271,49 @@ pub(crate) fn ledger(
     session: Option<SessionId>,
     most: usize,
 ) -> Result<Vec<(SessionId, RequestRecord)>, Error> {
+    let key = match session {
+        Some(session) => match key_of(connection, session)? {
+            Some(key) => Some(key.0),
+            None => return Ok(Vec::new()),
+        },
+        None => None,
+    };
     let columns = columns::REQUEST_COLUMNS;
-    let sql = format!(
-        "SELECT {columns}, session.id FROM request JOIN session ON session.key = request.session
-         WHERE outcome IS NOT NULL AND (?1 IS NULL OR session.id = ?1)
+    let mut query = connection.prepare_cached(&format!(
+        "SELECT {columns}, session.id, session.key
+         FROM request JOIN session ON session.key = request.session
+         WHERE outcome IS NOT NULL AND (?1 IS NULL OR session.key = ?1)
          ORDER BY resolved DESC, request.rowid DESC LIMIT ?2"
-    );
-    let session = session.map(|id| id.to_string());
-    collect(connection, &sql, params![session, number(most as u64)], with_session)
+    ))?;
+    let mut rows = query.query(params![key, number(most as u64)])?;
+    let (mut found, mut bytes) = (Vec::new(), 0);
+    while let Some(row) = rows.next()? {
+        match with_session(row) {
+            Ok((session, request)) => {
+                bytes += request.input.len() + request.suggestions.as_ref().map_or(0, String::len);
+                if bytes > LEDGER_BYTES && !found.is_empty() {
+                    break;
+                }
+                found.push((session, request));
+            }
+            Err(error) => warn!(%error, "left out a resolved request that cannot be read"),
+        }
+    }
+    Ok(found)
 }
 
 fn with_session(row: &Row<'_>) -> rusqlite::Result<(SessionId, RequestRecord)> {
-    Ok((columns::parsed(row, 13)?, columns::request(row)?))
+    Ok((columns::session_id(row, 13, 14)?, columns::request(row)?))
 }
 
-/// Grants that are neither revoked nor expired.
+/// Grants that are neither revoked nor expired. One that cannot be read grants nothing.
 pub(crate) fn grants(connection: &Connection, now: u64) -> Result<Vec<Grant>, Error> {
     let columns = columns::GRANT_COLUMNS;
     let sql = format!(
         "SELECT {columns} FROM grants
          WHERE revoked IS NULL AND (until IS NULL OR until > ?1) ORDER BY created, rowid"
     );
-    collect(connection, &sql, [number(now)], columns::grant)
+    readable(connection, &sql, [number(now)], "grant", columns::grant)
 }
 
 pub(crate) fn state(
@@ -337,17 +321,41 @@ pub(crate) fn state(
     follower: &str,
 ) -> Result<Vec<(String, Vec<u8>)>, Error> {
     let sql = "SELECT key, value FROM state WHERE follower = ?1 ORDER BY key";
-    collect(connection, sql, [follower], |row| Ok((row.get(0)?, row.get(1)?)))
+    readable(connection, sql, [follower], "state of a follower", |row| {
+        Ok((row.get(0)?, row.get(1)?))
+    })
 }
 
-fn collect<T>(
+/// All rows of one session.
+fn of_session<T>(
     connection: &Connection,
+    session: SessionId,
     sql: &str,
     parameters: impl Params,
     read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
 ) -> Result<Vec<T>, Error> {
     let mut query = connection.prepare_cached(sql)?;
-    let found = query.query_map(parameters, read)?.collect::<Result<_, _>>()?;
+    let found = query.query_map(parameters, read).and_then(Iterator::collect);
+    found.map_err(|error| damaged_session(session, error))
+}
+
+/// The rows that can be read.
+fn readable<T>(
+    connection: &Connection,
+    sql: &str,
+    parameters: impl Params,
+    what: &str,
+    mut read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+) -> Result<Vec<T>, Error> {
+    let mut query = connection.prepare_cached(sql)?;
+    let mut rows = query.query(parameters)?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        match read(row) {
+            Ok(value) => found.push(value),
+            Err(error) => warn!(%error, "left out a stored {what} that cannot be read"),
+        }
+    }
     Ok(found)
 }
 

@@ -21,6 +21,19 @@ pub struct Entry {
     /// The line without its newline, exactly as it came. It may be a slice of a larger buffer;
     /// copy it to keep it for long.
     pub bytes: Bytes,
+    /// The line is longer than an entry and goes on in the next one.
+    pub continues: bool,
+}
+
+/// What is known of an entry without reading it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EntryHead {
+    pub seq: Seq,
+    pub at: u64,
+    pub origin: Origin,
+    pub continues: bool,
+    /// The number of its bytes.
+    pub size: u64,
 }
 
 /// A line to be appended to a session.
@@ -34,24 +47,32 @@ pub struct NewEntry {
 }
 
 impl Entry {
+    pub(crate) fn head(&self) -> EntryHead {
+        let Self { seq, at, origin, ref bytes, continues } = *self;
+        EntryHead { seq, at, origin, continues, size: bytes.len() as u64 }
+    }
+
     /// The entry as readers of any journal get it.
     pub fn line(&self) -> RecordedLine<'_> {
         RecordedLine { seq: self.seq.0, at: self.at, origin: self.origin, bytes: &self.bytes }
     }
 }
 
-/// How an origin is stored.
-pub(crate) fn origin_code(origin: Origin) -> u8 {
-    match origin {
-        Origin::Agent => 0,
-        Origin::Towpath => 1,
+/// How an origin is stored. Only the agent's lines can be longer than an entry.
+pub(crate) fn origin_code(origin: Origin, continues: bool) -> u8 {
+    match (origin, continues) {
+        (Origin::Agent, false) => 0,
+        (Origin::Towpath, _) => 1,
+        (Origin::Agent, true) => 2,
     }
 }
 
-pub(crate) fn origin_from_code(code: u8) -> Option<Origin> {
+/// The origin of an entry, and whether its line goes on in the next one.
+pub(crate) fn origin_from_code(code: u8) -> Option<(Origin, bool)> {
     match code {
-        0 => Some(Origin::Agent),
-        1 => Some(Origin::Towpath),
+        0 => Some((Origin::Agent, false)),
+        1 => Some((Origin::Towpath, false)),
+        2 => Some((Origin::Agent, true)),
         _ => None,
     }
 }
@@ -93,6 +114,10 @@ pub struct SessionRecord {
     pub turn: u64,
     /// The number of the last turn that ended.
     pub turn_ended: u64,
+    /// What could not be read of the session. Its status is then [`SessionStatus::Failed`], and
+    /// unreadable texts are empty. It can be read, exported and deleted, but must not be driven:
+    /// its options may be the ones that restrict the agent.
+    pub damage: Option<String>,
 }
 
 /// A position in the output of an agent process.

@@ -7,7 +7,7 @@ use std::fmt;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
 
-use rusqlite::types::Value;
+use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OpenFlags, Row, params_from_iter};
 use tracing::warn;
 
@@ -15,7 +15,7 @@ use crate::connection::{self, PageLimit, companion, wal};
 use crate::error::Error;
 use crate::records::origin_from_code;
 use crate::segment::Segment;
-use crate::{query, schema};
+use crate::{entries, schema};
 
 /// Files up to this size are checked whenever they are opened. Larger ones, for which the user would
 /// have to wait, are checked only after an error.
@@ -113,9 +113,12 @@ fn open_checked(path: &Path, limit: PageLimit) -> Result<Connection, Error> {
     let connection = connection::open_writable(path, limit)?;
     let size = fs::metadata(path).map_err(|error| Error::io(path, error))?.len();
     if suspect || size <= ALWAYS_CHECKED {
-        let result: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
-        if result != "ok" {
-            return Err(Error::corrupt(result));
+        quick_check(&connection, "1")?;
+    } else {
+        // One damaged page of these tables would concern every session. They are small.
+        let small = TABLES.iter().filter(|(table, _)| !matches!(*table, "entry" | "segment"));
+        for (table, _) in small {
+            quick_check(&connection, table)?;
         }
     }
     if suspect {
@@ -127,11 +130,17 @@ fn open_checked(path: &Path, limit: PageLimit) -> Result<Connection, Error> {
     Ok(connection)
 }
 
+fn quick_check(connection: &Connection, what: &str) -> Result<(), Error> {
+    let sql = format!("PRAGMA quick_check({what})");
+    let result: String = connection.query_row(&sql, [], |row| row.get(0))?;
+    if result == "ok" { Ok(()) } else { Err(Error::corrupt(result)) }
+}
+
 fn check_segments(connection: &Connection) -> Result<(), Error> {
     let mut segments = connection.prepare("SELECT raw, bytes FROM segment")?;
     let mut rows = segments.query([])?;
     while let Some(row) = rows.next()? {
-        query::entries_of_segment(row)?;
+        entries::entries_of_segment(row)?;
     }
     Ok(())
 }
@@ -159,6 +168,7 @@ fn rebuild(path: &Path, fault: String) -> Result<Repair, Error> {
             for &(table, row_id) in TABLES {
                 repair.copy_table(&source, &transaction, table, row_id)?;
             }
+            repair.sessions += restore_lost_sessions(&transaction)?;
             transaction.commit()?;
         }
         None => repair.gaps = 1,
@@ -207,8 +217,9 @@ impl Repair {
                 self.gaps += 1;
                 return Ok(());
             };
-            let values: Vec<Value> =
-                (0..columns).map(|column| row.get(column)).collect::<Result<_, _>>()?;
+            let values: Vec<StoredValue<'_>> = (0..columns)
+                .map(|column| row.get_ref(column).map(StoredValue))
+                .collect::<Result<_, _>>()?;
             match insert.execute(params_from_iter(values)).map_err(Error::from) {
                 Ok(_) => match table {
                     "session" => self.sessions += 1,
@@ -217,7 +228,8 @@ impl Repair {
                     _ => {}
                 },
                 Err(Error::Full) => return Err(Error::Full),
-                // The row is garbage: an id twice, a number in a text column.
+                // The row is garbage: an id twice, a number in a text column. A session whose row
+                // is lost is restored from its entries.
                 Err(_) => self.gaps += 1,
             }
             Ok(())
@@ -225,6 +237,34 @@ impl Repair {
         self.gaps += scan.gaps;
         Ok(())
     }
+}
+
+/// A value as it is stored. Text need not be UTF-8.
+struct StoredValue<'a>(ValueRef<'a>);
+
+impl ToSql for StoredValue<'_> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(self.0))
+    }
+}
+
+/// Adds sessions for the entries whose session was lost, so that they can be exported. Returns how
+/// many. What the agent was allowed is lost too, so they get no valid id and cannot be driven.
+fn restore_lost_sessions(target: &Connection) -> Result<u64, Error> {
+    let sql = "
+        WITH number AS (
+            SELECT row >> 40 AS key, row & 0xffffffffff AS last, 0 AS compacted FROM entry
+            UNION ALL
+            SELECT row >> 40, row & 0xffffffffff, row & 0xffffffffff FROM segment)
+        INSERT INTO session (key, id, directory, title, status, options, created, active, last,
+            compacted)
+        SELECT key, 'lost-' || key, x'', 'recovered', '\"failed\"', '', 0, 0, max(last),
+            max(compacted)
+        FROM number
+        WHERE key > 0 AND key NOT IN (SELECT key FROM session)
+            AND key NOT IN (SELECT session FROM deleted_session)
+        GROUP BY key";
+    Ok(target.execute(sql, [])? as u64)
 }
 
 /// How many entries a row holds; `None` if the row is not valid.
@@ -242,7 +282,7 @@ fn entries_in(table: &str, row: &Row<'_>) -> Option<u64> {
 }
 
 /// A scan of a table by row id that continues behind unreadable rows.
-struct TableScan<'c> {
+pub(crate) struct TableScan<'c> {
     source: &'c Connection,
     sql: String,
     columns: Vec<String>,
@@ -256,15 +296,25 @@ impl<'c> TableScan<'c> {
         if !columns.iter().any(|column| column == rowid) {
             columns.push(rowid.to_owned());
         }
+        Some(Self::of_columns(source, table, rowid, columns))
+    }
+
+    /// A scan of some columns.
+    pub(crate) fn of_columns(
+        source: &'c Connection,
+        table: &str,
+        rowid: &str,
+        columns: Vec<String>,
+    ) -> Self {
         let names = columns.join(", ");
         let sql = format!(
             "SELECT {names}, {rowid} FROM {table} NOT INDEXED WHERE {rowid} >= ?1 ORDER BY {rowid}"
         );
-        Some(Self { source, sql, columns, gaps: 0 })
+        Self { source, sql, columns, gaps: 0 }
     }
 
     /// Visits each readable row once.
-    fn rows(
+    pub(crate) fn rows(
         &mut self,
         mut visit: impl FnMut(&Row<'_>, usize) -> Result<(), Error>,
     ) -> Result<(), Error> {

@@ -1,21 +1,25 @@
 //! Segments: compacted entries, compressed together.
 //!
 //! A segment holds the metadata of all its entries and then their bytes. Similar data compresses well
-//! side by side, and a reader gets all entries as slices of one buffer.
+//! side by side, and a reader gets all entries of a small segment as slices of one buffer. A large
+//! segment is decompressed as a stream, so that a part of it costs no more memory than that part.
 
-use std::io;
+use std::io::{self, BufReader, Read, Write as _};
 
 use bytes::Bytes;
-use zstd::bulk::Compressor;
-use zstd::zstd_safe::CParameter;
+use zstd::stream::{Decoder, Encoder};
 
 use crate::error::Error;
 use crate::id::Seq;
-use crate::records::{Entry, origin_code, origin_from_code};
+use crate::records::{Entry, EntryHead, origin_code, origin_from_code};
 
 /// The compression level. Entries are compressed outside the writer thread and rarely more than
 /// twice, so it may be slow; decompression is not affected.
 const LEVEL: i32 = 6;
+
+/// The logarithm of how far back a compressed segment refers. A reader of the stream needs a buffer
+/// of that size.
+const WINDOW_LOG: u32 = 23;
 
 /// The largest decompressed size, far above what SQLite stores in a row.
 const LARGEST: usize = 2 << 30;
@@ -31,27 +35,33 @@ pub(crate) struct Segment {
 impl Segment {
     /// Compresses entries, which are in order.
     pub(crate) fn compress(entries: &[Entry]) -> io::Result<Self> {
-        let bodies: usize = entries.iter().map(|entry| entry.bytes.len()).sum();
-        let mut raw = Vec::with_capacity(bodies + 12 * entries.len() + 8);
-        put(&mut raw, entries.len() as u64);
+        let mut heads = Vec::with_capacity(12 * entries.len() + 8);
+        put(&mut heads, entries.len() as u64);
         let (mut seq, mut at) = (0, 0);
         for entry in entries {
-            put(&mut raw, entry.seq.0 - seq);
+            put(&mut heads, entry.seq.0 - seq);
             // Clocks can go backwards.
             let step = entry.at.wrapping_sub(at).cast_signed();
-            put(&mut raw, ((step << 1) ^ (step >> 63)).cast_unsigned());
-            put(&mut raw, u64::from(origin_code(entry.origin)));
-            put(&mut raw, entry.bytes.len() as u64);
+            put(&mut heads, ((step << 1) ^ (step >> 63)).cast_unsigned());
+            put(&mut heads, u64::from(origin_code(entry.origin, entry.continues)));
+            put(&mut heads, entry.bytes.len() as u64);
             (seq, at) = (entry.seq.0, entry.at);
         }
-        for entry in entries {
-            raw.extend_from_slice(&entry.bytes);
-        }
-        let mut compressor = Compressor::new(LEVEL)?;
-        compressor.set_parameter(CParameter::ChecksumFlag(true))?;
+        let bodies: usize = entries.iter().map(|entry| entry.bytes.len()).sum();
+        let raw = heads.len() + bodies;
+        let mut encoder = Encoder::new(Vec::new(), LEVEL)?;
+        encoder.include_checksum(true)?;
         // Tool results appear twice in a line, possibly with an image in between.
-        compressor.set_parameter(CParameter::EnableLongDistanceMatching(raw.len() > 1 << 20))?;
-        Ok(Self { raw: raw.len(), bytes: compressor.compress(&raw)? })
+        encoder.long_distance_matching(raw > 1 << 20)?;
+        if raw > 1 << WINDOW_LOG {
+            encoder.window_log(WINDOW_LOG)?;
+        }
+        encoder.set_pledged_src_size(Some(raw as u64))?;
+        encoder.write_all(&heads)?;
+        for entry in entries {
+            encoder.write_all(&entry.bytes)?;
+        }
+        Ok(Self { raw, bytes: encoder.finish()? })
     }
 
     /// The entries of a segment.
@@ -59,34 +69,83 @@ impl Segment {
         if raw > LARGEST {
             return Err(Error::corrupt("a segment has an impossible size"));
         }
-        let raw = zstd::bulk::decompress(bytes, raw)
-            .map_err(|error| Error::corrupt(format!("a segment does not decompress: {error}")))?;
-        Self::entries(&Bytes::from(raw)).ok_or_else(|| Error::corrupt("a segment is truncated"))
-    }
-
-    fn entries(raw: &Bytes) -> Option<Vec<Entry>> {
-        let mut heads = &raw[..];
-        let count = usize::try_from(take(&mut heads)?).ok()?;
-        // The metadata of an entry takes at least four bytes.
-        let mut entries = Vec::with_capacity(count.min(raw.len() / 4 + 1));
-        let mut lengths = Vec::with_capacity(entries.capacity());
-        let (mut seq, mut at) = (0u64, 0u64);
-        for _ in 0..count {
-            seq = seq.checked_add(take(&mut heads)?)?;
-            let step = take(&mut heads)?;
-            at = at.wrapping_add((step >> 1) ^ (step & 1).wrapping_neg());
-            let origin = origin_from_code(u8::try_from(take(&mut heads)?).ok()?)?;
-            lengths.push(usize::try_from(take(&mut heads)?).ok()?);
-            entries.push(Entry { seq: Seq(seq), at, origin, bytes: Bytes::new() });
-        }
-        let mut from = raw.len() - heads.len();
-        for (entry, length) in entries.iter_mut().zip(lengths) {
-            let to = from.checked_add(length).filter(|to| *to <= raw.len())?;
-            entry.bytes = raw.slice(from..to);
+        let raw = zstd::bulk::decompress(bytes, raw).map_err(|error| undecodable(&error))?;
+        let raw = Bytes::from(raw);
+        let mut rest = &raw[..];
+        let heads = read_heads(&mut rest, raw.len())?;
+        let mut from = raw.len() - rest.len();
+        let mut entries = Vec::with_capacity(heads.len());
+        for EntryHead { seq, at, origin, continues, size } in heads {
+            let to = usize::try_from(size).ok().and_then(|size| from.checked_add(size));
+            let to = to
+                .filter(|to| *to <= raw.len())
+                .ok_or_else(|| Error::corrupt("a segment is truncated"))?;
+            entries.push(Entry { seq, at, origin, continues, bytes: raw.slice(from..to) });
             from = to;
         }
-        (from == raw.len()).then_some(entries)
+        if from < raw.len() {
+            return Err(Error::corrupt("a segment is longer than its entries"));
+        }
+        Ok(entries)
     }
+}
+
+/// A segment that is decompressed as a stream.
+pub(crate) struct SegmentStream<R: Read> {
+    decoder: BufReader<Decoder<'static, BufReader<R>>>,
+}
+
+impl<R: Read> SegmentStream<R> {
+    /// Reads the metadata of all entries. Their bytes follow in the same order.
+    pub(crate) fn open(raw: usize, bytes: R) -> Result<(Vec<EntryHead>, Self), Error> {
+        let decoder = Decoder::new(bytes).map_err(|error| undecodable(&error))?;
+        let mut decoder = BufReader::new(decoder);
+        let heads = read_heads(&mut decoder, raw)?;
+        Ok((heads, Self { decoder }))
+    }
+
+    pub(crate) fn skip(&mut self, bytes: u64) -> Result<(), Error> {
+        let skipped = io::copy(&mut self.decoder.by_ref().take(bytes), &mut io::sink())
+            .map_err(|error| undecodable(&error))?;
+        if skipped < bytes {
+            return Err(Error::corrupt("a segment is truncated"));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn read(&mut self, bytes: usize) -> Result<Vec<u8>, Error> {
+        let mut read = vec![0; bytes];
+        self.decoder.read_exact(&mut read).map_err(|error| undecodable(&error))?;
+        Ok(read)
+    }
+}
+
+fn undecodable(error: &io::Error) -> Error {
+    Error::corrupt(format!("a segment does not decompress: {error}"))
+}
+
+/// Reads the metadata of all entries of a segment of `raw` bytes.
+fn read_heads(from: &mut impl Read, raw: usize) -> Result<Vec<EntryHead>, Error> {
+    let truncated = || Error::corrupt("the metadata of a segment is not valid");
+    let count = take(from).ok_or_else(truncated)?;
+    // The metadata of an entry takes at least four bytes.
+    if count > raw as u64 / 4 {
+        return Err(truncated());
+    }
+    let mut heads = Vec::with_capacity(usize::try_from(count).unwrap_or(0));
+    let (mut seq, mut at, mut left) = (0u64, 0u64, raw as u64);
+    for _ in 0..count {
+        let mut number = || take(from).ok_or_else(truncated);
+        seq = seq.checked_add(number()?).ok_or_else(truncated)?;
+        let step = number()?;
+        at = at.wrapping_add((step >> 1) ^ (step & 1).wrapping_neg());
+        let code = u8::try_from(number()?).ok().and_then(origin_from_code);
+        let (origin, continues) = code.ok_or_else(truncated)?;
+        let size = number()?;
+        left = left.checked_sub(size).ok_or_else(truncated)?;
+        heads.push(EntryHead { seq: Seq(seq), at, origin, continues, size });
+    }
+    Ok(heads)
 }
 
 /// Appends a number with seven bits per byte.
@@ -99,13 +158,13 @@ fn put(out: &mut Vec<u8>, mut number: u64) {
 }
 
 /// Reads a number that [`put`] appended.
-fn take(from: &mut &[u8]) -> Option<u64> {
+fn take(from: &mut impl Read) -> Option<u64> {
     let mut number = 0;
     for shift in (0..64).step_by(7) {
-        let (&byte, rest) = from.split_first()?;
-        *from = rest;
-        number |= u64::from(byte & 0x7f) << shift;
-        if byte < 0x80 {
+        let mut byte = [0];
+        from.read_exact(&mut byte).ok()?;
+        number |= u64::from(byte[0] & 0x7f) << shift;
+        if byte[0] < 0x80 {
             return Some(number);
         }
     }
@@ -117,7 +176,7 @@ mod tests {
     use bytes::Bytes;
     use proptest::prelude::*;
 
-    use super::Segment;
+    use super::{Segment, SegmentStream};
     use crate::id::Seq;
     use crate::records::Entry;
     use wire::Origin;
@@ -136,11 +195,18 @@ mod tests {
                 .map(|(step, at, ours, bytes)| {
                     seq += step;
                     let origin = if ours { Origin::Towpath } else { Origin::Agent };
-                    Entry { seq: Seq(seq), at, origin, bytes: Bytes::from(bytes) }
+                    Entry { seq: Seq(seq), at, origin, bytes: Bytes::from(bytes), continues: false }
                 })
                 .collect();
             let segment = Segment::compress(&entries).unwrap();
-            prop_assert_eq!(Segment::decompress(segment.raw, &segment.bytes).unwrap(), entries);
+            prop_assert_eq!(&Segment::decompress(segment.raw, &segment.bytes).unwrap(), &entries);
+            let (heads, mut stream) =
+                SegmentStream::open(segment.raw, &segment.bytes[..]).unwrap();
+            prop_assert_eq!(heads.len(), entries.len());
+            for (head, entry) in heads.iter().zip(&entries) {
+                prop_assert_eq!((head.seq, head.at, head.origin), (entry.seq, entry.at, entry.origin));
+                prop_assert_eq!(stream.read(usize::try_from(head.size).unwrap()).unwrap(), &entry.bytes[..]);
+            }
         }
 
         #[test]
@@ -151,6 +217,7 @@ mod tests {
                     at: n * 1000,
                     origin: Origin::Agent,
                     bytes: format!("{{\"n\":{n}}}").into(),
+                    continues: false,
                 })
                 .collect();
             let mut segment = Segment::compress(&entries).unwrap();

@@ -4,9 +4,13 @@
 //! stream cheap, and is correct even if another process has written to the session in between.
 
 use std::collections::HashMap;
+use std::ffi::CStr;
 
-use rusqlite::{Connection, params};
+use rusqlite::blob::ZeroBlob;
+use rusqlite::types::ToSql;
+use rusqlite::{Connection, MAIN_DB, params};
 use tracing::debug;
+use wire::Origin;
 
 use crate::batch::{Batch, SessionChange};
 use crate::columns::{json, number, path_bytes};
@@ -41,6 +45,34 @@ struct PendingSession {
     change: SessionChange,
     written: bool,
     entries: Vec<Entry>,
+}
+
+/// Bytes from this size on are written in place. To bind them to a statement would copy them twice.
+const WRITTEN_IN_PLACE: usize = 8 << 20;
+
+/// The column `bytes` of a row.
+struct BlobPlace {
+    table: &'static CStr,
+    row: i64,
+}
+
+impl BlobPlace {
+    /// Inserts a row with the statement, which gets the value of the column.
+    fn insert(
+        &self,
+        connection: &Connection,
+        bytes: &[u8],
+        statement: impl FnOnce(&dyn ToSql) -> rusqlite::Result<usize>,
+    ) -> Result<(), Error> {
+        if bytes.len() < WRITTEN_IN_PLACE {
+            statement(&bytes)?;
+            return Ok(());
+        }
+        statement(&ZeroBlob(bytes.len() as u64))?;
+        let mut blob = connection.blob_open(MAIN_DB, self.table, c"bytes", self.row, false)?;
+        blob.write_all_at(bytes, 0)?;
+        Ok(blob.close()?)
+    }
 }
 
 impl<'c> WriteTransaction<'c> {
@@ -157,20 +189,21 @@ impl<'c> WriteTransaction<'c> {
         let key = pending.head.key;
         let mut insert = connection
             .prepare_cached("INSERT INTO entry (row, at, origin, bytes) VALUES (?1, ?2, ?3, ?4)")?;
-        for new in &batch.entries {
+        for (position, new) in batch.entries.iter().enumerate() {
             let seq = pending.head.last.next();
-            insert.execute(params![
-                key.row(seq),
-                number(batch.at),
-                origin_code(new.origin),
-                &new.bytes[..]
-            ])?;
+            let continues = new.origin == Origin::Agent && batch.unfinished.contains(&position);
+            let origin = origin_code(new.origin, continues);
+            let place = BlobPlace { table: c"entry", row: key.row(seq) };
+            place.insert(connection, &new.bytes, |bytes| {
+                insert.execute(params![place.row, number(batch.at), origin, bytes])
+            })?;
             pending.head.last = seq;
             pending.entries.push(Entry {
                 seq,
                 at: batch.at,
                 origin: new.origin,
                 bytes: new.bytes.clone(),
+                continues,
             });
         }
         pending.written = true;
@@ -289,9 +322,12 @@ impl<'c> WriteTransaction<'c> {
                 .execute([key.row(replaced)])?;
         }
         if let Some((last, segment)) = &new.segment {
-            connection
-                .prepare_cached("INSERT INTO segment (row, raw, bytes) VALUES (?1, ?2, ?3)")?
-                .execute(params![key.row(*last), number(segment.raw as u64), segment.bytes])?;
+            let mut insert = connection
+                .prepare_cached("INSERT INTO segment (row, raw, bytes) VALUES (?1, ?2, ?3)")?;
+            let place = BlobPlace { table: c"segment", row: key.row(*last) };
+            place.insert(connection, &segment.bytes, |bytes| {
+                insert.execute(params![place.row, number(segment.raw as u64), bytes])
+            })?;
         }
         connection
             .prepare_cached("UPDATE session SET compacted = ?2 WHERE key = ?1")?

@@ -63,7 +63,14 @@ impl Writer {
         commands: Receiver<WriterCommand>,
         shared: Arc<JournalShared>,
     ) -> Result<(), Error> {
-        let maintenance = Maintenance::in_file(&connection)?;
+        let maintenance = Maintenance::in_file(&connection).unwrap_or_else(|error| {
+            // The journal can be used without it.
+            warn!(%error, "could not find the maintenance that is left");
+            if matches!(error, Error::Damaged { .. }) {
+                repair::mark_suspect(path, &error);
+            }
+            Maintenance::default()
+        });
         let data_version = data_version(&connection)?;
         let writer = Self {
             connection,
@@ -95,7 +102,10 @@ impl Writer {
                     self.transactions_since_maintenance += 1;
                 }
                 WriterCommand::PollExternal => self.poll_external(),
-                WriterCommand::FinishMaintenance(reply) => self.waiting_for_maintenance.push(reply),
+                WriterCommand::FinishMaintenance(reply) => {
+                    self.maintenance.retry();
+                    self.waiting_for_maintenance.push(reply);
+                }
                 WriterCommand::Close(reply) => {
                     // Commands that were sent before are still received.
                     self.commands.close();
@@ -144,8 +154,7 @@ impl Writer {
             .and_then(|()| self.maintenance.step(&self.connection));
         if let Err(error) = done {
             self.mark_if_damaged(&error);
-            self.maintenance.postpone();
-            warn!(%error, "maintenance failed; the next compaction tries again");
+            warn!(%error, "maintenance failed; it is tried again later");
             for reply in self.waiting_for_maintenance.drain(..) {
                 let _ = reply.send(Err(error.clone()));
             }
@@ -269,6 +278,9 @@ impl Writer {
         match data_version(&self.connection) {
             Ok(version) if version != self.data_version => {
                 self.data_version = version;
+                if let Err(error) = self.maintenance.find_deleted(&self.connection) {
+                    self.mark_if_damaged(&error);
+                }
                 self.shared.feeds.external_commit();
                 self.count_change();
             }

@@ -25,6 +25,7 @@ mod pipe;
 mod pipe_thread;
 mod prefilter;
 mod process;
+mod process_guard;
 mod project;
 mod record_watcher;
 mod report;

@@ -1,7 +1,7 @@
 //! Programs that actions start: git, hooks, commands; never an agent.
 //!
-//! This is the only file of the crate that starts processes. Each runs in a process group of its own, so
-//! that a timeout also kills what it started. Its output is drained while it runs.
+//! Each runs in a process group of its own, so that a timeout also kills what it started. Its output is
+//! drained while it runs. It does not outlive this process, whichever way this process ends.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -14,12 +14,21 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, timeout, timeout_at};
 
-/// How many bytes of the output are kept: more than `git` prints for a thousand files.
+use crate::process_guard::{self, OrphanPolicy};
+
+/// How many bytes of the output are kept by default.
 const MAX_OUTPUT: usize = 1 << 20;
 
 /// How long to wait for the end of the output after the program has exited. Processes it left running
 /// may keep the pipe open.
 const DRAIN_TIMEOUT: Duration = Duration::from_millis(300);
+
+/// How long git may take to remove its locks after it was asked to stop.
+const STOP_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Starts a command line after a first line of input, which is sent when the guard knows the program. If
+/// this process is killed before, there is no such line, and nothing is started.
+const WAITING_SHELL: &str = r#"read -r line && exec sh -c "$@""#;
 
 /// A program to run.
 #[derive(Debug)]
@@ -27,6 +36,10 @@ pub(crate) struct Program {
     command: Command,
     name: String,
     stdin: Vec<u8>,
+    max_output: Option<usize>,
+    orphan_policy: OrphanPolicy,
+    /// Whether it waits for a first line of input.
+    waits: bool,
 }
 
 /// The result of a run.
@@ -50,20 +63,29 @@ pub(crate) enum ProgramError {
         /// The last line it printed.
         message: String,
     },
+    #[error("`{name}` printed more than {limit} bytes")]
+    OutputTooLong { name: String, limit: usize },
 }
 
 impl Program {
     pub(crate) fn new(program: impl AsRef<OsStr>) -> Self {
         let name = program.as_ref().to_string_lossy().into_owned();
         let mut command = Command::new(program);
-        command.process_group(0).kill_on_drop(true);
-        Self { command, name, stdin: Vec::new() }
+        command.process_group(0);
+        let orphan_policy = OrphanPolicy::Kill;
+        Self { command, name, stdin: Vec::new(), max_output: None, orphan_policy, waits: false }
+    }
+
+    /// Git, which is asked to stop before it is killed: otherwise it would leave its locks behind.
+    pub(crate) fn git() -> Self {
+        Self { orphan_policy: OrphanPolicy::Finish, ..Self::new("git") }
     }
 
     /// A command line for the shell, with the arguments `$1`, `$2`, ….
     pub(crate) fn shell(line: &str, arguments: &[&OsStr]) -> Self {
-        let mut program = Self::new("sh");
-        program.command.arg("-c").arg(line).arg("towpath").args(arguments);
+        let mut program = Self { waits: true, ..Self::new("sh") };
+        program.command.args(["-c", WAITING_SHELL, "towpath"]);
+        program.command.arg(line).arg("towpath").args(arguments);
         line.clone_into(&mut program.name);
         program
     }
@@ -93,6 +115,12 @@ impl Program {
         self
     }
 
+    /// Sets how many bytes of the output are kept. Longer output is an error.
+    pub(crate) fn max_output(mut self, limit: usize) -> Self {
+        self.max_output = Some(limit);
+        self
+    }
+
     /// Sets the name for error messages.
     pub(crate) fn named(mut self, name: String) -> Self {
         self.name = name;
@@ -100,16 +128,22 @@ impl Program {
     }
 
     /// Runs the program with a time limit.
-    pub(crate) async fn run(mut self, limit: Duration) -> Result<ProgramOutput, ProgramError> {
-        let deadline = Instant::now() + limit;
+    pub(crate) async fn run(mut self, time: Duration) -> Result<ProgramOutput, ProgramError> {
+        let deadline = Instant::now() + time;
+        if self.waits {
+            self.stdin.insert(0, b'\n');
+        }
         let stdin = if self.stdin.is_empty() { Stdio::null() } else { Stdio::piped() };
         self.command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
+        process_guard::prepare();
         let mut child = self
             .command
             .spawn()
             .map_err(|source| ProgramError::Start { name: self.name.clone(), source })?;
-        let group = ProcessGroup::of(&child);
+        let group = ProcessGroup::new(&child, self.orphan_policy);
         let (mut out, mut err) = (Vec::new(), Vec::new());
+        // One more byte tells whether the output was longer.
+        let limit = self.max_output.map_or(MAX_OUTPUT, |limit| limit + 1);
         let result = {
             let stdin = child.stdin.take();
             let text = &self.stdin;
@@ -122,7 +156,8 @@ impl Program {
             let stdout = child.stdout.take();
             let stderr = child.stderr.take();
             let draining = async {
-                tokio::join!(write_input, drain(stdout, &mut out), drain(stderr, &mut err));
+                let (out, err) = (drain(stdout, &mut out, limit), drain(stderr, &mut err, limit));
+                tokio::join!(write_input, out, err);
             };
             tokio::pin!(draining);
             let waiting = async {
@@ -136,13 +171,19 @@ impl Program {
             };
             timeout_at(deadline, waiting).await
         };
+        if matches!(result, Ok(Ok(_))) {
+            group.finish();
+        } else {
+            group.stop(&mut child).await;
+        }
         match result {
+            Ok(Ok(_)) if self.max_output.is_some_and(|limit| out.len() > limit) => {
+                let limit = self.max_output.unwrap_or_default();
+                Err(ProgramError::OutputTooLong { name: self.name, limit })
+            }
             Ok(Ok(status)) => Ok(ProgramOutput { status, stdout: out, stderr: err }),
             Ok(Err(source)) => Err(ProgramError::Start { name: self.name, source }),
-            Err(_) => {
-                group.kill();
-                Err(ProgramError::Timeout { name: self.name, limit })
-            }
+            Err(_) => Err(ProgramError::Timeout { name: self.name, limit: time }),
         }
     }
 
@@ -158,7 +199,8 @@ impl Program {
 }
 
 impl ProgramOutput {
-    /// The last line of stderr, or of stdout if stderr is empty.
+    /// The line in which git names its error, or else the last line of stderr, or of stdout if stderr is
+    /// empty. After its error git may print advice.
     pub(crate) fn message(&self) -> String {
         let text = String::from_utf8_lossy(if self.stderr.is_empty() {
             &self.stdout
@@ -166,33 +208,69 @@ impl ProgramOutput {
             &self.stderr
         })
         .into_owned();
+        let error = text.lines().find(|it| it.starts_with("fatal: ") || it.starts_with("error: "));
         let last = text.lines().map(str::trim).rfind(|line| !line.is_empty());
-        last.unwrap_or_default().to_owned()
+        error.or(last).unwrap_or_default().to_owned()
     }
 }
 
-/// The process group of a program.
-struct ProcessGroup(Option<Pid>);
+/// The process group of a running program. Dropping it ends the program.
+struct ProcessGroup {
+    group: Option<Pid>,
+    policy: OrphanPolicy,
+}
 
 impl ProcessGroup {
-    fn of(child: &Child) -> Self {
-        Self(child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)))
+    fn new(child: &Child, policy: OrphanPolicy) -> Self {
+        let group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+        if let Some(group) = group {
+            process_guard::add(group, policy);
+        }
+        Self { group, policy }
     }
 
-    fn kill(&self) {
-        if let Some(group) = self.0 {
+    /// The program has exited. What it left in the background may continue.
+    fn finish(mut self) {
+        if let Some(group) = self.group.take() {
+            process_guard::remove(group);
+        }
+    }
+
+    /// Ends the program and what it started.
+    async fn stop(self, child: &mut Child) {
+        if self.policy == OrphanPolicy::Finish {
+            self.signal(Signal::TERM);
+            let _ = timeout(STOP_TIMEOUT, child.wait()).await;
+        }
+        self.signal(Signal::KILL);
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Some(group) = self.group {
             // This fails if the group has exited meanwhile.
-            let _ = kill_process_group(group, Signal::KILL);
+            let _ = kill_process_group(group, signal);
         }
     }
 }
 
-/// Reads to the end and keeps the first [`MAX_OUTPUT`] bytes.
-async fn drain(source: Option<impl AsyncRead + Unpin>, kept: &mut Vec<u8>) {
+impl Drop for ProcessGroup {
+    fn drop(&mut self) {
+        match self.policy {
+            OrphanPolicy::Kill => self.signal(Signal::KILL),
+            OrphanPolicy::Finish => self.signal(Signal::TERM),
+        }
+        if let Some(group) = self.group {
+            process_guard::remove(group);
+        }
+    }
+}
+
+/// Reads to the end and keeps the first bytes.
+async fn drain(source: Option<impl AsyncRead + Unpin>, kept: &mut Vec<u8>, limit: usize) {
     let Some(mut source) = source else { return };
     let mut buffer = vec![0; 8 << 10];
     while let Ok(count @ 1..) = source.read(&mut buffer).await {
-        let length = MAX_OUTPUT.saturating_sub(kept.len()).min(count);
+        let length = limit.saturating_sub(kept.len()).min(count);
         kept.extend_from_slice(&buffer[..length]);
     }
 }

@@ -10,6 +10,7 @@ import {
   describePhase,
   dollars,
   duration,
+  hasFailed,
   modeLabel,
   modelName,
 } from "../ui/format.js";
@@ -39,8 +40,8 @@ export class StatusLine {
       onclick: () => page.chooseModel(this.model),
     });
     this.context = h("span", { class: "gauge", hidden: true });
-    this.cost = h("span", { hidden: true });
-    this.plan = h("span", { hidden: true });
+    this.cost = h("span", { class: "cost", hidden: true });
+    this.plan = h("span", { class: "limit", hidden: true });
     this.element = h(
       "div",
       { class: "status", role: "group", "aria-label": "Status" },
@@ -71,7 +72,7 @@ export class StatusLine {
     this.plan.hidden = used === undefined || used === null;
     if (used !== undefined && used !== null) {
       this.plan.textContent = `limit ${Math.round(used * 100)} %`;
-      this.plan.className = used >= 0.9 ? "lost" : used >= 0.75 ? "needs" : "";
+      this.plan.className = `limit ${used >= 0.9 ? "lost" : used >= 0.75 ? "needs" : ""}`;
     }
   }
 
@@ -94,7 +95,7 @@ export class StatusLine {
       conversation.busy && status.turn_since
         ? ` · ${duration(Math.max(0, now - status.turn_since))}`
         : "";
-    const failed = phase.kind === "stopped" && !["parked", "closed"].includes(phase.cause.cause);
+    const failed = hasFailed(phase);
     const dot =
       phase.kind === "waiting"
         ? "needs"

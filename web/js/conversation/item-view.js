@@ -9,6 +9,7 @@ import { sessionPath, callApi, imageAddress } from "../api.js";
 import { h, icon, iconButton, PATHS } from "../ui/elements.js";
 import { htmlNodes } from "../ui/trusted-html.js";
 import { clock, duration } from "../ui/format.js";
+import { toast } from "../ui/toast.js";
 
 /** @typedef {import("./conversation.js").Item} Item */
 /** @typedef {import("./conversation.js").AppendedHtml} AppendedHtml */
@@ -196,7 +197,9 @@ export class ItemView {
         "Deny",
       ),
     );
-    body.querySelector(".body")?.after(row);
+    // The card shows the same in full.
+    body.querySelector("details")?.removeAttribute("open");
+    body.append(row);
   }
 
   /** @param {Element} body @param {import("../gateway.js").Prompt} prompt */
@@ -277,11 +280,16 @@ export class ItemView {
   }
 
   async #showWhole() {
-    const { item } = await callApi(
-      "GET",
-      sessionPath(this.session, `/items/${encodeURIComponent(this.item.id)}`),
-    );
-    this.show({ ...item, truncated: false });
+    const path = sessionPath(this.session, `/items/${encodeURIComponent(this.item.id)}`);
+    try {
+      const { item } = await callApi("GET", path);
+      this.show({ ...item, truncated: false });
+    } catch (problem) {
+      // An item that is too large to be shown can be read line by line.
+      toast(/** @type {Error} */ (problem).message);
+      const { showRaw } = await import("../dialogs/dialogs.js");
+      await showRaw(this.session, this.item);
+    }
   }
 
   #restore() {

@@ -30,6 +30,24 @@ const CHOICES = [
 ];
 
 /**
+ * Reading starts no agent, so it is started here if the server says that none runs.
+ *
+ * @param {string} session
+ * @param {string} prompt
+ * @returns {Promise<Preview>}
+ */
+async function askAgent(session, prompt) {
+  const ask = () => callApi("GET", sessionPath(session, `/rewind?prompt=${prompt}`));
+  try {
+    return await ask();
+  } catch (problem) {
+    if (/** @type {import("../api.js").Problem} */ (problem).kind !== "no-agent") throw problem;
+    await callApi("POST", sessionPath(session, "/wake"));
+    return ask();
+  }
+}
+
+/**
  * @param {import("../session-page.js").SessionPage} page
  * @param {import("../gateway.js").Prompt} prompt
  */
@@ -125,9 +143,10 @@ export function openRewind(page, prompt) {
       return;
     }
     /** @type {Preview} */
-    const files = await callApi("GET", sessionPath(page.id, `/rewind?prompt=${prompt.id}`)).catch(
-      (problem) => ({ canRewind: false, error: problem.message }),
-    );
+    const files = await askAgent(page.id, prompt.id ?? "").catch((problem) => ({
+      canRewind: false,
+      error: problem.message,
+    }));
     const changed = files.filesChanged ?? [];
     if (files.canRewind === false) {
       fill(

@@ -4,7 +4,8 @@
  * @module
  */
 
-import { sessionPath, callApi } from "../api.js";
+import { sessionPath, callApi, lineAddress } from "../api.js";
+import { compactNumber } from "../ui/format.js";
 import { h, iconButton, PATHS } from "../ui/elements.js";
 import { loadStylesheet } from "../ui/stylesheets.js";
 
@@ -155,7 +156,14 @@ export async function showRaw(session, item) {
             "div",
             {},
             h("h3", {}, `${line.seq} · ${line.origin}`),
-            h("pre", { class: "raw-lines" }, pretty(line.line ?? line.base64 ?? "")),
+            isOmitted(line)
+              ? h(
+                  "p",
+                  {},
+                  h("a", { href: lineAddress(session, line.seq), target: "_blank" }, "Whole line"),
+                  ` (${compactNumber(line.bytes)} bytes)`,
+                )
+              : h("pre", { class: "raw-lines" }, pretty(line.line ?? line.base64 ?? "")),
           ),
         ),
     );
@@ -177,6 +185,16 @@ function concerns(line, item) {
     line.seq === item.rev ||
     (name.length > 6 && (line.line ?? "").includes(name))
   );
+}
+
+/**
+ * Whether the server left out the text of a line, because it is very long.
+ *
+ * @param {import("../gateway.js").Line} line
+ * @returns {line is import("../gateway.js").Line & { bytes: number }}
+ */
+function isOmitted(line) {
+  return Boolean(/** @type {{ omitted?: boolean }} */ (line).omitted);
 }
 
 /** @param {string} line */

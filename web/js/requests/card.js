@@ -75,18 +75,35 @@ export function reasonForm({ placeholder, label, button, send }) {
     { class: "request-reason", hidden: true, onsubmit: submit },
     field,
     h("button", { type: "submit", class: "button danger" }, button),
+    cancelButton(),
   );
   field.addEventListener("keydown", (event) => {
     if (event.key !== "Escape") return;
     event.stopPropagation();
-    form.hidden = true;
-    /** @type {HTMLElement | null} */ (form.closest(".request"))?.focus();
+    closeForm(form);
   });
   const open = () => {
     form.hidden = false;
     field.focus();
   };
   return { form, open };
+}
+
+/**
+ * Hides a form, so that the buttons of the card are shown again.
+ *
+ * @param {HTMLFormElement} form
+ */
+function closeForm(form) {
+  form.hidden = true;
+  /** @type {HTMLElement | null} */ (form.closest(".request"))?.focus();
+}
+
+/** A button that closes the form it is in. */
+export function cancelButton() {
+  const close = () => button.form && closeForm(button.form);
+  const button = h("button", { type: "button", class: "button quiet", onclick: close }, "Cancel");
+  return button;
 }
 
 /**

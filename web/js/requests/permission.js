@@ -5,7 +5,7 @@
  * @module
  */
 
-import { callBody, keyButton, keyHandler, reasonForm } from "./card.js";
+import { callBody, cancelButton, keyButton, keyHandler, reasonForm } from "./card.js";
 import { h } from "../ui/elements.js";
 
 /** @typedef {import("./card.js").Request} Request */
@@ -19,6 +19,9 @@ const ACTIONS = /** @type {Record<string, string>} */ ({
   search_web: "search the web for",
   search: "search",
 });
+
+/** Longer descriptions may not fit in the title. */
+const MAX_TITLE = 60;
 
 /** How long a rule can apply, in seconds. */
 const DURATIONS = [
@@ -97,7 +100,7 @@ function title(request) {
   const target = request.target.split("/").pop();
   return action && target
     ? `Claude wants to ${action} ${target}`
-    : `Claude wants to use ${request.tool}`;
+    : `Claude wants to use ${request.tool || "an unknown tool"}`;
 }
 
 /** @param {Request} request */
@@ -115,6 +118,9 @@ function disclosures(request) {
   if (request.html && request.action !== "run") {
     parts.push(h("div", { class: "item" }, callBody(request.html)));
   }
+  // The title of a card has two lines at most.
+  if (request.description && request.description.length > MAX_TITLE)
+    parts.push(h("p", { class: "help-text" }, request.description));
   const path = request.blocked_path ? `It asks because of ${request.blocked_path}` : "";
   const reason = request.reason ?? path;
   if (reason) parts.push(h("p", { class: "help-text" }, reason));
@@ -178,6 +184,7 @@ function ruleForm(request, answer) {
       scope,
       duration,
       h("button", { type: "submit", class: "button primary" }, "Always allow"),
+      cancelButton(),
     ),
   );
   return { form, submit };

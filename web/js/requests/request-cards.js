@@ -10,6 +10,7 @@ import { fill, h, iconButton } from "../ui/elements.js";
 import { permissionCard } from "./permission.js";
 import { planCard } from "./plan.js";
 import { questionCard } from "./question.js";
+import { unknownCard } from "./unknown.js";
 import { loadStylesheet } from "../ui/stylesheets.js";
 import { roughDuration } from "../ui/format.js";
 
@@ -119,8 +120,12 @@ export class RequestCards {
   #create(request) {
     const answer = (/** @type {AnswerRequest} */ answer) => this.page.answer(request, answer);
     const createCard =
-      { permission: permissionCard, question: questionCard, plan: planCard }[request.kind] ??
-      permissionCard;
+      {
+        permission: permissionCard,
+        question: questionCard,
+        plan: planCard,
+        unknown: unknownCard,
+      }[request.kind] ?? unknownCard;
     const card = createCard(request, answer, () => this.page.leave());
     const diffs = /** @type {NodeListOf<HTMLElement>} */ (card.body.querySelectorAll(".diff"));
     if (diffs.length)
@@ -148,7 +153,7 @@ export class RequestCards {
         "header",
         { class: "request-head" },
         h("span", { class: "status-dot needs" }),
-        h("h2", { id: title }, card.title),
+        h("h2", { id: title, title: card.title }, card.title),
         age,
         count,
       ),

@@ -130,6 +130,11 @@ export function describePhase(status, now) {
   }
 }
 
+/** Whether there is no agent although nobody stopped it. @param {import("../gateway.js").SessionPhase} phase */
+export function hasFailed(phase) {
+  return phase.kind === "stopped" && !["parked", "closed"].includes(phase.cause.cause);
+}
+
 /** @param {import("../gateway.js").StopCause} cause */
 function describeStop(cause) {
   switch (cause.cause) {

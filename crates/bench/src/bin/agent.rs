@@ -2,8 +2,9 @@
 //! sent.
 //!
 //! Started like Claude Code, it answers `initialize`, and it answers the prompt `COUNT RATE` with that
-//! many words, RATE of them per second; a rate of 0 is as fast as they are read. Started as
-//! `towpath-bench-agent --bare COUNT RATE`, it prints only the stream.
+//! many words, RATE of them per second; a rate of 0 is as fast as they are read. It answers the prompt
+//! `line BYTES` with one line of that size. Started as `towpath-bench-agent --bare COUNT RATE`, it
+//! prints only the stream.
 
 #![expect(clippy::print_stderr, reason = "a command-line program")]
 
@@ -100,6 +101,7 @@ impl BenchAgent {
         let content = &prompt["message"]["content"];
         let text = content.as_str().or_else(|| content[0]["text"].as_str()).unwrap_or_default();
         let request = WordRequest::parse(text).unwrap_or(WordRequest { count: 1, rate: 0 });
+        let huge = text.strip_prefix("line ").and_then(|bytes| bytes.trim().parse().ok());
         self.print(&json!({"type": "system", "subtype": "init", "cwd": "/", "tools": [],
             "mcp_servers": [], "model": "claude-bench", "permissionMode": "default",
             "slash_commands": [], "apiKeySource": "none", "output_style": "default",
@@ -107,11 +109,26 @@ impl BenchAgent {
             "session_id": self.session, "uuid": Uuid::new_v4()}))?;
         self.print(&json!({"type": "user", "message": prompt["message"], "isReplay": true,
             "session_id": self.session, "parent_tool_use_id": null, "uuid": prompt["uuid"]}))?;
-        self.stream(request)?;
+        match huge {
+            Some(bytes) => self.huge_line(bytes)?,
+            None => self.stream(request)?,
+        }
         self.print(&json!({"type": "result", "subtype": "success", "is_error": false,
             "duration_ms": 1, "duration_api_ms": 1, "num_turns": 1, "result": "",
             "total_cost_usd": 0.0, "usage": {"input_tokens": 1, "output_tokens": 1},
             "modelUsage": {}, "permission_denials": [],
+            "session_id": self.session, "uuid": Uuid::new_v4()}))?;
+        self.out.flush()
+    }
+
+    /// Prints one message of this many bytes.
+    fn huge_line(&mut self, bytes: usize) -> io::Result<()> {
+        let text = "0123456789abcde ".repeat(bytes / 16);
+        let message = json!({"id": format!("msg_{}", Uuid::new_v4().simple()), "type": "message",
+            "role": "assistant", "model": "claude-bench",
+            "content": [{"type": "text", "text": text}], "stop_reason": "end_turn",
+            "stop_sequence": null, "usage": {"input_tokens": 1, "output_tokens": 1}});
+        self.print(&json!({"type": "assistant", "message": message, "parent_tool_use_id": null,
             "session_id": self.session, "uuid": Uuid::new_v4()}))?;
         self.out.flush()
     }

@@ -10,7 +10,7 @@
 mod attach;
 mod client;
 mod document;
-mod server;
+pub(crate) mod server;
 
 use std::io;
 use std::time::Duration;

@@ -103,7 +103,10 @@ impl TowpathServer {
 
     /// Asks the agent for `count` words, `rate` of them per second.
     pub(crate) async fn prompt(&self, session: Uuid, count: u32, rate: u32) -> io::Result<()> {
-        let text = format!("{count} {rate}");
+        self.prompt_text(session, &format!("{count} {rate}")).await
+    }
+
+    pub(crate) async fn prompt_text(&self, session: Uuid, text: &str) -> io::Result<()> {
         let body = json!({"id": Uuid::new_v4(), "text": text, "delivery": "queue"}).to_string();
         self.request(&format!("POST /api/v1/sessions/{session}/prompts"), &body).await.map(drop)
     }
@@ -118,6 +121,10 @@ impl TowpathServer {
     pub(crate) async fn follow(&self, session: Uuid) -> io::Result<BenchSocket> {
         let path = format!("/api/v1/sessions/{session}/follow");
         BenchSocket::open(self.address(), &path, Some(&self.token)).await
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> io::Result<String> {
+        self.request(&format!("GET {path}"), "").await
     }
 
     async fn request(&self, line: &str, body: &str) -> io::Result<String> {

@@ -29,7 +29,7 @@ Examples:
   towpath run --resume last                       # continue a session; an id works too
   towpath run --json 'fix the tests' --mode acceptEdits | jq -r 'select(.type == \"result\").result'")]
 pub(crate) struct RunArgs {
-    /// The prompt
+    /// The prompt; `-` is stdin
     pub(crate) prompt: Option<String>,
     #[command(flatten)]
     pub(crate) agent: AgentArgs,

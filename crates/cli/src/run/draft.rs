@@ -11,6 +11,12 @@ use wire::outgoing::{Image, ImageError};
 /// The API accepts no larger image; the CLI scales images down if it can.
 const MAX_IMAGE_BYTES: u64 = 30 << 20;
 
+/// No prompt can be longer: this is the limit of a line on its way to the agent.
+const MAX_PROMPT_BYTES: u64 = 64 << 20;
+
+/// The prompt that stands for what is piped in.
+const STDIN: &str = "-";
+
 /// The text and images of a prompt.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RunPromptDraft {
@@ -24,12 +30,30 @@ pub(crate) enum PromptReadError {
     Stdin(#[source] io::Error),
     #[error("stdin is not UTF-8 text")]
     NotText,
+    #[error("the prompt on stdin is longer than {} MiB, the limit", MAX_PROMPT_BYTES >> 20)]
+    TooLong,
     #[error("could not read the image `{}`", path.display())]
     ReadImage { path: PathBuf, source: io::Error },
     #[error("cannot attach `{}`", path.display())]
     NotAnImage { path: PathBuf, source: ImageError },
     #[error("the image `{}` is larger than 30 MiB", .0.display())]
     ImageTooLarge(PathBuf),
+}
+
+impl PromptReadError {
+    pub(super) fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::NotAnImage { .. } => Some("convert it to PNG, JPEG, GIF or WebP"),
+            Self::TooLong => Some(
+                "save it as a file that the agent can read, and name the file in the prompt: \
+                 `towpath run 'summarise big.log'`",
+            ),
+            Self::NotText => {
+                Some("save it as a file that the agent can read, and name the file in the prompt")
+            }
+            Self::Stdin(_) | Self::ReadImage { .. } | Self::ImageTooLarge(_) => None,
+        }
+    }
 }
 
 impl RunPromptDraft {
@@ -40,7 +64,7 @@ impl RunPromptDraft {
     ) -> Result<Option<Self>, PromptReadError> {
         let piped = read_piped_stdin()?;
         let piped = piped.trim_end();
-        let text = match prompt {
+        let text = match prompt.filter(|prompt| *prompt != STDIN) {
             Some(prompt) if piped.is_empty() => prompt.to_owned(),
             Some(prompt) => format!("{prompt}\n\n{piped}"),
             None => piped.to_owned(),
@@ -58,12 +82,14 @@ impl RunPromptDraft {
 
 /// The text that was piped in; empty if stdin is a terminal.
 fn read_piped_stdin() -> Result<String, PromptReadError> {
-    let mut stdin = io::stdin().lock();
+    let stdin = io::stdin().lock();
     if stdin.is_terminal() {
         return Ok(String::new());
     }
     let mut bytes = Vec::new();
-    match stdin.read_to_end(&mut bytes) {
+    // Stdin may be endless, so no more of it is read than can be used.
+    match stdin.take(MAX_PROMPT_BYTES + 1).read_to_end(&mut bytes) {
+        Ok(length) if length as u64 > MAX_PROMPT_BYTES => Err(PromptReadError::TooLong),
         Ok(_) => String::from_utf8(bytes).map_err(|_| PromptReadError::NotText),
         // Stdin is closed.
         Err(error) if error.raw_os_error() == Some(rustix::io::Errno::BADF.raw_os_error()) => {

@@ -7,6 +7,7 @@ mod arguments;
 mod draft;
 mod editor;
 mod footer;
+mod key_parser;
 mod keyboard;
 mod pipe;
 mod progress;
@@ -18,7 +19,6 @@ mod terminal_session;
 use std::io::{self, IsTerminal as _};
 use std::time::Duration;
 
-use anstream::eprintln;
 use journal::{Origin, Seq, SessionStatus};
 use session::{Session, SessionLimits, Sessions};
 use view::terminal::ColourMode;
@@ -30,16 +30,23 @@ pub(crate) use arguments::RunArgs;
 use draft::{PromptReadError, RunPromptDraft};
 use keyboard::Keyboard;
 use pipe::{EntryPrinter, JsonLinePrinter, PipeRun, TextPrinter};
-use progress::{FollowEnd, RunProgress};
+use progress::{FollowEnd, RunProgress, RunSignal, RunSignals};
 use selection::{SelectedSession, SessionSelectionError};
 use terminal_session::{TerminalSession, TerminalSessionOptions};
 
-use crate::exit::{CommandStatus, report_error};
+use crate::exit::{CommandStatus, print_note, report_error};
 use crate::sessions::{short_id, unread_output_note};
 use crate::settings::{AgentLookupError, CliSettings, SettingsError};
 
 /// How long to wait for an idle agent to stop at the end of a run.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long a run may take to leave after SIGTERM or SIGHUP. It takes longer only if nobody reads what
+/// it writes: a stopped terminal, or a full pipe.
+const LEAVE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The exit code of a process that SIGTERM ended, as in shells.
+const EXIT_TERMINATED: i32 = 128 + 15;
 
 /// Columns of the log that goes to a pipe.
 const LOG_WIDTH: usize = 100;
@@ -81,9 +88,7 @@ impl RunError {
             Self::Agent(error) => return error.hint(),
             Self::Selection(error) => return error.hint(),
             Self::NoPrompt => "give a prompt: `towpath run 'fix the tests'`, or pipe one in",
-            Self::PromptRead(PromptReadError::NotAnImage { .. }) => {
-                "convert it to PNG, JPEG, GIF or WebP"
-            }
+            Self::PromptRead(error) => return error.hint().map(str::to_owned),
             Self::Journal(_) | Self::NotStarted(_) | Self::SessionStopped => {
                 "`towpath doctor` shows what is wrong"
             }
@@ -130,7 +135,7 @@ async fn drive(options: &RunArgs) -> Result<CommandStatus, RunError> {
     }
     let sessions = Sessions::new(settings.session_config(agent, limits)?, journal);
     for (id, problem) in sessions.collect().await.map_err(SessionSelectionError::Open)? {
-        eprintln!("{}", unread_output_note(id, &problem));
+        print_note(format_args!("{}", unread_output_note(id, &problem)));
     }
     let by = settings.terminal_user();
     let SelectedSession { session, record } =
@@ -142,13 +147,20 @@ async fn drive(options: &RunArgs) -> Result<CommandStatus, RunError> {
     let first_turn = if draft.is_some() { record.turn + 1 } else { record.turn };
     let prompt = draft.map(|it| it.into_prompt(Delivery::Queue, by.clone()));
     let mut progress = RunProgress::new(prompt.as_ref().map(|prompt| prompt.id));
-    if let Some(prompt) = prompt {
-        session.prompt(prompt).await?;
+    if let Some(prompt) = prompt
+        && let Err(error) = session.prompt(prompt).await
+    {
+        close(&sessions, &session, None, false).await?;
+        return Err(error.into());
     }
+    exit_if_stuck().map_err(RunError::Runtime)?;
     let end = if at_terminal {
         if interactive {
             let directory = settings.abbreviate_path(&record.directory);
-            eprintln!("{DIM}towpath · {directory} · session {}{DIM:#}", short_id(session.id()));
+            print_note(format_args!(
+                "{DIM}towpath · {directory} · session {}{DIM:#}",
+                short_id(session.id())
+            ));
         }
         let terminal_options = TerminalSessionOptions {
             by,
@@ -168,6 +180,19 @@ async fn drive(options: &RunArgs) -> Result<CommandStatus, RunError> {
         return Err(RunError::NotStarted(wording::stop_cause(cause)));
     }
     Ok(progress.exit_status())
+}
+
+/// Ends the process if a signal asked it to leave and it cannot, because a write does not return. The
+/// session is continued like that of a killed process.
+fn exit_if_stuck() -> io::Result<()> {
+    let mut signals = RunSignals::new()?;
+    tokio::spawn(async move {
+        while signals.next().await != RunSignal::Terminate {}
+        tokio::time::sleep(LEAVE_TIMEOUT).await;
+        Keyboard::restore_modes();
+        std::process::exit(EXIT_TERMINATED);
+    });
+    Ok(())
 }
 
 /// Prints one turn to a pipe.
@@ -232,9 +257,11 @@ async fn close(
     sessions.journal().clone().close().await?;
     let resume = format!("towpath run --resume {}", short_id(id));
     if is_working {
-        eprintln!("{DIM}the agent finishes its turn alone; continue with `{resume}`{DIM:#}");
+        print_note(format_args!(
+            "{DIM}the agent finishes its turn alone; continue with `{resume}`{DIM:#}"
+        ));
     } else if interactive || end == Some(FollowEnd::Detached) {
-        eprintln!("{DIM}session saved; continue with `{resume}`{DIM:#}");
+        print_note(format_args!("{DIM}session saved; continue with `{resume}`{DIM:#}"));
     }
     Ok(())
 }

@@ -132,7 +132,7 @@ impl<T: Write, L: Write> TextPrinter<T, L> {
         loop {
             while let Some(turn) = self.document.next_ended_turn() {
                 let lines = terminal::turn_end(&turn, self.look());
-                self.print_log(&lines)?;
+                self.print_log(&lines);
             }
             let Some(item) = self.document.next_finished() else { break };
             self.print_item(&item)?;
@@ -144,8 +144,9 @@ impl<T: Write, L: Write> TextPrinter<T, L> {
             let (id, text) = (item.id.clone(), text.clone());
             self.print_text(&id, &text)?;
         }
-        self.text.flush()?;
-        self.log.flush()
+        // The log is secondary: without a reader of stderr, stdout still gets the whole text.
+        let _ = self.log.flush();
+        self.text.flush()
     }
 
     fn print_item(&mut self, item: &Item) -> io::Result<()> {
@@ -159,7 +160,8 @@ impl<T: Write, L: Write> TextPrinter<T, L> {
             return Ok(());
         }
         let lines = terminal::item(item, self.look());
-        self.print_log(&lines)
+        self.print_log(&lines);
+        Ok(())
     }
 
     /// Prints the part of a text that is not printed yet.
@@ -175,11 +177,10 @@ impl<T: Write, L: Write> TextPrinter<T, L> {
         Ok(())
     }
 
-    fn print_log(&mut self, lines: &[terminal::StyledLine]) -> io::Result<()> {
+    fn print_log(&mut self, lines: &[terminal::StyledLine]) {
         for line in lines {
-            writeln!(self.log, "{}", line.paint(self.colours).trim_end())?;
+            let _ = writeln!(self.log, "{}", line.paint(self.colours).trim_end());
         }
-        Ok(())
     }
 
     fn look(&self) -> TerminalOptions<'_> {

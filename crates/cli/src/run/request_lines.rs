@@ -61,12 +61,23 @@ pub(super) fn escape_hidden(text: &str) -> String {
     for character in text.chars() {
         match character {
             '\t' => shown.push_str("    "),
-            '\u{ad}'
+            '\u{7f}'..='\u{9f}'
+            | '\u{ad}'
+            | '\u{34f}'
+            | '\u{61c}'
+            | '\u{115f}'..='\u{1160}'
+            | '\u{17b4}'..='\u{17b5}'
+            | '\u{180b}'..='\u{180f}'
             | '\u{200b}'..='\u{200f}'
             | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{2069}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{2800}'
+            | '\u{3164}'
+            | '\u{fe00}'..='\u{fe0e}'
             | '\u{feff}'
-            | '\u{e0000}'..='\u{e007f}' => shown.extend(character.escape_unicode()),
+            | '\u{ffa0}'
+            | '\u{fff0}'..='\u{fffb}'
+            | '\u{e0000}'..='\u{e0fff}' => shown.extend(character.escape_unicode()),
             character if character.is_control() => shown.extend(character.escape_default()),
             character => shown.push(character),
         }

@@ -21,6 +21,9 @@ use super::request_lines::{KEY, SOFT, STRONG, disclosure_lines, escape_hidden, k
 /// The keys that approve a plan, in the order of [`consent::PLAN_APPROVAL_MODES`].
 const PLAN_KEYS: [(char, &str); 2] = [('a', "a"), ('y', "y")];
 
+/// A longer description must be shown in full before a call can be allowed.
+const MAX_DESCRIPTION: usize = 200;
+
 /// A request that is being answered.
 pub(super) struct RequestPrompt {
     pub(super) request: Request,
@@ -38,6 +41,8 @@ pub(super) struct RequestPrompt {
     mode: RequestPromptMode,
     width: usize,
     rows: usize,
+    /// The rows that the call takes above the prompt, if the prompt does not show it itself.
+    call_rows: usize,
     /// Whether the user had everything printed.
     reviewed: bool,
 }
@@ -78,7 +83,7 @@ impl RequestPrompt {
         let disclosures = if request.kind == RequestKind::Plan || !questions.is_empty() {
             Vec::new()
         } else {
-            request.disclosures()
+            disclosures(&request)
         };
         let rules = match request.kind {
             RequestKind::Permission => request.rules.clone(),
@@ -96,6 +101,7 @@ impl RequestPrompt {
             mode: RequestPromptMode::Keys,
             width: 0,
             rows: 0,
+            call_rows: 0,
             reviewed: false,
         }
     }
@@ -104,6 +110,11 @@ impl RequestPrompt {
     pub(super) fn resize(&mut self, width: usize, rows: usize) {
         self.width = width;
         self.rows = rows;
+    }
+
+    /// Sets the rows that the call takes above the prompt. Of a plan, all of them must be visible.
+    pub(super) fn set_call_rows(&mut self, rows: usize) {
+        self.call_rows = rows;
     }
 
     /// Records that [`Self::full_lines`] was printed.
@@ -135,7 +146,9 @@ impl RequestPrompt {
     fn needed_rows(&self) -> usize {
         let keys = key_lines(&self.allowing_keys(), self.width).len();
         let choice = self.rule_lines().len();
-        self.head().wrapped(self.width).len() + self.detail_lines().len() + keys.max(choice)
+        let call = if self.request.kind == RequestKind::Plan { self.call_rows } else { 0 };
+        let head = self.head().wrapped(self.width).len();
+        head + self.detail_lines().len() + keys.max(choice) + call
     }
 
     pub(super) fn paste(&mut self, text: &str) {
@@ -228,6 +241,9 @@ impl RequestPrompt {
         if code == KeyCode::Char('0') {
             return self.start_text(TextPurpose::FreeAnswer);
         }
+        if !self.can_allow() {
+            return RequestKeyEffect::Ignored;
+        }
         if code == KeyCode::Enter && !self.selected.is_empty() {
             return self.answer_question(None);
         }
@@ -291,6 +307,11 @@ impl RequestPrompt {
         for disclosure in &self.disclosures {
             lines.extend(disclosure_lines(disclosure, self.width));
         }
+        for question in &self.questions {
+            let text = Disclosure { label: "Question".to_owned(), text: question.text.clone() };
+            lines.extend(disclosure_lines(&text, self.width));
+            lines.extend(self.option_lines(question, &BTreeSet::new()));
+        }
         for rule in &self.rules {
             let line = format!("  Always would allow: {}", escape_hidden(&rule.label));
             lines.extend(StyledLine::of(SOFT, &line).wrapped(self.width));
@@ -298,17 +319,29 @@ impl RequestPrompt {
         lines
     }
 
+    /// The plan, for a request whose call is not on the screen.
+    pub(super) fn call_lines(&self) -> Vec<StyledLine> {
+        if self.request.kind != RequestKind::Plan {
+            return Vec::new();
+        }
+        let disclosures = self.request.disclosures();
+        disclosures.iter().flat_map(|it| disclosure_lines(it, self.width)).collect()
+    }
+
     /// The request without keys, shortened to a number of rows.
     fn card(&self, rows: usize) -> Vec<StyledLine> {
         let mut lines = self.head().wrapped(self.width);
         let details = self.detail_lines();
-        if lines.len() + details.len() <= rows || self.question().is_some() {
+        if lines.len() + details.len() <= rows {
             lines.extend(details);
         } else if self.reviewed {
+            lines.truncate(rows.saturating_sub(1).max(1));
             lines.push(StyledLine::of(SOFT, "  shown in full above"));
         } else {
+            let all = lines.len() + details.len();
+            lines.truncate(rows.saturating_sub(1).max(1));
             let shown = rows.saturating_sub(lines.len() + 1).min(details.len());
-            let hidden = wording::plural(details.len() - shown, "more line", "more lines");
+            let hidden = wording::plural(all - lines.len() - shown, "more line", "more lines");
             lines.extend(details.into_iter().take(shown));
             lines
                 .push(StyledLine::of(STRONG, &format!("  … {hidden}: press v to show everything")));
@@ -324,9 +357,13 @@ impl RequestPrompt {
                 let number = format!("{} of {}  ", self.answers.len() + 1, self.questions.len());
                 head.push(SOFT, &number);
             }
-            head.push(bold, &question.text);
+            head.push(bold, &escape_hidden(&question.text));
         } else if self.request.kind == RequestKind::Plan {
             head.push(bold, "Approve this plan?");
+        } else if self.request.kind == RequestKind::Unknown {
+            let name = format!("Unknown request {}", self.request.tool);
+            head.push(bold, escape_hidden(&name).trim_end());
+            head.push(SOFT, "  It can only be denied.");
         } else {
             let action = format!("{} {}", self.request.action.label(), self.target);
             let target = &self.request.target;
@@ -334,7 +371,7 @@ impl RequestPrompt {
             let is_first_line = |it: &&Disclosure| it.text.trim().starts_with(target.as_str());
             let more = self.disclosures.iter().find(is_first_line).is_some_and(continues);
             let more = if more && !target.is_empty() { " …" } else { "" };
-            head.push(bold, &format!("Allow {}{more}?", action.trim_end()));
+            head.push(bold, &escape_hidden(&format!("Allow {}{more}?", action.trim_end())));
         }
         head
     }
@@ -345,17 +382,23 @@ impl RequestPrompt {
             lines.extend(disclosure_lines(disclosure, self.width));
         }
         if let Some(question) = self.question() {
-            for (number, choice) in question.options.iter().enumerate() {
-                let tick = match question.multiple {
-                    false => "",
-                    true if self.selected.contains(&number) => "☑ ",
-                    true => "☐ ",
-                };
-                let mut line = StyledLine::of(KEY, &format!("  {}  ", number + 1));
-                line.push(TextStyle::PLAIN, &format!("{tick}{}", choice.label));
-                line.push(SOFT, &format!("  {}", choice.description));
-                lines.push(line);
-            }
+            lines.extend(self.option_lines(question, &self.selected));
+        }
+        lines
+    }
+
+    fn option_lines(&self, question: &Question, selected: &BTreeSet<usize>) -> Vec<StyledLine> {
+        let mut lines = Vec::new();
+        for (number, choice) in question.options.iter().enumerate() {
+            let tick = match question.multiple {
+                false => "",
+                true if selected.contains(&number) => "☑ ",
+                true => "☐ ",
+            };
+            let mut line = StyledLine::of(KEY, &format!("  {}  ", number + 1));
+            line.push(TextStyle::PLAIN, &format!("{tick}{}", escape_hidden(&choice.label)));
+            line.push(SOFT, &format!("  {}", escape_hidden(&choice.description)));
+            lines.extend(line.wrapped(self.width));
         }
         lines
     }
@@ -363,7 +406,8 @@ impl RequestPrompt {
     fn reason_lines(&self) -> Vec<StyledLine> {
         let reason = self.request.reason.iter();
         reason
-            .flat_map(|reason| StyledLine::of(SOFT, &format!("  {reason}")).wrapped(self.width))
+            .map(|reason| format!("  {}", escape_hidden(reason)))
+            .flat_map(|reason| StyledLine::of(SOFT, &reason).wrapped(self.width))
             .collect()
     }
 
@@ -387,8 +431,11 @@ impl RequestPrompt {
 
     fn keys(&self) -> Vec<(&'static str, String)> {
         let key = |key, label: &str| (key, label.to_owned());
+        let show_all = key("v", "show all (required before you can allow)");
         if let Some(question) = self.question() {
-            let mut keys = if question.multiple {
+            let mut keys = if !self.can_allow() {
+                vec![show_all]
+            } else if question.multiple {
                 vec![key("1–9", "select"), key("Enter", "send")]
             } else {
                 vec![key("1–9", "choose")]
@@ -399,7 +446,10 @@ impl RequestPrompt {
         if self.can_allow() {
             return self.allowing_keys();
         }
-        let mut keys = vec![key("v", "show all (required before you can allow)")];
+        if self.request.kind == RequestKind::Unknown {
+            return denying_keys().into_iter().chain([key("v", "show all")]).collect();
+        }
+        let mut keys = vec![show_all];
         keys.extend(denying_keys());
         keys
     }
@@ -423,6 +473,18 @@ impl RequestPrompt {
         keys.push(("v", "show all".to_owned()));
         keys
     }
+}
+
+/// What must be shown before a call can be allowed: what [`consent`] requires, and a description that
+/// is longer than what is shown of it with the call.
+fn disclosures(request: &Request) -> Vec<Disclosure> {
+    let mut disclosures = request.disclosures();
+    let is_long = |text: &&String| text.chars().nth(MAX_DESCRIPTION).is_some();
+    if let Some(description) = request.description.as_ref().filter(is_long) {
+        let label = "Description".to_owned();
+        disclosures.push(Disclosure { label, text: description.clone() });
+    }
+    disclosures
 }
 
 fn denying_keys() -> [(&'static str, String); 3] {
@@ -449,208 +511,4 @@ fn deny(message: &str) -> RequestAnswer {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{RequestKeyEffect, RequestPrompt};
-    use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-    use session::RequestAnswer;
-    use std::path::Path;
-    use view::{Request, ToolAction};
-    use wire::consent::{self, RuleId};
-    use wire::note::RequestKind;
-    use wire::outgoing::PermissionMode;
-
-    fn prompt(tool: &str, wants: RequestKind, input: &str) -> RequestPrompt {
-        let parsed: serde_json::Value = serde_json::from_str(input).unwrap();
-        let target = ["command", "file_path"].into_iter().find_map(|key| parsed[key].as_str());
-        let target = target.unwrap_or_default().trim().lines().next().unwrap_or_default();
-        let request = Request {
-            id: "r".to_owned(),
-            item: None,
-            kind: wants,
-            tool: tool.to_owned(),
-            action: ToolAction::of(tool),
-            target: target.chars().take(100).collect(),
-            input: input.to_owned(),
-            description: None,
-            reason: None,
-            blocked_path: None,
-            suggestions: None,
-            at: None,
-            expires: None,
-            rules: consent::rules(tool, input, "/p"),
-        };
-        let mut prompt = RequestPrompt::new(request, Path::new("/p"));
-        prompt.resize(80, 20);
-        prompt
-    }
-
-    fn command(command: &str) -> RequestPrompt {
-        let input = serde_json::json!({ "command": command }).to_string();
-        prompt("Bash", RequestKind::Permission, &input)
-    }
-
-    fn press(prompt: &mut RequestPrompt, keys: &str) -> RequestKeyEffect {
-        let mut last = RequestKeyEffect::Ignored;
-        for key in keys.chars() {
-            let code = match key {
-                '\n' => KeyCode::Enter,
-                '\x1b' => KeyCode::Esc,
-                key => KeyCode::Char(key),
-            };
-            last = prompt.key(KeyEvent::new(code, KeyModifiers::NONE));
-        }
-        last
-    }
-
-    fn text(prompt: &RequestPrompt) -> String {
-        let lines = prompt.lines().0;
-        lines.iter().map(view::terminal::StyledLine::text).collect::<Vec<_>>().join("\n")
-    }
-
-    fn denied(reason: &str, interrupt: bool) -> RequestKeyEffect {
-        RequestKeyEffect::Resolve(RequestAnswer::Deny { message: reason.to_owned(), interrupt })
-    }
-
-    /// The rule that an effect remembers; none if it allows the call once.
-    fn allowed(effect: RequestKeyEffect) -> Option<RuleId> {
-        match effect {
-            RequestKeyEffect::Resolve(RequestAnswer::Allow { remember, mode: None, .. }) => {
-                remember.map(|it| it.rule)
-            }
-            other => panic!("not allowed: {other:?}"),
-        }
-    }
-
-    #[test]
-    fn a_call_is_allowed_once_always_or_denied() {
-        let ask = || command("make");
-        assert_eq!(allowed(press(&mut ask(), "y")), None);
-        assert_eq!(allowed(press(&mut ask(), "a")), Some(RuleId::Exact));
-        assert!(text(&ask()).contains("a always: Run exactly this command"), "{}", text(&ask()));
-        assert_eq!(press(&mut ask(), "n"), denied("", false));
-        assert_eq!(press(&mut ask(), "s"), denied("", true));
-        assert_eq!(press(&mut ask(), "dnot yet\n"), denied("not yet", false));
-        for key in ["1", "x", "\n"] {
-            assert_eq!(press(&mut ask(), key), RequestKeyEffect::Ignored, "{key}");
-        }
-    }
-
-    #[test]
-    fn several_rules_are_offered_by_their_labels() {
-        let ask =
-            || prompt("Write", RequestKind::Permission, r#"{"file_path":"/p/a.txt","content":""}"#);
-        let mut open = ask();
-        assert_eq!(press(&mut open, "a"), RequestKeyEffect::Redraw);
-        for rule in &open.request.rules {
-            assert!(text(&open).contains(&rule.label), "{}", text(&open));
-        }
-        assert_eq!(allowed(press(&mut ask(), "a1")), Some(RuleId::Exact));
-        assert_eq!(allowed(press(&mut ask(), "a2")), Some(RuleId::Directory));
-        assert_eq!(press(&mut ask(), "a3"), RequestKeyEffect::Ignored);
-        assert_eq!(allowed(press(&mut ask(), "a\x1by")), None);
-    }
-
-    #[test]
-    fn a_call_without_rules_cannot_be_allowed_always() {
-        let input = r#"{"command":"make","dangerouslyDisableSandbox":true}"#;
-        let mut ask = prompt("Bash", RequestKind::Permission, input);
-        assert!(!text(&ask).contains("always"), "{}", text(&ask));
-        assert!(text(&ask).contains("dangerouslyDisableSandbox"), "{}", text(&ask));
-        assert_eq!(press(&mut ask, "a"), RequestKeyEffect::Ignored);
-        assert_eq!(allowed(press(&mut ask, "y")), None);
-    }
-
-    #[test]
-    fn a_command_that_does_not_fit_is_allowed_only_after_it_was_shown() {
-        let long = format!("echo {}; rm -rf ~", "x".repeat(5000));
-        let mut ask = command(&long);
-        assert!(ask.lines().0.len() <= 20);
-        let before = text(&ask);
-        assert!(!before.contains("y yes") && !before.contains("always"), "{before}");
-        assert!(before.contains("press v to show everything"), "{before}");
-        for key in ["y", "a", "a1"] {
-            assert_eq!(press(&mut ask, key), RequestKeyEffect::Ignored, "{key}");
-        }
-        assert_eq!(press(&mut ask, "v"), RequestKeyEffect::ShowAll);
-        assert_eq!(press(&mut ask, "y"), RequestKeyEffect::Ignored, "it is not printed yet");
-        let full: String =
-            ask.full_lines().iter().map(|line| line.text().trim().to_owned()).collect();
-        assert!(full.contains(&long), "every character is printed");
-        ask.mark_reviewed();
-        assert!(text(&ask).contains("y yes"), "{}", text(&ask));
-        assert_eq!(allowed(press(&mut ask, "a")), Some(RuleId::Exact));
-
-        let mut ask = command(&long);
-        ask.resize(80, 200);
-        assert!(text(&ask).contains("y yes"), "all of it is on the screen");
-        assert_eq!(allowed(press(&mut ask, "y")), None);
-        assert_eq!(press(&mut command(&long), "n"), denied("", false), "denying needs no review");
-    }
-
-    #[test]
-    fn a_long_label_of_a_rule_is_shown_in_full_too() {
-        let path = format!("/p/{}", "x".repeat(3000));
-        let input = serde_json::json!({ "file_path": path, "content": "" }).to_string();
-        let mut ask = prompt("Write", RequestKind::Permission, &input);
-        assert_eq!(press(&mut ask, "a"), RequestKeyEffect::Ignored);
-        ask.resize(80, 200);
-        press(&mut ask, "a");
-        let lines: String =
-            ask.lines().0.iter().map(|line| line.text().trim().to_owned()).collect();
-        assert!(lines.contains(&format!("{path}, whatever the change")), "{lines}");
-    }
-
-    #[test]
-    fn hidden_characters_and_further_lines_are_visible() {
-        let shown = text(&command("make\nrm -rf ~ \u{1b}[8m\u{200b}"));
-        assert!(shown.starts_with("? Allow Run make …?\n  Command: make\n"), "{shown}");
-        assert!(shown.contains("rm -rf ~ \\u{1b}[8m\\u{200b}"), "{shown}");
-        assert!(text(&command("make")).starts_with("? Allow Run make?\n  y yes"));
-    }
-
-    #[test]
-    fn a_plan_is_approved_with_the_mode_that_follows() {
-        for (key, expected) in [("y", PermissionMode::Default), ("a", PermissionMode::AcceptEdits)]
-        {
-            let mut ask = prompt("ExitPlanMode", RequestKind::Plan, r#"{"plan":"x"}"#);
-            assert!(text(&ask).contains("a approve, then accept edits   y approve, then ask"));
-            let RequestKeyEffect::Resolve(RequestAnswer::Allow { mode, .. }) = press(&mut ask, key)
-            else {
-                panic!("`{key}` approves")
-            };
-            assert_eq!(mode, Some(expected));
-        }
-    }
-
-    #[test]
-    fn questions_are_answered_one_by_one() {
-        let input = r#"{"questions":[
-            {"question":"Way?","options":[{"label":"Up"},{"label":"Down"}]},
-            {"question":"Luggage?","multiSelect":true,"options":[{"label":"Rope"},{"label":"Tea"},{"label":"Map"}]}]}"#;
-        let ask = || prompt("AskUserQuestion", RequestKind::Question, input);
-        let answers = |way: &str, luggage: &str| {
-            let pair = |question: &str, answer: &str| (question.to_owned(), answer.to_owned());
-            let answers = vec![pair("Way?", way), pair("Luggage?", luggage)];
-            RequestKeyEffect::Resolve(RequestAnswer::Answers(answers))
-        };
-        assert_eq!(press(&mut ask(), "21322\n"), answers("Down", "Rope, Map"));
-        assert_eq!(press(&mut ask(), "0sideways\n21\n"), answers("sideways", "Rope, Tea"));
-        assert_eq!(press(&mut ask(), "110a hat\n"), answers("Up", "Rope, a hat"));
-        assert_eq!(press(&mut ask(), "1n"), denied("", false));
-        assert_eq!(press(&mut ask(), "9"), RequestKeyEffect::Ignored);
-        assert_eq!(press(&mut ask(), "1\n"), RequestKeyEffect::Ignored, "nothing is selected");
-    }
-
-    #[test]
-    fn every_line_fits_the_width() {
-        for width in [20, 40, 80] {
-            let mut ask = command("make everything\nand more");
-            ask.resize(width, 20);
-            assert!(ask.lines().0.iter().all(|line| line.width() <= width));
-        }
-        let mut ask = command("make");
-        press(&mut ask, "d");
-        let (lines, cursor) = ask.lines();
-        assert_eq!(cursor, Some((lines.len() - 1, 4)));
-    }
-}
+mod tests;

@@ -9,9 +9,10 @@ use std::time::{Duration, Instant};
 
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use journal::{Entry, Seq};
+use rustix::io::Errno;
 use session::{Session, Sessions};
 use view::terminal::{self, TerminalOptions};
-use wire::note::{Actor, Delivery, Note, PromptState, QueuePolicy};
+use wire::note::{Actor, Delivery, Note, PromptState, QueuePolicy, RequestKind};
 
 use super::RunError;
 use super::draft::RunPromptDraft;
@@ -38,6 +39,9 @@ const TYPING_TIME: Duration = Duration::from_millis(800);
 
 /// Rows of the screen that the printer leaves free.
 const FREE_ROWS: usize = 2;
+
+/// Rows between the calls and the request: a blank line and the status.
+const STATUS_ROWS: usize = 2;
 
 /// A session at the terminal.
 pub(super) struct TerminalSession<'a> {
@@ -113,6 +117,18 @@ impl<'a> TerminalSession<'a> {
     /// Runs until the user leaves, or until the turn is over in a run that is not interactive. Of the
     /// entries up to `from`, those of turn `first_turn` and later are shown.
     pub(super) async fn run(
+        &mut self,
+        from: Seq,
+        first_turn: u64,
+        progress: &mut RunProgress,
+    ) -> Result<FollowEnd, RunError> {
+        match self.follow(from, first_turn, progress).await {
+            Err(RunError::Write(error)) if is_terminal_gone(&error) => Ok(FollowEnd::Detached),
+            end => end,
+        }
+    }
+
+    async fn follow(
         &mut self,
         from: Seq,
         first_turn: u64,
@@ -236,12 +252,33 @@ impl<'a> TerminalSession<'a> {
 
     fn draw(&mut self) -> Result<(), RunError> {
         let rows = self.screen.height.saturating_sub(FREE_ROWS + self.footer().other_rows());
+        let call_rows = self.call_rows();
         if let Some(prompt) = &mut self.prompt {
             prompt.resize(self.screen.width, rows);
+            prompt.set_call_rows(call_rows);
         }
         let area = self.footer().area();
         self.printer.set_bottom_area(area);
         self.printer.update(&mut self.document).map_err(RunError::Write)
+    }
+
+    /// The rows above the request if all of its call is to be visible.
+    fn call_rows(&self) -> usize {
+        let request = self.prompt.as_ref().map(|prompt| &prompt.request);
+        let Some(request) = request.filter(|it| it.kind == RequestKind::Plan) else { return 0 };
+        let base = self.document.conversation.head.cwd.as_deref();
+        let look = TerminalOptions { width: self.screen.width, base, full: false };
+        let full = TerminalOptions { full: true, ..look };
+        let items = &self.document.conversation.items;
+        let rows = items.iter().map(|item| terminal::item(item, look).len() + 1).sum::<usize>();
+        let item = items.iter().find(|item| Some(&item.id) == request.item.as_ref());
+        match item {
+            Some(item) if terminal::item(item, look) == terminal::item(item, full) => {
+                rows + STATUS_ROWS
+            }
+            // It is shortened, or not shown at all.
+            _ => usize::MAX / 2,
+        }
     }
 
     fn footer(&self) -> Footer<'_> {
@@ -344,6 +381,8 @@ impl<'a> TerminalSession<'a> {
             let base = self.document.conversation.head.cwd.as_deref();
             let look = TerminalOptions { width: self.screen.width, base, full: true };
             lines.extend(terminal::item(item, look));
+        } else {
+            lines.extend(prompt.call_lines());
         }
         self.printer.print_lines(&lines, &self.document).map_err(RunError::Write)?;
         prompt.mark_reviewed();
@@ -398,4 +437,10 @@ impl<'a> TerminalSession<'a> {
         }
         Ok(None)
     }
+}
+
+/// Whether a write failed because there is no terminal any more.
+fn is_terminal_gone(error: &io::Error) -> bool {
+    let gone = [Errno::IO, Errno::NXIO, Errno::PIPE].map(|it| Some(it.raw_os_error()));
+    gone.contains(&error.raw_os_error())
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -74,12 +75,43 @@ impl TestHome {
         }
     }
 
+    /// Kills the processes of sessions that a test has left open, such as one that waits for an
+    /// answer. Without its shim an agent exits.
+    fn kill_shims(&self) {
+        let Ok(sessions) = std::fs::read_dir(self.data().join("live")) else { return };
+        for session in sessions.filter_map(Result::ok) {
+            let register = std::fs::read_to_string(session.path().join("shim.json"));
+            let register: Option<Value> =
+                register.ok().and_then(|it| serde_json::from_str(&it).ok());
+            let id = register.and_then(|it| i32::try_from(it["shim"].as_i64()?).ok());
+            let Some(id) = id.and_then(Pid::from_raw) else { continue };
+            // The register of a shim that has exited may name a process of someone else by now.
+            let command = std::fs::read(format!("/proc/{}/cmdline", id.as_raw_nonzero()));
+            if command.is_ok_and(|it| it.windows(6).any(|part| part == b"__shim")) {
+                let _ = kill_process(id, Signal::KILL);
+            }
+        }
+    }
+
     /// The command to run `towpath` with.
-    #[expect(clippy::disallowed_methods, reason = "tests start the program they test")]
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_towpath"));
-        command.args(arguments).current_dir(self.work()).envs(self.environment());
+        let mut command = self.program(env!("CARGO_BIN_EXE_towpath"));
+        command.args(arguments);
         command
+    }
+
+    /// The command to run any program with, in this home.
+    #[expect(clippy::disallowed_methods, reason = "tests start the program they test")]
+    pub(crate) fn program(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command.current_dir(self.work()).envs(self.environment());
+        command
+    }
+}
+
+impl Drop for TestHome {
+    fn drop(&mut self) {
+        self.kill_shims();
     }
 }
 

@@ -6,6 +6,7 @@ mod ccusage;
 mod doctor;
 mod home;
 mod inspect;
+mod lost_terminal;
 mod pipe;
 #[expect(dead_code, reason = "other test binaries use the rest")]
 #[path = "../program/mod.rs"]

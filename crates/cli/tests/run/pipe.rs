@@ -65,6 +65,32 @@ fn piped_text_is_the_prompt_or_is_appended_to_it() {
 }
 
 #[test]
+fn a_dash_is_the_text_on_stdin() {
+    let home = TestHome::new();
+    assert_eq!(Output::of(&mut home.command(&["run", "--demo", "-"]), "think\n").code, 0);
+    assert_eq!(shown(&home)["prompts"][0]["text"], "think");
+}
+
+#[test]
+fn a_prompt_over_64_mib_is_refused_with_the_limit() {
+    let home = TestHome::new();
+    let huge = home.file("huge.txt", "0123456789abcde\n".repeat(65 << 16).as_bytes());
+    let endless = || std::fs::File::open("/dev/zero").expect("a device");
+    for (arguments, stdin) in [
+        (&["run", "--demo", "-"][..], std::fs::File::open(&huge).expect("a file")),
+        (&["run", "--demo", "--json", "look at this"], std::fs::File::open(&huge).expect("a file")),
+        (&["run", "--demo"], endless()),
+    ] {
+        let output = home.command(arguments).stdin(stdin).output().expect("it runs");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {stderr}");
+        assert!(stderr.contains("longer than 64 MiB"), "{arguments:?}: {stderr}");
+        assert!(stderr.contains("name the file in the prompt"), "{arguments:?}: {stderr}");
+    }
+    assert_eq!(home.json(&["sessions", "--json"]), serde_json::json!([]), "no session is created");
+}
+
+#[test]
 fn json_output_is_unchanged_and_the_export_has_everything_that_is_stored() {
     let home = TestHome::new();
     home.file("notes.txt", b"milk");

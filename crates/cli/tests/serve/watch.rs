@@ -191,7 +191,7 @@ async fn a_server_killed_during_a_call_copies_the_file_and_runs_each_hook_once()
 #[tokio::test]
 async fn files_of_shell_commands_are_found_after_a_kill() {
     let fixture = fixture(
-        "api tool Bash {\"command\":\"echo early > early.txt; touch begun; until test -e gate; do sleep 0.02; done; echo late > late.txt\",\"description\":\"wait\"}\n\
+        "api tool Bash {\"command\":\"echo early > early.txt; touch begun; until test -e gate || ! test -e begun; do sleep 0.02; done; echo late > late.txt\",\"description\":\"wait\"}\n\
          api text \"Made.\"",
     )
     .await;

@@ -17,4 +17,5 @@ mod permissions;
 mod real_cli;
 mod restarts;
 mod server;
+mod taps;
 mod texts;

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use test_support::bot_api::{BotApiFault, BotApiFaultSpan, BotApiNetwork, BotApiUserMessage};
+use test_support::bot_api::{
+    BotApiFault, BotApiFaultSpan, BotApiNetwork, BotApiOutcome, BotApiUserMessage,
+};
 use tokio::time::{sleep, timeout};
 
 use crate::fixture::{ANN, BOB, Fixture, SPEED, TIMEOUT};
@@ -51,18 +53,44 @@ async fn assert_outage_is_survived(network: BotApiNetwork) {
 
 #[tokio::test]
 async fn an_answer_whose_delivery_is_unknown_is_sent_again() {
-    let fixture = Fixture::new("api text \"Heard?\"").await;
+    let fixture = Fixture::new(
+        "api for \"first\" text \"Heard one?\"\napi for \"second\" text \"Heard two?\"\n\
+         api for \"last\" text \"All said.\"",
+    )
+    .await;
     let _bridge = fixture.start_bridge().await;
     let chat = fixture.telegram.private_chat(ANN);
+    // Every message that the bot sends meanwhile is affected, whichever is first.
     let fail = |fault, calls| {
         fixture.telegram.fail("sendMessage", fault, BotApiFaultSpan::Calls(calls));
     };
+    let attempts = |words: &str, outcome: fn(&BotApiOutcome) -> bool| {
+        let calls = fixture.telegram.calls_of("sendMessage");
+        let is_about = |text: &str| text.contains(words);
+        let about = calls.iter().filter(|it| it.params["text"].as_str().is_some_and(is_about));
+        about.filter(|it| outcome(&it.outcome)).count()
+    };
+    let is_success = |it: &BotApiOutcome| matches!(it, BotApiOutcome::Success(_));
+    let is_dropped = |it: &BotApiOutcome| matches!(it, BotApiOutcome::Dropped);
+    // Telegram has the message, but the bridge does not know it and sends it again.
     fail(BotApiFault::LoseResponse, 1);
-    fixture.telegram.user_sends(chat, ANN, "say it");
-    fixture.wait_for_texts(chat, "Heard?", 2).await;
+    fixture.telegram.user_sends(chat, ANN, "first");
+    fixture.wait_for_texts(chat, "Heard one?", 2).await;
+    // Telegram does not have the message, which the bridge does not know either.
     fail(BotApiFault::HtmlPage(502), 2);
-    fixture.telegram.user_sends(chat, ANN, "say it again");
-    fixture.wait_for_texts(chat, "Heard?", 3).await;
+    fixture.telegram.user_sends(chat, ANN, "second");
+    fixture.wait_for_texts(chat, "Heard two?", 1).await;
+    // Messages are sent in order, so no copy of an earlier answer can follow this one.
+    fixture.telegram.user_sends(chat, ANN, "last");
+    fixture.wait_for_text(chat, "All said.").await;
+    fixture.wait_for_no_button(chat, STOP).await;
+    assert_eq!(attempts("Heard one?", is_success), 2);
+    assert_eq!(attempts("Heard two?", is_dropped), 2, "both failures met this answer");
+    assert_eq!(attempts("Heard two?", is_success), 1, "it arrives exactly once");
+    assert_eq!(fixture.count_texts(chat, "All said."), 1);
+    for prompt in ["first", "second", "last"] {
+        assert_eq!(fixture.count_prompts(prompt), 1, "{prompt}");
+    }
     fixture.assert_correct();
 }
 

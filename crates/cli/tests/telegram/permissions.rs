@@ -1,8 +1,11 @@
 //! Permissions, questions and plans, answered by taps and replies.
 
-use test_support::bot_api::BotApiUserMessage;
+use std::time::Duration;
 
-use crate::fixture::{ANN, BOB, Fixture};
+use test_support::bot_api::{BotApiFault, BotApiFaultSpan, BotApiUserMessage};
+use tokio::time::sleep;
+
+use crate::fixture::{ANN, BOB, Fixture, SPEED};
 use crate::texts::{ACCEPT_EDITS, ALLOW, ALLOWED, DENY, DENY_WITH_REASON, OTHER_ANSWER, QUEUED};
 
 /// A command that needs permission, and the text after it.
@@ -53,6 +56,40 @@ async fn a_message_does_not_deny_but_a_reply_with_the_reason_does() {
     fixture.telegram.user_sends(chat, ANN, reply);
     fixture.wait_for_text(chat, "I will use make.").await;
     assert!(!fixture.path("project/done").exists());
+    fixture.assert_correct();
+}
+
+#[tokio::test]
+async fn a_reply_before_the_response_of_its_question_is_an_answer() {
+    let fixture = Fixture::new(
+        "api for \"make it\" tool Bash {\"command\":\"touch done\",\"description\":\"d\"}\n\
+         api for \"use make\" text \"I will use make.\"\n\
+         api for \"after that\" text \"And after that.\"",
+    )
+    .await;
+    let _bridge = fixture.start_bridge().await;
+    let chat = fixture.telegram.private_chat(ANN);
+    fixture.telegram.user_sends(chat, ANN, "make it");
+    let card = fixture.wait_for_button(chat, DENY_WITH_REASON).await;
+    fixture.wait_until_stored(card).await;
+    let hold = BotApiFault::HoldResponse;
+    fixture.telegram.fail("sendMessage", hold, BotApiFaultSpan::Calls(1));
+    fixture.tap_without_waiting(chat, ANN, DENY_WITH_REASON).await;
+    let question = fixture.wait_for_message(chat, "a question", |it| it.force_reply).await;
+    let reply = BotApiUserMessage::from("use make").reply_to(question.message_id);
+    fixture.telegram.user_sends(chat, ANN, reply);
+    // The bridge joins messages that follow each other closely, so it waits this long for more.
+    sleep(Duration::from_secs(8) / SPEED).await;
+    fixture.telegram.user_sends(chat, ANN, "after that");
+    sleep(Duration::from_secs(8) / SPEED).await;
+    assert_eq!(fixture.count_prompts("use make"), 0, "the reply is held");
+    fixture.telegram.clear_faults();
+    fixture.wait_for_text(chat, "I will use make.").await;
+    fixture.wait_for_text(chat, "And after that.").await;
+    assert!(!fixture.path("project/done").exists());
+    let requests = fixture.model_requests();
+    let denied = |it: &String| it.contains("tool_result") && it.contains("use make");
+    assert!(requests.iter().any(denied), "it is the reason of the denial: {requests:?}");
     fixture.assert_correct();
 }
 

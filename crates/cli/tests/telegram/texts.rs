@@ -9,6 +9,7 @@ pub(crate) const DENY_WITH_REASON: &str = "Deny with reason";
 pub(crate) const STOP: &str = "Stop";
 pub(crate) const OTHER_ANSWER: &str = "Other";
 pub(crate) const ACCEPT_EDITS: &str = "Accept edits";
+pub(crate) const KEEP_PLANNING: &str = "Keep planning";
 pub(crate) const SHOW_CHANGES: &str = "changes";
 
 // Notifications after a tap.

@@ -3,7 +3,10 @@
 #![expect(clippy::disallowed_methods, reason = "tests start programs and read the environment")]
 
 mod agents;
+mod branches;
 mod commits;
+mod interrupted;
+mod lost_replies;
 mod pipe;
 mod process;
 mod signals;

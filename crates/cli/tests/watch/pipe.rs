@@ -194,10 +194,11 @@ fn a_server_gets_files_with_token_and_etag_and_is_retried() {
     let path = "/base/a%20b/%c3%bc%3f%23.txt?secret=1 http/1.1";
     let lines: Vec<&str> = requests.iter().map(|it| &*it.line).collect();
     let put = format!("put {path}");
-    assert_eq!(lines, [&*put, &put, &put, &format!("delete {path}")]);
+    let (get, delete) = (format!("get {path}"), format!("delete {path}"));
+    assert_eq!(lines, [&*put, &put, &put, &get, &delete]);
     assert_eq!(requests[1].body, b"one");
     let has = |n: usize, header: &str| requests[n].headers.iter().any(|it| it == header);
-    assert!((0..4).all(|n| has(n, "authorization: bearer s3cret")));
+    assert!((0..5).all(|n| has(n, "authorization: bearer s3cret")));
     assert!(!has(1, "if-match: \"v1\"") && has(2, "if-match: \"v1\""));
     let output = format!("{:?} {}", result.log, result.report);
     assert!(!output.contains("secret"), "{output}");

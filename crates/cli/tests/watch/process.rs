@@ -3,6 +3,7 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -17,6 +18,8 @@ pub(crate) const SESSION: &str = "0b0e9a7c-3c3c-4a5b-9c58-0123456789ab";
 /// A project directory.
 pub(crate) struct Project {
     directory: tempfile::TempDir,
+    /// How many watchers were started.
+    watchers: AtomicU32,
 }
 
 /// A running `towpath watch`.
@@ -41,7 +44,7 @@ impl Project {
     pub(crate) fn new() -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         std::fs::create_dir(directory.path().join("project")).expect("a directory");
-        Self { directory }
+        Self { directory, watchers: AtomicU32::new(0) }
     }
 
     /// A path next to the project directory.
@@ -117,7 +120,8 @@ impl Project {
     }
 
     fn start(&self, mut command: Command) -> WatchProcess {
-        let report = self.sibling("report.json");
+        let number = self.watchers.fetch_add(1, Ordering::Relaxed);
+        let report = self.sibling(&format!("report-{number}.json"));
         command.arg("--report").arg(&report).arg("--verbose").current_dir(self.root());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the binary starts");
@@ -162,6 +166,14 @@ impl WatchProcess {
         self.stdin.as_mut().expect("an open stdin").write_all(bytes).expect("stdin is read");
     }
 
+    /// Writes lines and ends the stream, for a process that may be killed meanwhile.
+    pub(crate) fn try_lines(&mut self, lines: &[&str]) {
+        let mut stdin = self.stdin.take().expect("an open stdin");
+        for line in lines {
+            let _ = stdin.write_all(format!("{line}\n").as_bytes());
+        }
+    }
+
     pub(crate) fn line(&mut self, line: &str) {
         self.bytes(format!("{line}\n").as_bytes());
     }
@@ -200,11 +212,22 @@ impl WatchProcess {
     /// Waits until a log line contains this text.
     #[track_caller]
     pub(crate) fn wait_for(&mut self, text: &str) {
+        self.wait_until(text, |line| line.contains(text));
+    }
+
+    /// Waits for a log line with exactly this text.
+    #[track_caller]
+    pub(crate) fn wait_for_line(&mut self, text: &str) {
+        self.wait_until(text, |line| line == text);
+    }
+
+    #[track_caller]
+    fn wait_until(&mut self, what: &str, is_it: impl Fn(&str) -> bool) {
         loop {
             let line = self.stderr.recv_timeout(TIMEOUT);
-            let line = line.unwrap_or_else(|_| panic!("`{text}` not in {:#?}", self.log));
+            let line = line.unwrap_or_else(|_| panic!("`{what}` not in {:#?}", self.log));
             self.log.push(line.clone());
-            if line.contains(text) {
+            if is_it(&line) {
                 return;
             }
         }
@@ -241,6 +264,13 @@ impl WatchProcess {
         let report = std::fs::read(&self.report).expect("a report");
         let report = serde_json::from_slice(&report).unwrap_or_default();
         WatchResult { code: status.code().expect("no signal"), log: self.log, report }
+    }
+
+    /// Waits for the end of a process that is killed.
+    pub(crate) fn wait_for_kill(mut self) -> std::process::ExitStatus {
+        let status = self.child.wait().expect("an exit status");
+        let _ = self.stdout.join();
+        status
     }
 
     /// Ends the stream and checks that the output equals the input.

@@ -2,13 +2,19 @@
 //! or reported, and the exit code has the signal.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, test_kill_process};
 
 use crate::process::{Project, TIMEOUT, WatchProcess};
 
-/// A command that waits for the file `gate`.
-const GATED: &str = "touch ../started; until test -e ../gate; do sleep 0.02; done";
+/// A command that waits for the file `gate`. It ends if the test has failed and its directory is removed.
+const GATED: &str =
+    "touch ../started; until test -e ../gate || ! test -e ../started; do sleep 0.02; done";
+
+/// A command that never ends, with a process in the background. It writes the ids of both.
+const ENDLESS: &str =
+    "sleep 1000 & echo $$ $! > ../ids; mv ../ids ../started; while :; do sleep 0.05; done";
 
 fn wait_for_file(project: &Project, name: &str) {
     let start = std::time::Instant::now();
@@ -105,6 +111,67 @@ fn a_second_signal_exits_at_once() {
     watch.wait_for("stopping after");
     watch.signal(Signal::TERM);
     assert_eq!(watch.wait_for_exit().code, 143);
+}
+
+/// Waits until the processes of [`ENDLESS`] have ended.
+fn wait_for_end_of_command(project: &Project) {
+    let ids = fs::read_to_string(project.sibling("started")).unwrap();
+    assert_eq!(ids.split_whitespace().count(), 2, "{ids}");
+    for id in ids.split_whitespace() {
+        let id = Pid::from_raw(id.parse().unwrap()).unwrap();
+        let start = std::time::Instant::now();
+        let runs = || {
+            // A process that nobody waits for is a zombie.
+            let status = fs::read_to_string(format!("/proc/{}/stat", id.as_raw_nonzero()));
+            test_kill_process(id).is_ok() && !status.is_ok_and(|it| it.contains(") Z "))
+        };
+        while runs() {
+            assert!(start.elapsed() < TIMEOUT, "process {id:?} still runs");
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+    }
+}
+
+#[test]
+fn commands_and_hooks_end_with_the_watcher_whichever_way_it_ends() {
+    for action in ["--exec", "--post"] {
+        let project = Project::new();
+        let watch = busy_process(&project, &[action, ENDLESS]);
+        watch.signal(Signal::KILL);
+        watch.wait_for_kill();
+        wait_for_end_of_command(&project);
+
+        let project = Project::new();
+        let mut watch = busy_process(&project, &[action, ENDLESS]);
+        watch.signal(Signal::INT);
+        watch.wait_for("stopping after");
+        watch.signal(Signal::INT);
+        assert_eq!(watch.wait_for_exit().code, 130);
+        wait_for_end_of_command(&project);
+
+        let project = Project::new();
+        let watch = busy_process(&project, &[action, ENDLESS, "--grace", "0"]);
+        watch.finish();
+        wait_for_end_of_command(&project);
+    }
+}
+
+#[test]
+fn a_git_hook_that_hangs_ends_after_the_watcher_was_killed() {
+    let project = Project::with_repository();
+    project.write(".git/hooks/pre-commit", &format!("#!/bin/sh\n{ENDLESS}\n"));
+    let hook = project.root().join(".git/hooks/pre-commit");
+    fs::set_permissions(hook, fs::Permissions::from_mode(0o755)).unwrap();
+    project.write("a.txt", "two\n");
+    let mut watch = project.watch(&["--commit=change"]);
+    watch.change("t1", "Edit", "a.txt");
+    wait_for_file(&project, "started");
+    watch.signal(Signal::KILL);
+    watch.wait_for_kill();
+    wait_for_end_of_command(&project);
+    let left = fs::read_dir(project.root().join(".git")).unwrap().flatten();
+    let names: Vec<_> = left.map(|it| it.file_name().to_string_lossy().into_owned()).collect();
+    assert!(!names.iter().any(|name| name.contains(".lock")), "{names:?}");
 }
 
 #[cfg(target_os = "linux")]

@@ -110,10 +110,13 @@ await steps({ steps: {
     const { page, session } = await asked(server, screen, "ask me", PHONE);
     await card(page).getByRole("radio", { name: /Upstream/ }).tap();
     await page.waitForFunction(() => document.querySelector(".request")?.textContent?.includes("What to take?"));
+    await card(page).getByRole("checkbox", { name: /Tea/ }).tap();
     await card(page).getByLabel("Your own answer").fill("a lantern");
     await card(page).getByRole("button", { name: "Answer" }).tap();
     await says(page, "So be it.");
-    assert.match(JSON.stringify(await server.lines(session)), /a lantern/);
+    assert.match(JSON.stringify(await server.lines(session)), /Tea, a lantern/);
+    const chosen = await page.locator(".item.call.ask .chosen").allTextContents();
+    assert.deepEqual(chosen.map((it) => it.split(" ")[0]), ["Upstream", "Tea", "a"], "what was written is shown beside what was chosen");
   },
   "a plan is approved by key and sent back by click": async (server, screen) => {
     const session = await server.session({ mode: "plan" });

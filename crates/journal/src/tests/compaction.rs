@@ -11,7 +11,7 @@ use serde_json::Value;
 use wire::note::{Note, TurnEnding};
 
 use super::{TestJournal, all, id, lines, new_session, numbers};
-use crate::compaction::DeltaFilter;
+use crate::delta_filter::DeltaFilter;
 use crate::{Batch, Entry, Journal, NewEntry, Origin, Seq};
 
 /// The lines of every capture that streams.
@@ -57,6 +57,7 @@ fn entries(lines: &[Bytes]) -> Vec<Entry> {
             at: 7,
             origin: Origin::Agent,
             bytes: bytes.clone(),
+            continues: false,
         })
         .collect()
 }

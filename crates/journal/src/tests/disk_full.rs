@@ -2,7 +2,7 @@
 
 use super::{TestJournal, all, id, lines, new_session};
 use crate::connection::PageLimit;
-use crate::{Error, Journal, Seq};
+use crate::{Error, Journal, Seq, StateChange};
 
 /// Fills the journal until it is full, and checks that it has nothing of the rejected batch and goes
 /// on once there is space.
@@ -29,10 +29,14 @@ async fn fill_and_continue(journal: &Journal, free_space: impl AsyncFnOnce(&Jour
 
     // Even now a small change of the same transaction is stored.
     let too_big = journal.write(id(2), lines(vec!["y".repeat(60_000); 9]));
-    let revoked = journal.revoke_grant(uuid::Uuid::nil(), 1);
-    let (too_big, revoked) = tokio::join!(too_big, revoked);
+    let change = StateChange { key: "k".to_owned(), value: Some(b"small".to_vec()) };
+    let small = journal.write_state("follower", vec![change]);
+    let (too_big, small) = tokio::join!(too_big, small);
     assert!(matches!(too_big, Err(Error::Full)), "{too_big:?}");
-    revoked.unwrap();
+    small.unwrap();
+    let stored = journal.read_state("follower").await.unwrap();
+    assert_eq!(stored, [("k".to_owned(), b"small".to_vec())]);
+    assert_eq!(all(journal, id(2)).await, before);
 
     free_space(journal).await;
     assert_eq!(journal.write(id(2), lines([big])).await.unwrap(), last.next());

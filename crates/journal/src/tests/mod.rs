@@ -1,9 +1,14 @@
 //! Tests of the journal as a whole, through its handle.
 
 mod compaction;
+mod compaction_content;
+mod damage;
+mod directory;
 mod disk_full;
 mod follower;
 mod kill;
+mod large;
+mod maintenance;
 mod migration;
 mod records;
 mod repair;
@@ -80,5 +85,13 @@ fn text(entry: &Entry) -> &str {
 }
 
 async fn all(journal: &Journal, session: SessionId) -> Vec<Entry> {
-    journal.read(session, Seq(0), usize::MAX).await.unwrap()
+    let mut all: Vec<Entry> = Vec::new();
+    loop {
+        let after = all.last().map_or(Seq(0), |entry| entry.seq);
+        let next = journal.read(session, after, usize::MAX).await.unwrap();
+        if next.is_empty() {
+            return all;
+        }
+        all.extend(next);
+    }
 }

@@ -15,8 +15,11 @@
 //! A call whose outcome is unknown is repeated: a duplicate message is better than a lost one.
 
 mod card;
+mod disclosure;
+mod outcome;
 mod post;
 mod progress;
+mod question_card;
 mod schedule;
 mod tap;
 mod text;
@@ -270,7 +273,7 @@ impl Chat {
         let progress = self.checkpoint.progress.map(|message| BotCall::Delete { chat, message });
         let open = self.checkpoint.cards.values().filter(|card| !card.closed);
         let cards =
-            open.filter_map(|card| Some(self.edit(card.message?, card::abandoned_card(card))));
+            open.filter_map(|card| Some(self.edit(card.message?, outcome::abandoned_card(card))));
         progress.into_iter().chain(cards).collect()
     }
 

@@ -8,6 +8,7 @@ use view::telegram::{FormattedText, TextFormat};
 use view::{Item, ItemId, Position, Request};
 
 use super::card::{self, MessageContent};
+use super::question_card;
 use super::text::{shortened_to, without_formatting};
 use super::{BridgeTime, CallUrgency, Chat};
 use crate::address::MessageId;
@@ -141,7 +142,7 @@ impl Chat {
             let (Some(request), Some(card)) = (request(id), self.checkpoint.cards.get(id)) else {
                 continue;
             };
-            let text = card::text_question(request, card, *purpose);
+            let text = question_card::text_question(request, card, *purpose);
             let content = MessageContent::new(&text, BotKeyboard::new());
             let mut message = self.silent_message(content.text, content.buttons);
             message.reply_to = card.message;

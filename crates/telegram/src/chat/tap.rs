@@ -11,6 +11,7 @@ use wire::consent::{self, PLAN_APPROVAL_MODES};
 use wire::note::RequestKind;
 
 use super::card::{self, MessageContent};
+use super::question_card;
 use super::{Chat, UserIntent};
 use crate::address::MessageId;
 use crate::bot::BotButton;
@@ -23,6 +24,7 @@ const NAMESPACE: Uuid = Uuid::from_u128(0x6d1d_54c3_8a0e_4f7b_9c55_0b9e_7f1c_2ad
 const KEY_LENGTH: usize = 15;
 
 const OUT_OF_DATE: &str = "This button is out of date.";
+const NOT_SHOWN: &str = "Tap “Show all” first: you have not seen all of this request.";
 const QUESTION_ANSWERED: &str = "This question was already answered.";
 
 /// Names the request or turn that a button belongs to.
@@ -124,7 +126,7 @@ impl Chat {
             (RequestKind::Permission | RequestKind::Plan | RequestKind::Unknown, "w") => {
                 self.ask_for_text(request, ReplyPurpose::Reason)
             }
-            (RequestKind::Permission | RequestKind::Plan | RequestKind::Unknown, "s") => {
+            (_, "s") => {
                 if self.disclosures.iter().all(|(known, ..)| *known != request.id) {
                     self.disclosures.push((request.id.clone(), Uuid::nil(), 0));
                 }
@@ -147,7 +149,7 @@ impl Chat {
     fn tap_on_approval(&mut self, request: &Request, verb: &str) -> UserIntent {
         let card = self.card_state(request).clone();
         if !self.was_shown_in_full(request, &card) {
-            return stale("Tap “Show all” first: you have not seen all of this request.");
+            return stale(NOT_SHOWN);
         }
         let allow =
             |remember, mode| answer(request, RequestAnswer::Allow { input: None, remember, mode });
@@ -179,7 +181,7 @@ impl Chat {
     fn tap_on_question(&mut self, request: &Request, verb: &str) -> UserIntent {
         let card = self.card_state(request).clone();
         let (Some((index, question)), Some((tapped, choice))) = (
-            card::current_question(request, &card),
+            question_card::current_question(request, &card),
             verb.strip_prefix('q').and_then(|rest| rest.split_once('.')),
         ) else {
             return stale(OUT_OF_DATE);
@@ -187,10 +189,14 @@ impl Chat {
         if tapped.parse() != Ok(index) {
             return stale(QUESTION_ANSWERED);
         }
+        // A text of the user's own agrees to nothing that the question says.
+        if choice != "o" && !self.was_shown_in_full(request, &card) {
+            return stale(NOT_SHOWN);
+        }
         match choice {
             "o" => self.ask_for_text(request, ReplyPurpose::Answer),
             "f" => {
-                let selected = card::selected_options(&question, &card);
+                let selected = question_card::selected_options(&question, &card);
                 if selected.is_empty() {
                     return stale("Select at least one option first.");
                 }
@@ -217,12 +223,12 @@ impl Chat {
     /// Answers the question on the card. The answer to the last one answers the request.
     fn answer_question(&mut self, request: &Request, text: String) -> UserIntent {
         let card = self.card_state(request).clone();
-        let Some((index, question)) = card::current_question(request, &card) else {
+        let Some((index, question)) = question_card::current_question(request, &card) else {
             return stale(QUESTION_ANSWERED);
         };
         let mut answers = card.answers;
         answers.push((question.text, text));
-        if index + 1 == card::questions(request).len() {
+        if index + 1 == question_card::questions(request).len() {
             // Not stored on the card: if the session refuses the answer, the question stays open.
             return answer(request, RequestAnswer::Answers(answers));
         }

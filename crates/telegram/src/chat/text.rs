@@ -80,12 +80,21 @@ pub(super) fn visible(text: &str) -> String {
             }
             '\u{7f}'..='\u{9f}'
             | '\u{ad}'
+            | '\u{34f}'
             | '\u{61c}'
+            | '\u{115f}'..='\u{1160}'
+            | '\u{17b4}'..='\u{17b5}'
+            | '\u{180b}'..='\u{180f}'
             | '\u{200b}'..='\u{200f}'
             | '\u{2028}'..='\u{202e}'
             | '\u{2060}'..='\u{206f}'
+            | '\u{2800}'
+            | '\u{3164}'
+            | '\u{fe00}'..='\u{fe0e}'
             | '\u{feff}'
-            | '\u{e0000}'..='\u{e007f}' => visible.extend(c.escape_unicode()),
+            | '\u{ffa0}'
+            | '\u{fff0}'..='\u{fffb}'
+            | '\u{e0000}'..='\u{e0fff}' => visible.extend(c.escape_unicode()),
             _ => visible.push(c),
         }
     }

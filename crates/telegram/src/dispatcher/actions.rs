@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 use tracing::{debug, error, warn};
 use wire::note::Actor;
 
-use super::chat_state::{ChatState, EarlyAction, MAX_JOBS};
+use super::chat_state::{ChatState, EarlyAction};
 use super::job::{ChatJob, JobKind, JobResult, SessionSwitch};
 use super::store::PendingWrite;
 use super::{Dispatcher, DispatcherEvent, JobReceipt, store};
@@ -85,8 +85,9 @@ impl Dispatcher {
         let Some(chat) = self.chats.get_mut(&address) else {
             return self.delete_updates(updates).await;
         };
-        if !chat.is_ready() {
-            // What the action means depends on the session's document.
+        if !chat.is_ready() || chat.must_wait(&action) {
+            // What the action means depends on the session's document, or on the message that is
+            // being sent.
             self.action_count += 1;
             chat.early.push(EarlyAction { order: self.action_count, action, updates });
             return;
@@ -140,7 +141,7 @@ impl Dispatcher {
         }
     }
 
-    /// Does the actions that waited until their chats had a document, in the order they came.
+    /// Does the actions that waited, in the order they came.
     pub(super) async fn act_on_early(&mut self, addresses: &[ChatAddress]) {
         let mut early = Vec::new();
         for address in addresses {
@@ -243,10 +244,6 @@ impl Dispatcher {
     async fn queue_job(&mut self, job: ChatJob) {
         let address = job.address;
         let Some(chat) = self.chats.get_mut(&address) else { return };
-        if chat.jobs.len() >= MAX_JOBS {
-            warn!(chat = address.chat.0, "too many jobs are queued for this chat");
-            return;
-        }
         chat.jobs.push_back(job);
         self.start_next_job(address).await;
     }
@@ -254,7 +251,7 @@ impl Dispatcher {
     /// Starts the chat's next job, unless one is running.
     pub(super) async fn start_next_job(&mut self, address: ChatAddress) {
         let Some(chat) = self.chats.get_mut(&address) else { return };
-        if chat.job_running || !chat.is_ready() {
+        if !chat.can_start_job() {
             return;
         }
         let Some(mut job) = chat.jobs.pop_front() else { return };

@@ -13,15 +13,17 @@ use crate::address::{ChatAddress, ChatKind, MessageId};
 use crate::bot::{BotCall, BotCallError, BotResponse, OutgoingMessage};
 use crate::chat::{BridgeTime, CallUrgency, Chat, NextCall};
 use crate::checkpoint::ChatCheckpoint;
-use crate::inbound::InboundAction;
+use crate::inbound::{ChatCommand, InboundAction};
 use crate::rate_limiter::{CallCost, CallRequest};
 use crate::replies::BotReply;
 
-/// How many jobs may be queued for a chat. The updates of further ones stay on disk and are
-/// processed after the next start.
-pub(super) const MAX_JOBS: usize = 200;
+/// How much may be queued for a chat. Beyond that no updates are polled, and Telegram keeps them.
+const MAX_QUEUE: usize = 200;
 
-/// How many replies may be queued. A user who asks for more does not read them.
+/// How much may be queued when polling starts again.
+const QUEUE_ROOM: usize = MAX_QUEUE / 2;
+
+/// While more replies are queued, no queued job is started, because most jobs add one.
 const MAX_REPLIES: usize = 20;
 
 #[derive(Debug)]
@@ -32,7 +34,7 @@ pub(super) struct ChatState {
     chat: Option<Chat>,
     /// Whether the replica has its document.
     loaded: bool,
-    /// Actions that arrived before it had.
+    /// Actions that arrived before it had, or that wait for the response to the call in flight.
     pub(super) early: Vec<EarlyAction>,
     pub(super) replies: ReplyQueue,
     pub(super) jobs: VecDeque<ChatJob>,
@@ -49,7 +51,7 @@ pub(super) struct ChatState {
     generation: u64,
 }
 
-/// An action that waits until its chat has a document.
+/// An action that cannot be understood yet.
 #[derive(Debug)]
 pub(super) struct EarlyAction {
     /// Increases with every action, in all chats.
@@ -65,6 +67,8 @@ pub(super) struct ActiveCall {
     pub(super) cost: CallCost,
     /// The file that it sends.
     pub(super) file: Option<PathBuf>,
+    /// Whether it sends a message that asks the user for a text.
+    asks_for_text: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,6 +132,38 @@ impl ChatState {
     /// Whether actions can be done: the replica has its document, or there is no replica.
     pub(super) fn is_ready(&self) -> bool {
         self.loaded || self.chat.is_none()
+    }
+
+    /// Whether an action must wait for the response to the call in flight. The id of a message that
+    /// asks for a text is known only then, and a fast user replies to the message before. What comes
+    /// after such a reply waits too, so that the order stays.
+    pub(super) fn must_wait(&self, action: &InboundAction) -> bool {
+        let asks_for_text = self.call.as_ref().is_some_and(|call| call.asks_for_text);
+        asks_for_text
+            && match action {
+                InboundAction::Prompt(draft) => draft.reply_to.is_some() || !self.early.is_empty(),
+                InboundAction::Command { command, .. } => {
+                    *command != ChatCommand::Stop && !self.early.is_empty()
+                }
+                InboundAction::EditPrompt { .. } => !self.early.is_empty(),
+                _ => false,
+            }
+    }
+
+    #[cfg(test)]
+    pub(super) fn reply_count(&self) -> usize {
+        self.replies.0.len()
+    }
+
+    /// Whether a queued job may start.
+    pub(super) fn can_start_job(&self) -> bool {
+        !self.job_running && self.is_ready() && self.replies.0.len() < MAX_REPLIES
+    }
+
+    /// Whether further updates may be polled, which was or was not the case before.
+    pub(super) fn has_room(&self, before: bool) -> bool {
+        let queued = self.jobs.len() + self.early.len() + self.replies.0.len();
+        queued < if before { MAX_QUEUE } else { QUEUE_ROOM }
     }
 
     /// Shows a session, continuing at a checkpoint.
@@ -241,8 +277,9 @@ impl ChatState {
             BotCall::SendFile { path, .. } => Some(path.clone()),
             _ => None,
         };
+        let asks_for_text = matches!(&call, BotCall::Send(message) if message.force_reply);
         self.waiting_since = None;
-        self.call = Some(ActiveCall { owner, cost: CallCost::of(&call), file });
+        self.call = Some(ActiveCall { owner, cost: CallCost::of(&call), file, asks_for_text });
         Some(call)
     }
 
@@ -314,9 +351,7 @@ impl ReplyQueue {
     }
 
     pub(super) fn add_call(&mut self, call: BotCall) {
-        if self.0.len() < MAX_REPLIES {
-            self.0.push_back(call);
-        }
+        self.0.push_back(call);
     }
 
     pub(super) fn next(&self) -> Option<&BotCall> {

@@ -26,7 +26,7 @@ use std::collections::HashMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use journal::SessionId;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
 use tracing::debug;
@@ -73,6 +73,8 @@ pub(crate) struct Dispatcher {
     /// Groups that became supergroups, by their old id: calls and jobs may still use it.
     migrated: HashMap<ChatId, ChatId>,
     events: mpsc::Sender<DispatcherEvent>,
+    /// Whether the poller may bring further updates.
+    has_room: watch::Sender<bool>,
     work: JoinSet<()>,
 }
 
@@ -131,6 +133,7 @@ impl Dispatcher {
     ) -> Result<(), Error> {
         let journal = context.sessions.journal().clone();
         let (events, mut received) = mpsc::channel(EVENT_QUEUE);
+        let has_room = watch::Sender::new(true);
         let (state_writer, writing) = StateWriter::new(journal.clone());
         let writing = tokio::spawn(writing);
         let poller = UpdatePoller {
@@ -139,8 +142,9 @@ impl Dispatcher {
             clock: context.clock,
             offset: state.offset,
             events: events.clone(),
+            has_room: has_room.subscribe(),
         };
-        let mut dispatcher = Self::new(context, inbound, state_writer, events);
+        let mut dispatcher = Self::new(context, inbound, state_writer, events, has_room);
         dispatcher.restore(state).await;
         let polling = tokio::spawn(poller.run());
         let result = dispatcher.serve(&mut received, shutdown).await;
@@ -162,6 +166,7 @@ impl Dispatcher {
         inbound: Inbound,
         state_writer: StateWriter,
         events: mpsc::Sender<DispatcherEvent>,
+        has_room: watch::Sender<bool>,
     ) -> Self {
         let rate_limiter = RateLimiter::new(context.clock.unix_millis());
         Self {
@@ -176,6 +181,7 @@ impl Dispatcher {
             action_count: 0,
             migrated: HashMap::new(),
             events,
+            has_room,
             work: JoinSet::new(),
         }
     }
@@ -196,6 +202,7 @@ impl Dispatcher {
             }
         }
         self.receive(updates).await;
+        self.update_room();
     }
 
     async fn serve(
@@ -229,6 +236,17 @@ impl Dispatcher {
             let now = clock.since_1970(clock.unix_millis());
             let due = self.inbound.take_due(now);
             self.dispatch(due).await;
+            self.update_room();
+        }
+    }
+
+    /// Stops the poller while too much is queued for a chat, and lets it continue after that.
+    fn update_room(&self) {
+        let before = *self.has_room.borrow();
+        let has_room = self.chats.values().all(|chat| chat.has_room(before));
+        if has_room != before {
+            debug!(has_room, "polling for updates stops or continues");
+            self.has_room.send_replace(has_room);
         }
     }
 
@@ -261,6 +279,10 @@ impl Dispatcher {
             }
             DispatcherEvent::CallFinished { address, outcome } => {
                 self.call_finished(address, outcome).await;
+                let address = self.current_address(address);
+                if self.chats.get(&address).is_some_and(ChatState::is_ready) {
+                    self.act_on_early(&[address]).await;
+                }
             }
             DispatcherEvent::JobFinished { address, receipt, result } => {
                 self.job_finished(address, receipt, *result).await;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use journal::Journal;
 use serde_json::value::RawValue;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
 
@@ -37,6 +37,8 @@ pub(super) struct UpdatePoller {
     pub(super) clock: BridgeClock,
     pub(super) offset: i64,
     pub(super) events: mpsc::Sender<DispatcherEvent>,
+    /// Whether the dispatcher has room for further updates.
+    pub(super) has_room: watch::Receiver<bool>,
 }
 
 impl UpdatePoller {
@@ -44,6 +46,10 @@ impl UpdatePoller {
     pub(super) async fn run(mut self) {
         let mut failures = 0;
         while !self.events.is_closed() {
+            // Telegram keeps updates that are not polled for a day.
+            if self.has_room.wait_for(|has_room| *has_room).await.is_err() {
+                return;
+            }
             let started = Instant::now();
             let error = match self.bot.updates(self.offset).await {
                 Ok(updates) if updates.is_empty() && started.elapsed() < MIN_POLL => {

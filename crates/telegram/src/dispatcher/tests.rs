@@ -7,7 +7,7 @@ use session::{
     AgentProgram, RequestAnswer, Roots, SessionLimits, Sessions, SessionsConfig, UnattendedLimits,
 };
 use tempfile::TempDir;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use uuid::Uuid;
 use view::Conversation;
 use wire::note::Actor;
@@ -63,7 +63,13 @@ fn setup() -> Setup {
     };
     let (state_writer, writing) = StateWriter::new(journal.clone());
     let (events, received) = mpsc::channel(2_000);
-    let mut dispatcher = Dispatcher::new(context, Inbound::new(config), state_writer, events);
+    let mut dispatcher = Dispatcher::new(
+        context,
+        Inbound::new(config),
+        state_writer,
+        events,
+        watch::Sender::new(true),
+    );
     dispatcher.work.spawn(writing);
     Setup { _directory: directory, journal, dispatcher, received }
 }
@@ -170,6 +176,45 @@ async fn answers_reach_the_session_in_the_order_of_their_updates() {
         let Some(DispatcherEvent::JobFinished { receipt, .. }) = event else { panic!("no job") };
         assert_eq!(receipt.updates, [number]);
     }
+}
+
+#[tokio::test]
+async fn a_flood_of_messages_stops_the_poller_and_loses_nothing() {
+    let Setup { mut dispatcher, mut received, _directory, .. } = setup();
+    let address = OLD;
+    dispatcher.chats.insert(address, ChatState::new(address, ChatKind::Group));
+    let count = 1_000;
+    for number in 1..=count {
+        let (kind, message, by) = (ChatKind::Group, MessageId(number), ann());
+        let command = ChatCommand::Queue;
+        let action = InboundAction::Command { address, kind, message, command, by };
+        dispatcher.act(action, vec![number]).await;
+    }
+    dispatcher.update_room();
+    assert!(!*dispatcher.has_room.borrow());
+    let mut done = Vec::new();
+    let mut replies = 0;
+    while done.len() < usize::try_from(count).unwrap() {
+        while let Some(chat) = dispatcher.chats.get_mut(&address)
+            && chat.replies.next().is_some()
+        {
+            chat.replies.call_finished(&Ok(BotResponse::Sent(MessageId(1))));
+            replies += 1;
+        }
+        dispatcher.start_next_job(address).await;
+        if let Some(DispatcherEvent::JobFinished { address, receipt, result }) =
+            received.recv().await
+        {
+            done.extend(receipt.message.map(|it| it.0));
+            dispatcher.job_finished(address, receipt, *result).await;
+        }
+        assert!(dispatcher.chats[&address].reply_count() <= 21, "replies are limited");
+    }
+    assert!(done.iter().copied().eq(1..=count), "every message is handled, in order");
+    replies += dispatcher.chats[&address].reply_count();
+    assert_eq!(replies, done.len(), "every message is answered");
+    dispatcher.update_room();
+    assert!(*dispatcher.has_room.borrow());
 }
 
 #[tokio::test]

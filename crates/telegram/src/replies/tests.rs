@@ -39,6 +39,7 @@ fn record(
         writes: 0,
         turn: 3,
         turn_ended: 3,
+        damage: None,
     }
 }
 

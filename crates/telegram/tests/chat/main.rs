@@ -1,6 +1,7 @@
 //! What a chat sends while things happen in its session.
 
 mod cards;
+mod consent;
 mod crashes;
 mod failures;
 mod harness;

@@ -23,6 +23,8 @@ pub enum BotApiFault {
     Hang,
     /// The call is carried out, and the connection is reset before the response.
     LoseResponse,
+    /// The call is carried out, and the response is held back until the faults are cleared.
+    HoldResponse,
     /// The call is not carried out. The response is a JSON error with this code.
     Error(u16),
     /// The call is not carried out. The response is a proxy's HTML page with this status.

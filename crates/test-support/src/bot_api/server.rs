@@ -104,9 +104,11 @@ impl BotApi {
         self.service.faults().add(now, None, fault, span);
     }
 
-    /// Removes the faults of [`Self::fail`] and [`Self::fail_all`].
+    /// Removes the faults of [`Self::fail`] and [`Self::fail_all`], and sends the responses that were
+    /// held back.
     pub fn clear_faults(&self) {
         self.service.faults().clear();
+        self.service.clearings.send_modify(|count| *count += 1);
     }
 
     /// Breaks or restores the network.

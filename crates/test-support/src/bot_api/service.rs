@@ -32,6 +32,8 @@ pub(crate) struct BotApiService {
     pub(crate) changes: watch::Sender<u64>,
     pub(crate) network: watch::Sender<BotApiNetwork>,
     faults: Mutex<BotApiFaultRules>,
+    /// Counts how often the faults were cleared.
+    pub(crate) clearings: watch::Sender<u64>,
     hung_calls: AtomicUsize,
 }
 
@@ -61,6 +63,7 @@ impl BotApiService {
             changes: watch::Sender::new(0),
             network: watch::Sender::default(),
             faults: Mutex::default(),
+            clearings: watch::Sender::new(0),
             hung_calls: AtomicUsize::new(0),
         }
     }
@@ -172,7 +175,10 @@ impl BotApiService {
             (index, at)
         });
         let fault = self.faults().take(now, name);
-        if let Some(fault) = fault.filter(|it| *it != BotApiFault::LoseResponse) {
+        let mut cleared = self.clearings.subscribe();
+        let is_late =
+            |it: &BotApiFault| matches!(it, BotApiFault::LoseResponse | BotApiFault::HoldResponse);
+        if let Some(fault) = fault.filter(|it| !is_late(it)) {
             self.record_outcome(index, BotApiOutcome::Dropped, false);
             return fault_response(fault, connection).await;
         }
@@ -184,14 +190,18 @@ impl BotApiService {
             }
             Ok(params) => self.modify(|state| method::execute(state, name, &params)),
         };
-        let answered = fault.is_none() && *self.network.borrow() == BotApiNetwork::Up;
+        let answered =
+            fault != Some(BotApiFault::LoseResponse) && *self.network.borrow() == BotApiNetwork::Up;
         let outcome = match &result {
             Ok(value) => BotApiOutcome::Success(value.clone()),
             Err(error) => BotApiOutcome::Failure(error.clone()),
         };
         self.record_outcome(index, outcome, answered);
-        if fault.is_some() {
-            connection.reset().await;
+        match fault {
+            // The sender is in `self`, so the wait cannot fail.
+            Some(BotApiFault::HoldResponse) => drop(cleared.changed().await),
+            Some(_) => connection.reset().await,
+            None => {}
         }
         json_response(&result)
     }
@@ -209,7 +219,7 @@ impl BotApiService {
 async fn fault_response(fault: BotApiFault, connection: &BotApiConnection) -> Response<Body> {
     match fault {
         BotApiFault::Reset | BotApiFault::LoseResponse => connection.reset().await,
-        BotApiFault::Hang => std::future::pending().await,
+        BotApiFault::Hang | BotApiFault::HoldResponse => std::future::pending().await,
         BotApiFault::Error(code) => json_response(&Err(BotApiError::internal(code))),
         BotApiFault::EntityError => {
             let reason = "can't parse entities: Unsupported start tag \"b\" at byte offset 0";

@@ -281,10 +281,11 @@ fn question(question: &Question, answers: &[(String, String)], out: &mut String)
     escape(&question.text, out);
     out.push_str("</strong></p><ul>");
     let answer = answers.iter().find(|(text, _)| *text == question.text).map(|(_, answer)| answer);
-    let mut found = false;
+    let mut others: Vec<_> = answer.iter().flat_map(|answer| answer.split(", ")).collect();
     for option in &question.options {
-        let chosen = answer.is_some_and(|answer| answer.split(", ").any(|one| one == option.label));
-        found |= chosen;
+        let before = others.len();
+        others.retain(|one| *one != option.label);
+        let chosen = others.len() < before;
         out.push_str(if chosen { "<li class=\"chosen\">" } else { "<li>" });
         escape(&option.label, out);
         if !option.description.is_empty() {
@@ -294,9 +295,10 @@ fn question(question: &Question, answers: &[(String, String)], out: &mut String)
         }
         out.push_str("</li>");
     }
-    if let Some(answer) = answer.filter(|_| !found) {
+    // What the user wrote beside the options.
+    if !others.is_empty() {
         out.push_str("<li class=\"chosen\">");
-        escape(answer, out);
+        escape(&others.join(", "), out);
         out.push_str("</li>");
     }
     out.push_str("</ul></div>");

@@ -263,10 +263,11 @@ fn question(
 ) {
     lines.extend(StyledLine::of(TextStyle::PLAIN.bold(), &question.text).wrapped(options.width));
     let answer = answers.iter().find(|(text, _)| *text == question.text).map(|(_, answer)| answer);
-    let mut found = false;
+    let mut others: Vec<_> = answer.iter().flat_map(|answer| answer.split(", ")).collect();
     for option in &question.options {
-        let chosen = answer.is_some_and(|answer| answer.split(", ").any(|one| one == option.label));
-        found |= chosen;
+        let before = others.len();
+        others.retain(|one| *one != option.label);
+        let chosen = others.len() < before;
         let (sign, style) =
             if chosen { ("◉", TextStyle::PLAIN.in_colour(2)) } else { ("○", TextStyle::PLAIN) };
         let mut line = StyledLine::of(style, &format!("{sign} {}", option.label));
@@ -275,8 +276,10 @@ fn question(
         }
         lines.extend(line.wrapped(options.width));
     }
-    if let Some(answer) = answer.filter(|_| !found) {
-        lines.push(StyledLine::of(TextStyle::PLAIN.in_colour(2), &format!("◉ {answer}")));
+    // What the user wrote beside the options.
+    if !others.is_empty() {
+        let line = format!("◉ {}", others.join(", "));
+        lines.extend(StyledLine::of(TextStyle::PLAIN.in_colour(2), &line).wrapped(options.width));
     }
 }
 

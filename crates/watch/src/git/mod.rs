@@ -3,10 +3,13 @@
 //! Everything goes through the `git` program, so the user's configuration, filters and hooks apply.
 //! A commit is prepared in a temporary index. What the user has staged or changed in other files is not
 //! touched. In the user's index only the entries of the committed files are updated, and only if the
-//! user had not staged changes of them.
+//! user had not staged changes of them. See [`staging`] for the order of these steps.
 
+mod branch_directory;
+mod commit;
 mod message;
 mod repository;
+mod staging;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -30,11 +33,12 @@ pub(crate) const NAME: &str = "git";
 /// How many commits may wait. Further ones are dropped and reported.
 pub(crate) const MAX_WAITING: usize = 256;
 
-/// How often a commit is tried while another process holds a lock of git.
-const ATTEMPTS: u32 = 6;
+/// How often a commit is tried while another process holds a lock of git: for about 20 s.
+const ATTEMPTS: u32 = 14;
 
 /// The delay after the first attempt. It doubles after each further one.
 const LOCK_DELAY: Duration = Duration::from_millis(100);
+const MAX_LOCK_DELAY: Duration = Duration::from_secs(2);
 
 /// How changes are committed.
 #[derive(Clone, Debug)]
@@ -100,8 +104,20 @@ pub(crate) enum CommitError {
     Git(#[from] ProgramError),
     #[error("could not prepare the commit: {0}")]
     Prepare(#[from] std::io::Error),
+    #[error("another process committed at the same time")]
+    Moved,
+    #[error("another commit takes too long; look for a git hook that hangs")]
+    Busy,
     #[error("{0} is in progress")]
     InProgress(&'static str),
+    #[error("the branch `{branch}` is checked out at `{path}`; check out another one there")]
+    BranchCheckedOut { branch: String, path: String },
+    #[error("git has not finished the working tree `{0}`")]
+    Unfinished(String),
+    #[error(
+        "the working tree `{0}` is missing; mount its disk, or remove it with `git worktree remove`"
+    )]
+    MissingWorktree(String),
     #[error("the repository has no commit to branch from")]
     NoCommit,
     #[error("could not copy the file to the working tree: {0}")]
@@ -128,7 +144,7 @@ impl Committer {
             self.report(job, outcome).await;
         }
         for repository in repositories {
-            repository.close(&self.settings).await;
+            repository.close();
         }
         commits
     }
@@ -138,25 +154,40 @@ impl Committer {
         repositories: &mut Vec<Repository>,
         job: &CommitJob,
     ) -> Result<CommitOutcome, CommitError> {
-        let session = &job.context.session;
-        let known = repositories.iter().position(|repository| repository.is_for(session.as_ref()));
-        if known.is_none() {
-            repositories.push(Repository::open(&self.project, &self.settings, &job.context).await?);
-        }
-        let repository = &repositories[known.unwrap_or(repositories.len() - 1)];
         let files: Vec<ProjectFile> = job.files.iter().map(|(file, _)| file.clone()).collect();
         let mut attempt = 1;
         loop {
-            let outcome =
-                repository.commit(&self.settings, &self.project, &files, &job.context).await;
+            let outcome = self.try_commit(repositories, &files, &job.context).await;
             match outcome {
-                Err(error) if attempt < ATTEMPTS && error.is_locked() => {
-                    tokio::time::sleep(LOCK_DELAY * 2_u32.pow(attempt - 1)).await;
+                Err(error) if attempt < ATTEMPTS && error.is_temporary() => {
+                    let delay = LOCK_DELAY.saturating_mul(2_u32.pow(attempt - 1));
+                    tokio::time::sleep(delay.min(MAX_LOCK_DELAY)).await;
+                    repositories.iter().for_each(Repository::remove_stale_locks);
                     attempt += 1;
                 }
                 outcome => return outcome,
             }
         }
+    }
+
+    async fn try_commit(
+        &self,
+        repositories: &mut Vec<Repository>,
+        files: &[ProjectFile],
+        context: &CommitContext,
+    ) -> Result<CommitOutcome, CommitError> {
+        let is_known = |it: &Repository| it.is_for(context.session.as_ref());
+        let known = repositories.iter().position(is_known);
+        if known.is_none() {
+            let repository = Repository::open(&self.project, &self.settings, context).await?;
+            if let Some(branch) = repository.shared_branch() {
+                let text = format!("another watcher commits to the branch `{branch}`, too");
+                let _ = self.log.send(LogLine::Problem(text)).await;
+            }
+            repositories.push(repository);
+        }
+        let repository = &repositories[known.unwrap_or(repositories.len() - 1)];
+        repository.commit(&self.settings, &self.project, files, context).await
     }
 
     async fn report(&self, job: CommitJob, outcome: Result<CommitOutcome, CommitError>) {
@@ -203,9 +234,14 @@ impl Committer {
 }
 
 impl CommitError {
-    /// Whether another process held a lock, as an agent does that uses git itself.
-    fn is_locked(&self) -> bool {
-        matches!(self, Self::Git(ProgramError::Failed { message, .. })
-            if message.contains(".lock") || message.contains("cannot lock ref"))
+    /// Whether another process held a lock or committed, as an agent does that uses git itself.
+    fn is_temporary(&self) -> bool {
+        match self {
+            Self::Moved | Self::Unfinished(_) => true,
+            Self::Git(ProgramError::Failed { message, .. }) => {
+                message.contains(".lock") || message.contains("cannot lock ref")
+            }
+            _ => false,
+        }
     }
 }

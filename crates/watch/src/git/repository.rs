@@ -1,19 +1,23 @@
-//! The repository that a session's commits go to, and one commit in it.
+//! The repository that a session's commits go to.
 
-use std::collections::HashMap;
-use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::ffi::OsStr;
+use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use super::{CommitContext, CommitError, CommitOutcome, CommitSettings, CommitTarget};
-use crate::files::FileLookup;
+use tokio::task::spawn_blocking;
+
+use super::branch_directory::{BranchDirectory, worktree_entries, worktree_path};
+use super::{CommitContext, CommitError, CommitSettings, CommitTarget};
 use crate::process::{Program, ProgramError, path_from};
-use crate::project::{Project, ProjectFile};
+use crate::project::{Project, resolve_links};
 use crate::stream_event::AgentSessionId;
-use crate::target::DirectoryTarget;
 
-/// How many paths are passed on one command line, whose length is limited.
-const PATHS_PER_CALL: usize = 200;
+/// The maximum size of a list of files: more than git prints for a million files.
+pub(super) const MAX_OUTPUT: usize = 256 << 20;
+
+/// The age from which an unfinished working tree was left by a process that was killed.
+const UNFINISHED_WORKTREE: Duration = Duration::from_mins(1);
 
 /// The files that mark an operation in progress in git's directory.
 const OPERATIONS: [(&str, &str); 5] = [
@@ -35,17 +39,17 @@ const GIT_VARIABLES: [&str; 6] = [
 ];
 
 /// The environment variable that makes git take paths literally, not as patterns.
-const LITERAL_PATHSPECS: &str = "GIT_LITERAL_PATHSPECS";
+pub(super) const LITERAL_PATHSPECS: &str = "GIT_LITERAL_PATHSPECS";
 
 /// A branch, and the working tree whose files are committed to it.
 #[derive(Debug)]
 pub(super) struct Repository {
     /// The working tree.
-    tree: PathBuf,
+    pub(super) tree: PathBuf,
     /// The directory with `HEAD` and the index.
-    git_dir: PathBuf,
+    pub(super) git_dir: PathBuf,
     /// The path of the project in the working tree.
-    prefix: PathBuf,
+    pub(super) prefix: PathBuf,
     kind: RepositoryKind,
 }
 
@@ -53,8 +57,8 @@ pub(super) struct Repository {
 enum RepositoryKind {
     /// The branch that the user has checked out, for all sessions.
     CheckedOut,
-    /// A branch of the session's own. For git it has a working tree without files, at `path`.
-    Branch { session: Option<AgentSessionId>, path: PathBuf },
+    /// A branch of the session's own that is not checked out.
+    Branch { session: Option<AgentSessionId>, directory: BranchDirectory },
     /// A working tree of the session's own.
     Worktree { session: Option<AgentSessionId> },
 }
@@ -72,23 +76,25 @@ impl Repository {
             CommitTarget::CheckedOut => Ok(users),
             CommitTarget::Branch(branch) => {
                 let branch = context.branch(branch);
-                let common = users.run(settings, ["rev-parse", "--git-common-dir"]).await?;
-                let common = users.tree.join(path_from(&common));
-                let path = common.join("towpath").join(branch.replace('/', "-"));
-                users.add_worktree(settings, &branch, &path, &["--no-checkout"]).await?;
-                let git_dir = Program::new("git").directory(&path);
-                let git_dir =
-                    run_in(git_dir, settings, ["rev-parse", "--absolute-git-dir"]).await?;
-                let kind = RepositoryKind::Branch { session, path };
-                Ok(Self { git_dir: path_from(&git_dir).into(), kind, ..users })
+                let common = users.common(settings).await?;
+                let (at, name) = (common.clone(), branch.clone());
+                users.create_branch(settings, &branch).await?;
+                let open = spawn_blocking(move || BranchDirectory::open(&at, &name));
+                let directory = open.await.map_err(io::Error::from)??;
+                users.check_not_checked_out(settings, &branch).await?;
+                let git_dir = directory.path().to_owned();
+                let kind = RepositoryKind::Branch { session, directory };
+                let own = Self { git_dir, kind, ..users };
+                let reference = format!("refs/heads/{branch}");
+                own.remove_stale_locks();
+                own.run(settings, ["symbolic-ref", "HEAD", &reference]).await?;
+                Ok(own)
             }
             CommitTarget::Worktree { directory, branch } => {
                 let branch = context.branch(branch);
                 let directory = std::path::absolute(directory)?;
                 let path = directory.join(branch.replace('/', "-"));
-                if !path.exists() {
-                    users.add_worktree(settings, &branch, &path, &[]).await?;
-                }
+                users.open_worktree(settings, &branch, &directory, &path).await?;
                 let kind = RepositoryKind::Worktree { session };
                 let own = Self::around(&path, kind, settings).await?;
                 Ok(Self { prefix: users.prefix, ..own })
@@ -102,40 +108,129 @@ impl Repository {
         kind: RepositoryKind,
         settings: &CommitSettings,
     ) -> Result<Self, CommitError> {
-        let query = |option| {
-            run_in(Program::new("git").directory(directory), settings, ["rev-parse", option])
-        };
+        let query =
+            |option| run_in(Program::git().directory(directory), settings, ["rev-parse", option]);
         let tree: PathBuf = path_from(&query("--show-toplevel").await?).into();
         let git_dir = path_from(&query("--absolute-git-dir").await?).into();
         let prefix = directory.strip_prefix(&tree).unwrap_or(Path::new("")).to_owned();
         Ok(Self { tree, git_dir, prefix, kind })
     }
 
-    async fn add_worktree(
+    /// The directory that all working trees of the repository share.
+    async fn common(&self, settings: &CommitSettings) -> Result<PathBuf, CommitError> {
+        let common = self.run(settings, ["rev-parse", "--git-common-dir"]).await?;
+        Ok(self.tree.join(path_from(&common)).canonicalize()?)
+    }
+
+    /// Creates a branch at the last commit, unless it exists.
+    async fn create_branch(
         &self,
         settings: &CommitSettings,
         branch: &str,
-        path: &Path,
-        options: &[&str],
     ) -> Result<(), CommitError> {
-        if self.head(settings).await?.is_none() {
-            return Err(CommitError::NoCommit);
-        }
-        // A worktree that an earlier run left behind would block its branch.
-        self.run(settings, ["worktree", "prune"]).await?;
         let reference = format!("refs/heads/{branch}");
-        let show = self.git().args(["show-ref", "--verify", "--quiet", &*reference]);
-        let exists = show.run(settings.timeout).await?.status.success();
-        let mut add: Vec<&OsStr> = ["worktree", "add", "--quiet"].map(OsStr::new).to_vec();
-        add.extend(options.iter().map(OsStr::new));
-        let branch = OsStr::new(branch);
-        if exists {
-            add.extend([path.as_os_str(), branch]);
-        } else {
-            add.extend([OsStr::new("-b"), branch, path.as_os_str(), OsStr::new("HEAD")]);
+        let exists = async || -> Result<bool, CommitError> {
+            let show = self.git().args(["show-ref", "--verify", "--quiet", &*reference]);
+            Ok(show.run(settings.timeout).await?.status.success())
+        };
+        if exists().await? {
+            return Ok(());
         }
-        self.run(settings, add).await?;
+        let head = self.head(settings).await?.ok_or(CommitError::NoCommit)?;
+        // The empty value means that it must not exist yet.
+        let reason = "branch: Created by towpath watch";
+        let create = ["update-ref", "-m", reason, &reference, &head, ""];
+        match self.run(settings, create).await {
+            // Another watcher has created it meanwhile.
+            Err(_) if exists().await? => Ok(()),
+            Err(error) => Err(error.into()),
+            Ok(_) => Ok(()),
+        }
+    }
+
+    /// Git would not notice that the commit that a working tree has checked out changes.
+    async fn check_not_checked_out(
+        &self,
+        settings: &CommitSettings,
+        branch: &str,
+    ) -> Result<(), CommitError> {
+        let list = self.run(settings, ["worktree", "list", "--porcelain"]).await?;
+        let list = String::from_utf8_lossy(&list).into_owned();
+        let mut path = "";
+        for line in list.lines() {
+            path = line.strip_prefix("worktree ").unwrap_or(path);
+            if line.strip_prefix("branch refs/heads/") == Some(branch) {
+                let (branch, path) = (branch.to_owned(), path.to_owned());
+                return Err(CommitError::BranchCheckedOut { branch, path });
+            }
+        }
         Ok(())
+    }
+
+    /// Adds the working tree of a session, unless an earlier run has done so.
+    async fn open_worktree(
+        &self,
+        settings: &CommitSettings,
+        branch: &str,
+        directory: &Path,
+        path: &Path,
+    ) -> Result<(), CommitError> {
+        let common = self.common(settings).await?;
+        let resolved = resolve_links(path);
+        let is_own = |entry: &PathBuf| {
+            worktree_path(entry).is_some_and(|it| it == path || resolve_links(&it) == resolved)
+        };
+        let entry = worktree_entries(&common).into_iter().find(is_own);
+        // This is how git marks a working tree that it has not finished.
+        let lock = entry.as_ref().map(|entry| entry.join("locked")).filter(|lock| {
+            std::fs::read_to_string(lock).is_ok_and(|reason| reason.trim() == "initializing")
+        });
+        if let Some(lock) = lock {
+            let age = lock.metadata()?.modified()?.elapsed().unwrap_or_default();
+            if age < UNFINISHED_WORKTREE {
+                return Err(CommitError::Unfinished(path.display().to_string()));
+            }
+            self.remove_worktree(settings, path).await?;
+        } else if entry.is_some() && !path.exists() {
+            if !directory.exists() {
+                return Err(CommitError::MissingWorktree(path.display().to_string()));
+            }
+            self.remove_worktree(settings, path).await?;
+        } else if path.join(".git").exists() {
+            return Ok(());
+        }
+        self.create_branch(settings, branch).await?;
+        let add = ["worktree", "add", "--quiet", "--"].map(OsStr::new);
+        let add = add.into_iter().chain([path.as_os_str(), OsStr::new(branch)]);
+        self.run(settings, add.collect::<Vec<_>>()).await?;
+        Ok(())
+    }
+
+    /// Removes a working tree that is locked or whose directory is missing.
+    async fn remove_worktree(
+        &self,
+        settings: &CommitSettings,
+        path: &Path,
+    ) -> Result<(), CommitError> {
+        let remove = ["worktree", "remove", "--force", "--force", "--"].map(OsStr::new);
+        let remove = remove.into_iter().chain([path.as_os_str()]);
+        self.run(settings, remove.collect::<Vec<_>>()).await?;
+        Ok(())
+    }
+
+    /// The branch, if another watcher commits to it, too.
+    pub(super) fn shared_branch(&self) -> Option<&str> {
+        match &self.kind {
+            RepositoryKind::Branch { directory, .. } => directory.shared_branch(),
+            RepositoryKind::CheckedOut | RepositoryKind::Worktree { .. } => None,
+        }
+    }
+
+    /// Removes locks of git that can only have been left by a process that was killed.
+    pub(super) fn remove_stale_locks(&self) {
+        if let RepositoryKind::Branch { directory, .. } = &self.kind {
+            directory.remove_stale_locks();
+        }
     }
 
     /// Whether the commits of a session go here.
@@ -149,24 +244,23 @@ impl Repository {
     }
 
     /// Whether files must be copied here before they are committed.
-    fn needs_copy(&self) -> bool {
+    pub(super) fn needs_copy(&self) -> bool {
         matches!(self.kind, RepositoryKind::Worktree { .. })
     }
 
     /// Whether there is an index that the user sees.
-    fn has_index(&self) -> bool {
+    pub(super) fn has_index(&self) -> bool {
         !matches!(self.kind, RepositoryKind::Branch { .. })
     }
 
     /// Git for this branch and working tree.
-    fn git(&self) -> Program {
-        let git = without_git_variables(Program::new("git"))
-            .directory(&self.tree)
-            .env(LITERAL_PATHSPECS, "1");
+    pub(super) fn git(&self) -> Program {
+        let git =
+            without_git_variables(Program::git()).directory(&self.tree).env(LITERAL_PATHSPECS, "1");
         git.env("GIT_DIR", &self.git_dir).env("GIT_WORK_TREE", &self.tree)
     }
 
-    async fn run<S: AsRef<OsStr>>(
+    pub(super) async fn run<S: AsRef<OsStr>>(
         &self,
         settings: &CommitSettings,
         arguments: impl IntoIterator<Item = S>,
@@ -175,7 +269,10 @@ impl Repository {
     }
 
     /// The commit that is checked out; `None` before the first one.
-    async fn head(&self, settings: &CommitSettings) -> Result<Option<String>, CommitError> {
+    pub(super) async fn head(
+        &self,
+        settings: &CommitSettings,
+    ) -> Result<Option<String>, CommitError> {
         let git = self.git().args(["rev-parse", "--quiet", "--verify", "HEAD^{commit}"]);
         let output = git.run(settings.timeout).await?;
         let id = String::from_utf8_lossy(&output.stdout).trim().to_owned();
@@ -183,156 +280,15 @@ impl Repository {
     }
 
     /// The operation that git is in the middle of.
-    fn operation_in_progress(&self) -> Option<&'static str> {
+    pub(super) fn operation_in_progress(&self) -> Option<&'static str> {
         OPERATIONS.iter().find(|(file, _)| self.git_dir.join(file).exists()).map(|(_, name)| *name)
     }
 
-    /// Removes the worktree without files, which git would otherwise list.
-    pub(super) async fn close(self, settings: &CommitSettings) {
-        if let RepositoryKind::Branch { path, .. } = &self.kind {
-            let remove = [OsStr::new("worktree"), "remove".as_ref(), "--force".as_ref()];
-            let git = without_git_variables(Program::new("git")).directory(&self.tree);
-            let git = git.args(remove).args([path]);
-            // If this fails, the next run or git prunes it.
-            let _ = git.run_checked(settings.timeout).await;
-            if let Some(folder) = path.parent() {
-                // This fails if other sessions use it.
-                let _ = tokio::fs::remove_dir(folder).await;
-            }
+    /// Removes what is only needed while commits are made.
+    pub(super) fn close(self) {
+        if let RepositoryKind::Branch { directory, .. } = self.kind {
+            directory.close();
         }
-    }
-
-    /// Commits the current state of these files and nothing else.
-    pub(super) async fn commit(
-        &self,
-        settings: &CommitSettings,
-        project: &Project,
-        files: &[ProjectFile],
-        context: &CommitContext,
-    ) -> Result<CommitOutcome, CommitError> {
-        if let Some(operation) = self.operation_in_progress() {
-            return Err(CommitError::InProgress(operation));
-        }
-        if self.needs_copy() {
-            for file in files {
-                self.copy_file(project, file).await?;
-            }
-        }
-        let head = self.head(settings).await?;
-        let temporary = tempfile::Builder::new().prefix("towpath-").tempdir_in(&self.git_dir)?;
-        let index = temporary.path().join("index");
-        let git = || self.git().env("GIT_INDEX_FILE", &index);
-        if let Some(head) = &head {
-            // With a copy of the index git does not read files that have not changed.
-            let _ = tokio::fs::copy(self.git_dir.join("index"), &index).await;
-            run_with_input(git(), settings, &["read-tree", "--reset", head], Vec::new()).await?;
-        }
-        let ignored = self.ignored(git(), settings, files).await?;
-        let included: Vec<&ProjectFile> =
-            files.iter().filter(|file| !ignored.contains(file)).collect();
-        let paths: Vec<PathBuf> =
-            included.iter().map(|file| self.prefix.join(&file.relative)).collect();
-        if paths.is_empty() {
-            return Ok(CommitOutcome { commit: None, ignored });
-        }
-        let update = ["update-index", "--add", "--remove", "--replace", "-z", "--stdin"];
-        run_with_input(git(), settings, &update, joined(&paths)).await?;
-        if !self.has_difference(git(), settings, head.as_deref()).await? {
-            return Ok(CommitOutcome { commit: None, ignored });
-        }
-        let unstaged = self.unstaged(settings, head.as_deref(), &paths).await?;
-        let names: Vec<&Path> = included.iter().map(|file| &*file.relative).collect();
-        let message = context.message(&settings.message, &settings.trailers, &names);
-        let mut commit = vec!["commit", "--quiet", "--file", "-"];
-        if let Some(author) = &settings.author {
-            commit.extend(["--author", author]);
-        }
-        run_with_input(git(), settings, &commit, message.clone().into_bytes()).await?;
-        let id = self.run(settings, ["rev-parse", "--short", "HEAD"]).await?;
-        if self.has_index() && !unstaged.is_empty() {
-            let reset =
-                ["reset", "--quiet", "HEAD", "--pathspec-from-file=-", "--pathspec-file-nul"];
-            run_with_input(self.git(), settings, &reset, joined(&unstaged)).await?;
-        }
-        let id = String::from_utf8_lossy(&id).trim().to_owned();
-        let subject = message.lines().next().unwrap_or_default().to_owned();
-        Ok(CommitOutcome { commit: Some((id, subject)), ignored })
-    }
-
-    /// Copies a file to the session's own working tree.
-    async fn copy_file(&self, project: &Project, file: &ProjectFile) -> Result<(), CommitError> {
-        let error = |it| CommitError::Copy(format!("{it:?}"));
-        let target = DirectoryTarget::new(&self.tree.join(&self.prefix))?;
-        match FileLookup::at(&project.absolute(file), None).await? {
-            FileLookup::File(source) => {
-                target.write(file, *source, async || true).await.map_err(error)
-            }
-            FileLookup::Missing => target.delete(file).await.map_err(error),
-            FileLookup::NotRegular(_) => Ok(()),
-        }
-    }
-
-    async fn ignored(
-        &self,
-        git: Program,
-        settings: &CommitSettings,
-        files: &[ProjectFile],
-    ) -> Result<Vec<ProjectFile>, CommitError> {
-        // It does not support literal paths, so a path must not start with pathspec magic.
-        let path = |it: &ProjectFile| Path::new(".").join(&self.prefix).join(&it.relative);
-        let paths: Vec<PathBuf> = files.iter().map(path).collect();
-        let check = git
-            .without_env(LITERAL_PATHSPECS)
-            .args(["check-ignore", "-z", "--stdin"])
-            .named("git check-ignore".to_owned());
-        let output = check.stdin(joined(&paths)).run(settings.timeout).await?;
-        if !matches!(output.status.code(), Some(0 | 1)) {
-            let (status, message) = (output.status, output.message());
-            let name = "git check-ignore".to_owned();
-            return Err(ProgramError::Failed { name, status, message }.into());
-        }
-        let found = split(&output.stdout);
-        Ok(files.iter().filter(|it| found.contains(&path(it))).cloned().collect())
-    }
-
-    async fn has_difference(
-        &self,
-        git: Program,
-        settings: &CommitSettings,
-        head: Option<&str>,
-    ) -> Result<bool, CommitError> {
-        let Some(head) = head else { return Ok(true) };
-        let compare = git.args(["diff-index", "--cached", "--quiet", head]);
-        Ok(!compare.run(settings.timeout).await?.status.success())
-    }
-
-    /// The files whose entry in the user's index equals the last commit.
-    async fn unstaged(
-        &self,
-        settings: &CommitSettings,
-        head: Option<&str>,
-        paths: &[PathBuf],
-    ) -> Result<Vec<PathBuf>, CommitError> {
-        if !self.has_index() {
-            return Ok(Vec::new());
-        }
-        let mut unstaged = Vec::new();
-        for paths in paths.chunks(PATHS_PER_CALL) {
-            let list = |first: &[&str]| {
-                let options = first.iter().map(OsString::from).chain([OsString::from("--")]);
-                options.chain(paths.iter().map(OsString::from)).collect::<Vec<OsString>>()
-            };
-            let staged = self.run(settings, list(&["ls-files", "--stage", "-z"])).await?;
-            let committed = match head {
-                Some(head) => self.run(settings, list(&["ls-tree", "-z", head])).await?,
-                None => Vec::new(),
-            };
-            // The fields before the tab are `mode id stage` and `mode type id`.
-            let (staged, committed) = (blobs(&staged, 0, 1), blobs(&committed, 0, 2));
-            let same = |it: &&PathBuf| staged.get(*it) == committed.get(*it);
-            unstaged.extend(paths.iter().filter(same).cloned());
-        }
-        Ok(unstaged)
     }
 }
 
@@ -344,7 +300,7 @@ async fn run_in<const N: usize>(
     run_git(without_git_variables(git), settings, arguments).await
 }
 
-async fn run_git<S: AsRef<OsStr>>(
+pub(super) async fn run_git<S: AsRef<OsStr>>(
     git: Program,
     settings: &CommitSettings,
     arguments: impl IntoIterator<Item = S>,
@@ -352,14 +308,15 @@ async fn run_git<S: AsRef<OsStr>>(
     let arguments: Vec<S> = arguments.into_iter().collect();
     let subcommand = arguments.first().map(|it| it.as_ref().to_string_lossy().into_owned());
     let name = format!("git {}", subcommand.unwrap_or_default());
-    git.args(arguments).named(name).run_checked(settings.timeout).await
+    let git = git.max_output(MAX_OUTPUT).args(arguments).named(name);
+    git.run_checked(settings.timeout).await
 }
 
 fn without_git_variables(git: Program) -> Program {
     GIT_VARIABLES.into_iter().fold(git, Program::without_env)
 }
 
-async fn run_with_input(
+pub(super) async fn run_with_input(
     git: Program,
     settings: &CommitSettings,
     arguments: &[&str],
@@ -368,27 +325,4 @@ async fn run_with_input(
     let name = format!("git {}", arguments[0]);
     git.args(arguments).named(name).stdin(stdin).run_checked(settings.timeout).await?;
     Ok(())
-}
-
-fn joined(paths: &[PathBuf]) -> Vec<u8> {
-    paths.iter().flat_map(|path| path.as_os_str().as_bytes().iter().copied().chain([0])).collect()
-}
-
-fn split(output: &[u8]) -> Vec<PathBuf> {
-    output.split(|&byte| byte == 0).filter(|it| !it.is_empty()).map(path).collect()
-}
-
-fn path(bytes: &[u8]) -> PathBuf {
-    OsString::from_vec(bytes.to_vec()).into()
-}
-
-/// The mode and id of each path in a list. `mode` and `id` are the indexes of their fields.
-fn blobs(output: &[u8], mode: usize, id: usize) -> HashMap<PathBuf, (Vec<u8>, Vec<u8>)> {
-    let entries = output.split(|&byte| byte == 0).filter_map(|entry| {
-        let tab = entry.iter().position(|&byte| byte == b'\t')?;
-        let fields: Vec<&[u8]> = entry[..tab].split(|&byte| byte == b' ').collect();
-        let field = |n: usize| fields.get(n).map(|it| it.to_vec());
-        Some((path(&entry[tab + 1..]), (field(mode)?, field(id)?)))
-    });
-    entries.collect()
 }
