@@ -227,6 +227,10 @@ impl From<CommandError> for Problem {
                 let resolution = Some(Box::new(ResolutionResponse::from(&*resolution)));
                 Self { resolution, ..Self::conflict("resolved", detail) }
             }
+            CommandError::TooLarge { .. } => {
+                Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", "too large", detail)
+            }
+            CommandError::UnreadableOptions(_) => Self::conflict("unreadable-options", detail),
             CommandError::Busy => Self::conflict("busy", detail),
             CommandError::RefusedByAgent(_) => Self::conflict("agent-refused", detail),
             CommandError::NoAnswer | CommandError::AgentGone => {

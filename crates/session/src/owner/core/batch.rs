@@ -44,6 +44,11 @@ impl PendingBatch {
         self.batch.entries.push(NewEntry { origin: Origin::Agent, bytes, transient });
     }
 
+    /// The line that was added last goes on in the next one.
+    pub(super) fn mark_unfinished(&mut self) {
+        self.batch.unfinished.extend(self.batch.entries.len().checked_sub(1));
+    }
+
     /// Adds an effect of the machine. `write` is the number of the last line to the agent, this one
     /// included.
     /// The core has taken out starts and grants.

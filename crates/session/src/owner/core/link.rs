@@ -90,6 +90,7 @@ impl OwnerCore {
 
     fn restart_output(&mut self) {
         self.splitter = Splitter::new();
+        self.long_line = None;
         self.received = self.offset;
     }
 

@@ -74,6 +74,8 @@ pub struct OwnerCore {
     splitter: Splitter,
     /// How much of its output the splitter has got.
     received: u64,
+    /// What the line means whose end has not come yet and which is too long to be held.
+    long_line: Option<AgentEvent>,
     stderr: Vec<u8>,
     /// The CLI's ids of the conversation, oldest first.
     conversations: Vec<String>,
@@ -212,6 +214,8 @@ enum Step {
     Line {
         bytes: Bytes,
         transient: bool,
+        /// Whether the line goes on in the next step of this kind.
+        unfinished: bool,
     },
     Input(Input),
 }
@@ -291,6 +295,7 @@ impl OwnerCore {
             writes: record.writes,
             splitter: Splitter::new(),
             received: record.spool.offset,
+            long_line: None,
             stderr: Vec::new(),
             conversations: record.agent_ids,
             titled: record.title.is_some(),
@@ -419,7 +424,12 @@ impl OwnerCore {
     fn work(&mut self) {
         while let Some(step) = self.steps.pop_front() {
             match step {
-                Step::Line { bytes, transient } => self.batch.add_line(bytes, transient),
+                Step::Line { bytes, transient, unfinished } => {
+                    self.batch.add_line(bytes, transient);
+                    if unfinished {
+                        self.batch.mark_unfinished();
+                    }
+                }
                 Step::Input(Input::Agent(AgentEvent::RequestOpened(_))) if !self.grants_loaded => {
                     // Other sessions may have added some.
                     self.steps.push_front(step);

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use tracing::{debug, info, warn};
-use wire::PieceEnd;
+use wire::{Piece, PieceEnd};
 
 use super::{OwnerCore, Step};
 use crate::agent_event::AgentEvent;
@@ -61,7 +61,7 @@ impl OwnerCore {
             if piece.is_whole() {
                 self.line(piece.bytes);
             } else {
-                self.part_of_line(piece.bytes, piece.continued);
+                self.part_of_line(piece);
             }
         }
         self.splitter = splitter;
@@ -81,15 +81,22 @@ impl OwnerCore {
             events.push(AgentEvent::of(&line));
         }
         let transient = transient && !events.is_empty();
-        self.steps.push_back(Step::Line { bytes: Bytes::copy_from_slice(bytes), transient });
+        let bytes = Bytes::copy_from_slice(bytes);
+        self.steps.push_back(Step::Line { bytes, transient, unfinished: false });
         self.steps.extend(events.into_iter().map(|event| Step::Input(Input::Agent(event))));
     }
 
     /// Takes in a part of a line that is too long to be read. If the agent waits for an answer to
     /// it, its start says so.
-    fn part_of_line(&mut self, bytes: &[u8], continued: bool) {
-        let event = if continued { AgentEvent::Output } else { AgentEvent::of_start(bytes) };
-        self.steps.push_back(Step::Line { bytes: Bytes::copy_from_slice(bytes), transient: false });
+    fn part_of_line(&mut self, piece: Piece<'_>) {
+        if !piece.continued {
+            self.long_line = Some(AgentEvent::of_start(piece.bytes));
+        }
+        let bytes = Bytes::copy_from_slice(piece.bytes);
+        let unfinished = piece.end == PieceEnd::More;
+        self.steps.push_back(Step::Line { bytes, transient: false, unfinished });
+        let ended = if unfinished { None } else { self.long_line.take() };
+        let event = ended.unwrap_or(AgentEvent::Output);
         self.steps.push_back(Step::Input(Input::Agent(event)));
     }
 
@@ -99,7 +106,7 @@ impl OwnerCore {
         if let Some(piece) = splitter.finish() {
             self.offset += piece.bytes.len() as u64;
             let bytes = Bytes::copy_from_slice(piece.bytes);
-            self.steps.push_back(Step::Line { bytes, transient: false });
+            self.steps.push_back(Step::Line { bytes, transient: false, unfinished: false });
         }
     }
 }

@@ -64,14 +64,14 @@ fn print_other(out: &mut Vec<u8>, random: &mut Random) {
         3 => {
             out.extend_from_slice(br#"{"type":"error","error":"#);
             let depth = usize::try_from(random.below(600)).unwrap();
-            out.extend(std::iter::repeat_n(b'[', depth));
-            out.extend(std::iter::repeat_n(b']', depth));
+            out.resize(out.len() + depth, b'[');
+            out.resize(out.len() + depth, b']');
             out.push(b'}');
         }
         4 => {
             out.extend_from_slice(br#"{"type":"assistant","message":{"role":"assistant","content":[{"type":"text","text":""#);
             let length = usize::try_from(random.below(20_000)).unwrap();
-            out.extend(std::iter::repeat_n(b'x', length));
+            out.resize(out.len() + length, b'x');
             out.extend_from_slice(br#""}]}}"#);
         }
         5 => {}
