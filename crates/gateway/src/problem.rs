@@ -242,6 +242,10 @@ impl From<CommandError> for Problem {
                 let resolution = Some(Box::new(ResolutionResponse::from(&*resolution)));
                 Self { resolution, ..Self::conflict("resolved", detail) }
             }
+            CommandError::TooLarge { .. } => {
+                Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", "too large", detail)
+            }
+            CommandError::UnreadableOptions(_) => Self::conflict("unreadable-options", detail),
             CommandError::Busy => Self::conflict("busy", detail),
             CommandError::NoAgent => Self::no_agent(),
             CommandError::RefusedByAgent(_) => Self::conflict("agent-refused", detail),

@@ -152,10 +152,7 @@ async fn drive(sessions: Sessions, id: SessionId, owner: Owner) {
     sessions.remove_closed(id);
     match ended {
         Ok(Ok(None)) => {}
-        Ok(Ok(Some(done))) => {
-            // The client that asked for it may have gone.
-            let _ = done.send(());
-        }
+        Ok(Ok(Some(notice))) => notice.send(),
         Ok(Err(problem)) => {
             error!(session = %id, error = %with_causes(&problem), "a session failed");
         }

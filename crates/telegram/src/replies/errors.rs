@@ -91,6 +91,9 @@ fn refused(refusal: &CommandError) -> BotReply {
             format!("This answer does not fit the request: {why}.").into()
         }
         CommandError::NoAgent => "No agent is running.".into(),
+        CommandError::TooLarge { .. } | CommandError::UnreadableOptions(_) => {
+            format!("Not sent: {refusal}.").into()
+        }
         CommandError::Busy => "The agent is working. Use /stop, or wait until it is done.".into(),
         CommandError::RefusedByAgent(text) => {
             format!("The agent refused: {}", shortened(text, 500)).into()
