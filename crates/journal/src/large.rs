@@ -44,7 +44,7 @@ impl LargeEntries {
             None => {
                 let size = usize::try_from(head.size).unwrap_or(usize::MAX);
                 let part = readers.read(move |it| entries::part(it, session, head.seq, 0, size));
-                let bytes = Arc::new(part.await?);
+                let bytes = Arc::new(part.await?.unwrap_or_default());
                 let mut held = self.held();
                 held.retain(|_, bytes| bytes.strong_count() > 0);
                 held.insert((key, head.seq), Arc::downgrade(&bytes));

@@ -231,6 +231,7 @@ proptest! {
             journal.compact(id(1), last).await.unwrap();
             let before: Vec<Entry> = (1..).map(Seq).zip(written).map(|(seq, new)| Entry {
                 seq, at: 0, origin: new.origin, bytes: new.bytes, continues: false,
+            omitted: 0,
             }).collect();
             assert_eq!(content(&all(&journal, id(1)).await), content(&before));
         });

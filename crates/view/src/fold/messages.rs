@@ -267,8 +267,9 @@ impl Fold {
             let whole = self.complete_call_body(call);
             self.finish_item(&id, |body| *body = whole);
         } else if self.items.has(&id) {
-            // A session file may hold it twice, and its permission request may have come before it.
-            return Visibility::Hidden;
+            // A session file may hold it twice, and its permission request or its result may have come
+            // before it.
+            return self.describe_call(&id, call);
         } else {
             let body = self.complete_call_body(call);
             let position = self.next_position();
