@@ -229,8 +229,8 @@ impl Supervisor {
             socket: config.socket.clone(),
             shim: pids.shim,
             agent: pids.agent,
-            shim_started: process_tree::start_time(pids.shim, &config.marker),
-            agent_started: process_tree::start_time(pids.agent, &config.marker),
+            shim_started: process_tree::start_time(pids.shim),
+            agent_started: process_tree::start_time(pids.agent),
             marker: config.marker.clone(),
         };
         if let Err(error) = supervisor.live.write_shim_record(&record) {
