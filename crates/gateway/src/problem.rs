@@ -204,7 +204,9 @@ impl From<OpenError> for Problem {
         match error {
             OpenError::NoSuchSession(_) => Self::not_found("session"),
             OpenError::Owned(held) => Self::conflict("busy", held.to_string()),
-            OpenError::Directory { .. } => Self::conflict("conflict", error.to_string()),
+            OpenError::Directory { .. } | OpenError::Damaged { .. } => {
+                Self::conflict("conflict", error.to_string())
+            }
             OpenError::Journal(error) => error.into(),
             OpenError::NotResponding => Self::conflict("agent-silent", error.to_string()),
             error @ OpenError::Takeover(_) => Self::failed(&error),
@@ -242,6 +244,10 @@ impl From<CommandError> for Problem {
                 let resolution = Some(Box::new(ResolutionResponse::from(&*resolution)));
                 Self { resolution, ..Self::conflict("resolved", detail) }
             }
+            CommandError::TooLarge { .. } => {
+                Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", "too large", detail)
+            }
+            CommandError::UnreadableOptions(_) => Self::conflict("unreadable-options", detail),
             CommandError::Busy => Self::conflict("busy", detail),
             CommandError::NoAgent => Self::no_agent(),
             CommandError::RefusedByAgent(_) => Self::conflict("agent-refused", detail),

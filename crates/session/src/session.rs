@@ -34,6 +34,15 @@ pub enum Error {
     Journal(#[from] journal::Error),
 }
 
+/// What became of the last changes of a session that was released.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeaveOutcome {
+    Stored,
+    /// The disk is full or the journal does not answer. Commands that were not confirmed had no
+    /// effect; what the agent printed is still in its spool.
+    NotStored,
+}
+
 impl Session {
     pub fn id(&self) -> SessionId {
         self.id
@@ -149,20 +158,27 @@ impl Session {
     }
 
     /// Stops driving the session in this process. Its agent finishes the turn under its shim.
-    pub async fn release(&self) {
+    pub async fn release(&self) -> LeaveOutcome {
         let (done, released) = oneshot::channel();
-        if self.commands.send(OwnerCommand::Release { done }).await.is_ok() {
-            // If the owner failed instead, the session is released too.
-            let _ = released.await;
-        }
+        self.leave(OwnerCommand::Release { done }, released).await
     }
 
     /// Kills the agent and stops driving the session.
-    pub(crate) async fn destroy(&self) {
+    pub(crate) async fn destroy(&self) -> LeaveOutcome {
         let (done, released) = oneshot::channel();
-        if self.commands.send(OwnerCommand::Destroy { done }).await.is_ok() {
-            let _ = released.await;
+        self.leave(OwnerCommand::Destroy { done }, released).await
+    }
+
+    async fn leave(
+        &self,
+        command: OwnerCommand,
+        released: oneshot::Receiver<LeaveOutcome>,
+    ) -> LeaveOutcome {
+        if self.commands.send(command).await.is_err() {
+            return LeaveOutcome::Stored;
         }
+        // If the owner failed or another client released the session, it is released too.
+        released.await.unwrap_or(LeaveOutcome::Stored)
     }
 
     async fn payload(&self, command: SessionCommand) -> Result<Option<String>, Error> {

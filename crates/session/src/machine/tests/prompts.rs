@@ -4,7 +4,7 @@ use journal::{SessionId, SessionStatus};
 use wire::note::{Delivery, PromptState, TurnEnding};
 use wire::{ReportedState, TurnResult};
 
-use super::{Harness, id, turn_result};
+use super::{Harness, at, id, turn_result};
 use crate::agent_event::AgentEvent;
 use crate::command::{CommandError, CommandOutput, SessionCommand};
 use crate::config::SessionLimits;
@@ -158,7 +158,7 @@ fn a_carried_prompt_keeps_its_timeout_after_a_takeover() {
     harness.prompt(2, Delivery::Steer).unwrap();
     harness.agent(turn_result(&[1]));
     let mut snapshot = MachineSnapshot::new(
-        0,
+        at(0),
         SessionId(id(0)),
         SessionLimits::default(),
         SessionOptions::default(),
