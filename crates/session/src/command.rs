@@ -23,6 +23,11 @@ pub enum SessionCommand {
         prompt: Uuid,
         text: String,
     },
+    /// Deliver a prompt that waits in the queue in another way.
+    DeliverPrompt {
+        prompt: Uuid,
+        delivery: Delivery,
+    },
     /// Cancel a prompt, unless the agent has started with it.
     RemovePrompt {
         prompt: Uuid,
@@ -55,7 +60,7 @@ pub enum SessionCommand {
         what: Rewind,
         by: Actor,
     },
-    /// Ask the agent about itself.
+    /// Ask the agent about itself. Starts no agent.
     Query(AgentQuery),
     /// Start an agent if none runs, and wait until it is ready.
     Wake,
@@ -185,6 +190,8 @@ pub enum CommandError {
     UnreadableOptions(String),
     #[error("a turn is running")]
     Busy,
+    #[error("no agent is running")]
+    NoAgent,
     #[error("the agent refused: {0}")]
     RefusedByAgent(String),
     #[error("the agent did not answer in time")]

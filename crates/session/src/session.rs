@@ -4,7 +4,7 @@ use journal::{Follower, Journal, Seq, SessionId};
 use thiserror::Error;
 use tokio::sync::{mpsc, oneshot};
 use uuid::Uuid;
-use wire::note::{Actor, PromptState, QueuePolicy, Rewind, Setting};
+use wire::note::{Actor, Delivery, PromptState, QueuePolicy, Rewind, Setting};
 
 use crate::command::{
     AgentQuery, CommandError, CommandOutput, NewPrompt, RequestAnswer, SessionCommand,
@@ -79,6 +79,11 @@ impl Session {
         self.command(SessionCommand::EditPrompt { prompt, text }).await.map(drop)
     }
 
+    /// Delivers a prompt that waits in the queue in another way.
+    pub async fn deliver_prompt(&self, prompt: Uuid, delivery: Delivery) -> Result<(), Error> {
+        self.command(SessionCommand::DeliverPrompt { prompt, delivery }).await.map(drop)
+    }
+
     /// Cancels a prompt, unless the agent has started with it.
     pub async fn remove_prompt(&self, prompt: Uuid) -> Result<(), Error> {
         self.command(SessionCommand::RemovePrompt { prompt }).await.map(drop)
@@ -126,7 +131,7 @@ impl Session {
         self.command(SessionCommand::Rewind { prompt, what, by }).await.map(drop)
     }
 
-    /// Asks the agent about itself. The answer is JSON.
+    /// Asks the agent about itself. The answer is JSON. Refused if no agent is running.
     pub async fn query(&self, query: AgentQuery) -> Result<Option<String>, Error> {
         self.payload(SessionCommand::Query(query)).await
     }

@@ -2,7 +2,7 @@
 
 use journal::PromptRecord;
 use uuid::Uuid;
-use wire::note::{Actor, ExitCause, Note, PromptState, QueuePolicy, Rewind, Setting};
+use wire::note::{Actor, Delivery, ExitCause, Note, PromptState, QueuePolicy, Rewind, Setting};
 use wire::outgoing::{JsonObject, OutgoingPrompt, OutgoingRequest, PermissionMode, Priority};
 
 use super::controls::ControlPurpose;
@@ -17,6 +17,9 @@ impl Machine {
         let result = match command {
             SessionCommand::Prompt(prompt) => self.new_prompt(prompt),
             SessionCommand::EditPrompt { prompt, text } => self.edit_prompt(prompt, text),
+            SessionCommand::DeliverPrompt { prompt, delivery } => {
+                self.deliver_prompt(prompt, delivery)
+            }
             SessionCommand::MovePrompt { prompt, before } => self.move_prompt(prompt, before),
             SessionCommand::Answer { request, answer, by } => {
                 self.answer_request(&request, answer, by)
@@ -94,6 +97,19 @@ impl Machine {
         let record = record.clone();
         self.effects.push(Effect::Prompt(record));
         self.note(Note::PromptEdited { prompt: id, text });
+        Ok(CommandOutput::None)
+    }
+
+    fn deliver_prompt(&mut self, id: Uuid, delivery: Delivery) -> CommandResult {
+        let now = self.now;
+        let record = self.prompts.waiting(id).map_err(not_waiting)?;
+        if record.delivery != delivery {
+            record.delivery = delivery;
+            record.changed = now;
+            let record = record.clone();
+            self.effects.push(Effect::Prompt(record));
+            self.note(Note::PromptDeliveryChanged { prompt: id, delivery });
+        }
         Ok(CommandOutput::None)
     }
 
@@ -244,6 +260,10 @@ impl Machine {
     }
 
     fn query(&mut self, id: CommandId, query: AgentQuery) {
+        // Reading starts no process: only a command that says so does.
+        if !self.agent.accepts_input() && !self.agent.is_starting() {
+            return self.reply(id, Err(CommandError::NoAgent));
+        }
         if !self.agent.is_ready() {
             return self.defer(id, SessionCommand::Query(query));
         }
