@@ -41,7 +41,7 @@ use crate::config::SessionLimits;
 use crate::machine::{
     AgentExit, ClockReading, CommandId, Effect, Input, Machine, MachineSnapshot, StartMode,
 };
-use crate::options::{CliConversation, SessionOptions};
+use crate::options::{CliConversation, SessionOptions, UnreadableOptions};
 use crate::session::{Error, LeaveOutcome};
 use crate::shim::{AgentSignal, ShimCommand, ShimEvent};
 use awake_clock::AwakeClock;
@@ -276,7 +276,11 @@ impl OwnerCore {
             instance,
             session: record.id,
             limits,
-            options: SessionOptions::from_json(&record.options, record.directory),
+            options: match record.damage {
+                None => SessionOptions::from_json(&record.options, record.directory),
+                // What could not be read may be what restricts the agent.
+                Some(reason) => Err(UnreadableOptions { directory: record.directory, reason }),
+            },
             prompts,
             requests,
             turns: record.turn,

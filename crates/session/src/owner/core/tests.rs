@@ -34,6 +34,7 @@ fn core(options: &str) -> OwnerCore {
         writes: 0,
         turn: 0,
         turn_ended: 0,
+        damage: None,
     };
     OwnerCore::new(OwnerSnapshot {
         now: ClockReading::default(),

@@ -41,6 +41,7 @@ impl StoredSession {
             writes: 0,
             turn: 0,
             turn_ended: 0,
+            damage: None,
         };
         Self {
             record,
