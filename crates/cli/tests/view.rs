@@ -209,22 +209,22 @@ fn deep_lines() -> String {
     let levels = 1_000_000;
     let errors = "{\"error\":".repeat(levels) + "1" + &"}".repeat(levels);
     let arrays = "[".repeat(levels) + &"]".repeat(levels);
+    let open = "{\"a\":".repeat(levels);
     let mut lines = String::new();
-    for deep in [&errors, &arrays, &"{\"a\":".repeat(levels)] {
-        for head in [
-            r#"{"type":"error","error":"#,
-            r#"{"type":"result","subtype":"success","usage":"#,
-            r#"{"type":"next_years","a":"#,
-            r#"{"type":"assistant","message":"#,
-        ] {
-            lines.extend([head, deep, "}\n"]);
-        }
-        lines.extend([
-            r#"{"type":"assistant","message":{"content":[{"type":"tool_use","id":"t1","name":"Write","input":{"file_path":"a","content":"#,
-            deep,
-            "}}]}}\n",
-        ]);
+    for (head, deep) in [
+        (r#"{"type":"error","error":"#, &errors),
+        (r#"{"type":"error","error":"#, &open),
+        (r#"{"type":"result","subtype":"success","usage":"#, &arrays),
+        (r#"{"type":"next_years","a":"#, &errors),
+        (r#"{"type":"assistant","message":"#, &arrays),
+    ] {
+        lines.extend([head, deep, "}\n"]);
     }
+    lines.extend([
+        r#"{"type":"assistant","message":{"content":[{"type":"tool_use","id":"t1","name":"Write","input":{"file_path":"a","content":"#,
+        &arrays,
+        "}}]}}\n",
+    ]);
     lines + "{\"type\":\"assistant\",\"message\":{\"content\":\"The end.\"}}\n"
 }
 

@@ -204,7 +204,9 @@ impl From<OpenError> for Problem {
         match error {
             OpenError::NoSuchSession(_) => Self::not_found("session"),
             OpenError::Owned(held) => Self::conflict("busy", held.to_string()),
-            OpenError::Directory { .. } => Self::conflict("conflict", error.to_string()),
+            OpenError::Directory { .. } | OpenError::Damaged { .. } => {
+                Self::conflict("conflict", error.to_string())
+            }
             OpenError::Journal(error) => error.into(),
             OpenError::NotResponding => Self::conflict("agent-silent", error.to_string()),
             error @ OpenError::Takeover(_) => Self::failed(&error),

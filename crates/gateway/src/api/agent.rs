@@ -228,10 +228,8 @@ pub(super) async fn wake(
     PathParams(id): PathParams<Uuid>,
 ) -> ApiResult<Json<AgentAbilities>> {
     let session = gateway.sessions.open(SessionId(id)).await?;
-    let abilities = match session.capabilities().await? {
-        Some(abilities) => Some(abilities),
-        None => session.wake().await?,
-    };
+    // What an earlier agent offered is no answer: the client may ask because that one has failed.
+    let abilities = session.wake().await?;
     let abilities = abilities.and_then(|it| serde_json::from_str(&it).ok());
     Ok(Json(abilities.unwrap_or_default()))
 }

@@ -72,6 +72,12 @@ pub enum OpenError {
     Directory { path: PathBuf, source: Arc<io::Error> },
     #[error(transparent)]
     Journal(#[from] journal::Error),
+    /// What the journal has of the session is damaged. It can still be exported and deleted.
+    #[error(
+        "session `{id}` is damaged ({reason}); export it with `towpath sessions export`, then \
+         delete it"
+    )]
+    Damaged { id: SessionId, reason: String },
     /// The shim runs and does not answer. The session is opened as soon as it does.
     #[error(
         "the process that runs this session's agent does not answer; the session can be used as \

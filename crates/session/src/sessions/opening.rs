@@ -167,6 +167,10 @@ impl Sessions {
         id: SessionId,
         stage: &watch::Sender<OpeningStage>,
     ) -> Result<(Session, Owner), OpenError> {
+        let record = self.journal().session(id).await?;
+        if let Some(reason) = record.and_then(|record| record.damage) {
+            return Err(OpenError::Damaged { id, reason });
+        }
         loop {
             let ownership = self.acquire(id).await?;
             stage.send_if_modified(|stage| {

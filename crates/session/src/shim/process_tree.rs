@@ -200,14 +200,12 @@ pub(super) fn kill_one(id: i32, started: Option<&StartTime>) {
 
 /// When a process started.
 pub(super) fn start_time(id: i32) -> Option<StartTime> {
-    match SOURCE.start_time {
-        Some(start_time) => start_time(id),
-        None => {
-            // The marker does not matter here.
-            let mut processes = (SOURCE.list)(&ProcessMarker::random()).into_iter();
-            processes.find(|process| process.id == id).map(|process| process.started)
-        }
+    if let Some(start_time) = SOURCE.start_time {
+        return start_time(id);
     }
+    // The marker does not matter here.
+    let mut processes = (SOURCE.list)(&ProcessMarker::random()).into_iter();
+    processes.find(|process| process.id == id).map(|process| process.started)
 }
 
 fn members(

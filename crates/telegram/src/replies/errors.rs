@@ -141,6 +141,9 @@ pub fn open_failed(error: &OpenError) -> BotReply {
             formatted(&format!("The directory `{path}` no longer exists or cannot be used.")).into()
         }
         OpenError::Journal(error) => journal_failed(error),
+        OpenError::Damaged { .. } => {
+            "This session is damaged and cannot be continued. To start a new one, use /new.".into()
+        }
         OpenError::NotResponding => {
             "The agent’s process does not answer right now. Try again later, or start a new session with /new.".into()
         }

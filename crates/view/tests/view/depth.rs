@@ -270,8 +270,8 @@ fn the_time_for_deep_nesting_grows_with_the_size_and_not_with_its_square() {
             );
         };
         for (small, large) in deep_markdown(SMALL).iter().zip(deep_markdown(8 * SMALL)) {
-            check(&small[..20], &|| drop(render(&answer(small))), &|| {
-                drop(render(&answer(&large)))
+            check(&small[..20], &|| _ = render(&answer(small)), &|| {
+                _ = render(&answer(&large));
             });
         }
         for (small, large) in nests(SMALL).iter().zip(nests(8 * SMALL)) {

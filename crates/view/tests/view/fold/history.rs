@@ -179,12 +179,12 @@ fn huge_newest_items_keep_the_beginnings_of_their_texts() {
     let fold = fold(&lines, Fold::with_budget(BUDGET));
     let items = fold.conversation(60).items;
     assert_eq!(items.len(), 30);
-    let bytes: usize = items.iter().map(view::Item::text_bytes).sum();
+    let bytes: usize = items.iter().map(towpath_view::Item::text_bytes).sum();
     assert!(bytes < 4 << 20, "{bytes}");
     let (last, others) = items.split_last().unwrap();
     assert!(!last.trimmed && last.text_bytes() > 1 << 20);
     for (number, item) in others.iter().enumerate().take(25) {
-        let view::ItemBody::Text { text } = &item.body else { panic!("{item:?}") };
+        let towpath_view::ItemBody::Text { text } = &item.body else { panic!("{item:?}") };
         assert!(item.trimmed && text.starts_with(&format!("answer {number} yyy")));
     }
 }
