@@ -173,11 +173,11 @@ fn segment_entries(
             if entry.seq > after
                 && let Some(wanted) = collector.wanted(&head)
             {
-                let shortened = wanted < entry.bytes.len();
-                collector.take(match shortened {
+                collector.take(if wanted < entry.bytes.len() {
                     // A copy, because a slice would keep the whole segment in memory.
-                    true => head.with_bytes(Bytes::copy_from_slice(&entry.bytes[..wanted])),
-                    false => entry,
+                    head.with_bytes(Bytes::copy_from_slice(&entry.bytes[..wanted]))
+                } else {
+                    entry
                 });
             }
         }

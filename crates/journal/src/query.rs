@@ -232,26 +232,20 @@ pub(crate) fn open_requests(
     session: Option<SessionId>,
 ) -> Result<Vec<(SessionId, RequestRecord)>, Error> {
     let columns = columns::REQUEST_COLUMNS;
-    match session {
-        Some(session) => {
-            let Some(key) = key_of(connection, session)? else { return Ok(Vec::new()) };
-            let sql = format!(
-                "SELECT {columns} FROM request WHERE session = ?1 AND outcome IS NULL
-                 ORDER BY opened, rowid"
-            );
-            of_session(connection, session, &sql, [key.0], |row| {
-                Ok((session, columns::request(row)?))
-            })
-        }
-        None => {
-            let sql = format!(
-                "SELECT {columns}, session.id, session.key
-                 FROM request JOIN session ON session.key = request.session
-                 WHERE outcome IS NULL ORDER BY opened, request.rowid"
-            );
-            readable(connection, &sql, [], "open request", with_session)
-        }
-    }
+    let Some(session) = session else {
+        let sql = format!(
+            "SELECT {columns}, session.id, session.key
+             FROM request JOIN session ON session.key = request.session
+             WHERE outcome IS NULL ORDER BY opened, request.rowid"
+        );
+        return readable(connection, &sql, [], "open request", with_session);
+    };
+    let Some(key) = key_of(connection, session)? else { return Ok(Vec::new()) };
+    let sql = format!(
+        "SELECT {columns} FROM request WHERE session = ?1 AND outcome IS NULL
+         ORDER BY opened, rowid"
+    );
+    of_session(connection, session, &sql, [key.0], |row| Ok((session, columns::request(row)?)))
 }
 
 /// How many requests of each session are open.
