@@ -4,11 +4,13 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::os::unix::net::UnixListener;
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use journal::Journal;
+use rustix::process::{Pid, Signal, kill_process_group};
 use session::{
     AgentProgram, SessionLimits, SessionOptions, SessionSpec, Sessions, SessionsConfig, shim,
 };
@@ -175,10 +177,26 @@ async fn check_version(agent: &AgentProgram, limit: Duration) -> Finding {
 #[expect(clippy::disallowed_methods, reason = "reading the version needs no session")]
 async fn read_version(agent: &AgentProgram) -> io::Result<String> {
     let mut command = std::process::Command::new(&agent.program);
-    command.args(&agent.arguments).arg("--version").stdin(Stdio::null());
-    let output = tokio::process::Command::from(command).kill_on_drop(true).output().await?;
+    command.args(&agent.arguments).arg("--version").process_group(0);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = tokio::process::Command::from(command).kill_on_drop(true).spawn()?;
+    let group = child.id().and_then(|id| Pid::from_raw(id.cast_signed())).map(KilledGroup);
+    let output = child.wait_with_output().await?;
+    // It has ended by itself.
+    std::mem::forget(group);
     let text = if output.stdout.is_empty() { output.stderr } else { output.stdout };
     Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+/// Kills a group of processes when it is dropped. The agent may be a script that has started another
+/// program.
+struct KilledGroup(Pid);
+
+impl Drop for KilledGroup {
+    fn drop(&mut self) {
+        // Fails if it has ended meanwhile.
+        let _ = kill_process_group(self.0, Signal::KILL);
+    }
 }
 
 /// Starts the agent in a temporary session and waits for its response to `initialize`.

@@ -90,10 +90,9 @@ fn key(code: KeyCode, modifiers: KeyModifiers) -> Event {
 
 fn parse(bytes: &[u8]) -> Parsed {
     match bytes {
-        [] | [ESCAPE] => Parsed::Incomplete,
+        [] | [ESCAPE] | [ESCAPE, b'O'] => Parsed::Incomplete,
         [ESCAPE, ESCAPE, ..] => Parsed::Event(key(KeyCode::Esc, KeyModifiers::NONE), 1),
         [ESCAPE, b'[', rest @ ..] => parse_sequence(rest, 2),
-        [ESCAPE, b'O'] => Parsed::Incomplete,
         [ESCAPE, b'O', last, ..] => match named_key(*last) {
             Some(code) => Parsed::Event(key(code, KeyModifiers::NONE), 3),
             None => Parsed::Nothing(3),

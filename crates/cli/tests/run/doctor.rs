@@ -4,6 +4,7 @@ use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
 
 use crate::home::TestHome;
+use rustix::process::{Pid, test_kill_process};
 use serde_json::Value;
 
 /// The result of one check.
@@ -66,11 +67,14 @@ fn an_agent_that_does_not_respond_is_reported() {
     let text = response["text"].as_str().expect("a text");
     assert!(text.contains("exited with code 3: please sign in"), "{text}");
 
-    let silent = home.file("silent", b"#!/bin/sh\nsleep 1000\n");
+    let silent = home.file("silent", b"#!/bin/sh\nsleep 1000 &\necho $! > started\nwait\n");
     std::fs::set_permissions(&silent, Permissions::from_mode(0o755)).expect("permissions");
     let (code, found) = doctor(&home, &["--claude", "./silent", "--timeout", "1"]);
     assert_eq!(code, 1);
     assert_eq!(check(&found, "version")["text"], "no output of `--version` within 1 s");
+    let started = std::fs::read_to_string(home.work().join("started")).expect("a process");
+    let started = started.trim().parse().ok().and_then(Pid::from_raw).expect("an id");
+    home.wait_until("what it started is stopped too", |_| test_kill_process(started).is_err());
 }
 
 #[test]

@@ -33,6 +33,7 @@ fn start_slow_turn(home: &TestHome) -> Terminal {
 }
 
 /// Waits for the program to exit, and checks that it did not spin until then.
+#[expect(clippy::print_stdout, reason = "it says what it could not measure")]
 fn expect_quiet_end(program: OrphanedProgram) -> i32 {
     let (code, used) = program.end();
     match used {

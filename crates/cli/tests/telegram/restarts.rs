@@ -48,6 +48,8 @@ async fn a_request_can_be_answered_after_the_bridge_was_killed() {
     let _bridge = fixture.start_bridge().await;
     fixture.wait_for_text(chat, "Made it.").await;
     assert_eq!(std::fs::read_to_string(fixture.path("project/done")).expect("a file"), "x\n");
+    // The progress message names the command too, until it is deleted.
+    fixture.wait_for_no_button(chat, STOP).await;
     assert_eq!(fixture.count_texts(chat, "done"), 1, "{:?}", fixture.bot_texts(chat));
     fixture.assert_correct();
 }

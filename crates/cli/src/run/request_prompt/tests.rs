@@ -239,7 +239,7 @@ fn a_long_question_is_answered_only_after_it_was_shown() {
 fn options_are_not_cut_at_the_edge_of_the_screen() {
     let label = "word ".repeat(40);
     let ask = question("Sure?", &label, &"why ".repeat(30));
-    let shown: String = ask.lines().0.iter().map(|line| line.text()).collect();
+    let shown: String = ask.lines().0.iter().map(view::terminal::StyledLine::text).collect();
     assert_eq!(shown.matches("word").count(), 40, "{shown}");
     assert_eq!(shown.matches("why").count(), 30, "{shown}");
 }
@@ -256,7 +256,8 @@ fn no_part_of_a_request_controls_the_terminal_or_hides_characters() {
     for mut ask in [permission, unknown, question(evil, evil, evil)] {
         ask.resize(80, 200);
         for lines in [ask.lines().0, ask.full_lines()] {
-            let shown = lines.iter().map(|line| line.text()).collect::<Vec<_>>().join("\n");
+            let shown =
+                lines.iter().map(view::terminal::StyledLine::text).collect::<Vec<_>>().join("\n");
             let hidden = |c: char| {
                 c != '\n' && c.is_control() || ['\u{202e}', '\u{200b}', '\u{3164}'].contains(&c)
             };
