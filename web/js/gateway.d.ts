@@ -480,7 +480,7 @@ export type Request = Consent & { action: string; at?: number | null; blocked_pa
 export type RequestEntry = Consent & { expires?: number | null; id: string; input: string; kind: RequestKind; opened: number; resolution?: Resolution | null; session: string; suggestions?: string | null; tool: string };
 
 /** What kind of answer a request needs. */
-export type RequestKind = "permission" | "question" | "plan";
+export type RequestKind = "permission" | "question" | "plan" | "unknown";
 
 /** Requests that wait for an answer. */
 export interface RequestsResponse {

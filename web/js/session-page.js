@@ -15,9 +15,10 @@ import { Connection } from "./connection.js";
 import { markSeen, preferences } from "./preferences.js";
 import { Scroll } from "./conversation/scroll.js";
 import { toast } from "./ui/toast.js";
+import { showFailure } from "./composer/failure.js";
 import { StatusLine } from "./composer/status-line.js";
 import { Transcript } from "./conversation/transcript.js";
-import { baseName, describePhase, hasFailed } from "./ui/format.js";
+import { baseName } from "./ui/format.js";
 
 /** @typedef {import("./gateway.js").Frame} Frame */
 /** @typedef {import("./gateway.js").Request} Request */
@@ -317,7 +318,8 @@ export class SessionPage {
       this.composer.setBusy(conversation.busy);
       this.log.setAttribute("aria-busy", String(conversation.busy));
     }
-    if (parts.has("status")) this.#showFailure(conversation);
+    if (parts.has("status"))
+      showFailure(this.failure, conversation.status, this.canDrive && (() => this.actions.wake()));
     if (
       (parts.has("queue") || parts.has("status")) &&
       (conversation.queue.length || !this.queue.hidden)
@@ -331,21 +333,6 @@ export class SessionPage {
     this.#showEmptyState(conversation);
     this.tick();
     if (parts.has("todos")) this.side?.show();
-  }
-
-  /** Says why there is no agent, and offers to start it again. @param {Conversation} conversation */
-  #showFailure({ status }) {
-    const failed = hasFailed(status.phase);
-    this.failure.hidden = !failed;
-    if (!failed) return;
-    const button = h("button", { type: "button", class: "button" }, "Try again");
-    button.addEventListener("click", async () => {
-      button.disabled = true;
-      await this.actions.wake();
-      button.disabled = false;
-    });
-    const text = h("span", {}, describePhase(status, Date.now()));
-    fill(this.failure, text, this.canDrive && button);
   }
 
   async #queue() {

@@ -7,6 +7,7 @@
 //! | `TOWPATH_TELEGRAM_TOKEN` | token of the Telegram bot; agents do not inherit it | no bot |
 //! | `XDG_RUNTIME_DIR` | directory for sockets whose path would be too long | the directory for temporary files |
 //! | `USER` | name of the user in the record of prompts and answers | `you` |
+//! | `JOURNAL_STREAM` | whether stderr is systemd's journal; read by `log` | |
 //! | `NO_COLOR`, `CLICOLOR`, `CLICOLOR_FORCE` | colours | what the terminal supports |
 //!
 //! `docs/environment.md` documents these for users, together with the variables of `play`. Agents
@@ -20,7 +21,7 @@ use std::path::{Path, PathBuf};
 
 use anstream::eprintln;
 use clap::Args;
-use journal::{Journal, Repair};
+use journal::{DirectoryWarning, Journal, Repair};
 use session::{AgentProgram, SessionLimits, SessionsConfig, UnattendedLimits};
 use wire::note::Actor;
 
@@ -62,8 +63,10 @@ pub(crate) struct AgentArgs {
 pub(crate) enum SettingsError {
     #[error("no directory for the journal is known")]
     NoDataDirectory,
-    #[error("could not create the data directory `{}`", path.display())]
-    CreateDataDirectory { path: PathBuf, source: io::Error },
+    #[error("could not use the data directory")]
+    DataDirectory(#[from] journal::Error),
+    #[error("could not create the directory `{}`", path.display())]
+    CreateDirectory { path: PathBuf, source: io::Error },
     #[error("could not find the path of this program")]
     OwnPath(#[source] io::Error),
 }
@@ -72,8 +75,8 @@ impl SettingsError {
     pub(crate) fn hint(&self) -> Option<String> {
         match self {
             Self::NoDataDirectory => Some("set `TOWPATH_DATA` or `HOME`".to_owned()),
-            Self::CreateDataDirectory { .. } => {
-                Some("set `TOWPATH_DATA` to a directory that you can write to".to_owned())
+            Self::DataDirectory(_) | Self::CreateDirectory { .. } => {
+                Some("set `TOWPATH_DATA` to a directory that only you can write to".to_owned())
             }
             Self::OwnPath(_) => None,
         }
@@ -146,11 +149,22 @@ impl CliSettings {
         })
     }
 
-    /// Creates the data directory, accessible to this user only, unless it exists.
+    /// Creates the data directory, or closes it to other users. Notes on stderr say what was wrong.
     pub(crate) fn create_data_directory(&self) -> Result<(), SettingsError> {
-        let path = &self.data_directory;
-        let created = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
-        created.map_err(|source| SettingsError::CreateDataDirectory { path: path.clone(), source })
+        for warning in self.secure_data_directory()? {
+            eprintln!("note: {warning}");
+        }
+        Ok(())
+    }
+
+    /// Creates the data directory, or closes it to other users. Returns what was wrong.
+    pub(crate) fn secure_data_directory(&self) -> Result<Vec<DirectoryWarning>, SettingsError> {
+        Ok(journal::secure_directory(&self.data_directory)?)
+    }
+
+    /// The log file of a command.
+    pub(crate) fn log_file(&self, command: &str) -> PathBuf {
+        self.data_directory.join("logs").join(format!("{command}.log"))
     }
 
     /// Opens the journal. If it had to be repaired, a note on stderr says what was done.
@@ -169,15 +183,34 @@ impl CliSettings {
         agent: AgentProgram,
         limits: SessionLimits,
     ) -> Result<SessionsConfig, SettingsError> {
+        let towpath = env::current_exe().map_err(SettingsError::OwnPath)?;
+        // The built-in agent writes transcripts and plans like the CLI, but not among the user's.
+        let environment = if agent.program == *towpath && agent.arguments == ["play"] {
+            self.demo_environment()?
+        } else {
+            self.environment.clone()
+        };
         Ok(SessionsConfig {
             data: self.data_directory.clone(),
             runtime: self.runtime_directory.clone(),
-            towpath: env::current_exe().map_err(SettingsError::OwnPath)?,
+            towpath,
             agent,
-            environment: self.environment.clone(),
+            environment,
             limits,
             unattended: UnattendedLimits::SHORT,
         })
+    }
+
+    /// An environment with a home directory of its own, below the data directory.
+    fn demo_environment(&self) -> Result<Vec<(OsString, OsString)>, SettingsError> {
+        let home = self.data_directory.join("demo-home");
+        let created = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&home);
+        created.map_err(|source| SettingsError::CreateDirectory { path: home.clone(), source })?;
+        let is_kept = |name: &OsStr| name != "HOME" && name != "CLAUDE_CONFIG_DIR";
+        let mut environment = self.environment.clone();
+        environment.retain(|(name, _)| is_kept(name));
+        environment.push(("HOME".into(), home.into()));
+        Ok(environment)
     }
 
     pub(crate) fn telegram_token(&self) -> Option<&str> {

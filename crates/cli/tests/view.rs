@@ -171,3 +171,78 @@ fn a_file_is_followed_as_it_grows() {
     child.kill().unwrap();
     child.wait().unwrap();
 }
+
+/// Events as `jq` and JSON libraries print them for people.
+fn pretty_printed() -> String {
+    let events = STREAM.lines().filter_map(|it| serde_json::from_str::<serde_json::Value>(it).ok());
+    let pretty = |it| serde_json::to_string_pretty(&it).unwrap() + "\n";
+    events.map(pretty).collect()
+}
+
+#[test]
+fn pretty_printed_events_are_read() {
+    let pretty = pretty_printed();
+    let events: Vec<serde_json::Value> =
+        STREAM.lines().filter_map(|it| serde_json::from_str(it).ok()).collect();
+    let array = serde_json::to_string_pretty(&events).unwrap();
+    for text in [pretty.clone(), format!("\n\n{pretty}"), pretty.replace('\n', "\r\n"), array] {
+        let shown = view(&["--width", "60"]).stdin(&text).run();
+        assert_eq!(shown.code, 0);
+        assert!(shown.stdout.contains("Some strong words."), "{}", shown.stdout);
+        assert!(shown.stdout.contains("make test"), "{}", shown.stdout);
+        assert!(!shown.stdout.contains("session_id"), "{}", shown.stdout);
+    }
+    let report = Program::new(&["inspect", "--json"]).stdin(&pretty).run();
+    let report: serde_json::Value = serde_json::from_str(&report.stdout).unwrap();
+    assert!(report.to_string().contains("s1"), "{report}");
+    assert!(!report.to_string().contains("not JSON"), "{report}");
+}
+
+#[test]
+fn an_unknown_event_is_shown_with_its_content() {
+    let shown = view(&[]).stdin("{\"type\":\"next_years\",\"to\":\"the moon\"}\n").run();
+    assert!(shown.stdout.contains("the moon"), "{}", shown.stdout);
+}
+
+/// Values that nest a million levels deep, closed and not, in lines of several kinds.
+fn deep_lines() -> String {
+    let levels = 1_000_000;
+    let errors = "{\"error\":".repeat(levels) + "1" + &"}".repeat(levels);
+    let arrays = "[".repeat(levels) + &"]".repeat(levels);
+    let open = "{\"a\":".repeat(levels);
+    let mut lines = String::new();
+    for (head, deep) in [
+        (r#"{"type":"error","error":"#, &errors),
+        (r#"{"type":"error","error":"#, &open),
+        (r#"{"type":"result","subtype":"success","usage":"#, &arrays),
+        (r#"{"type":"next_years","a":"#, &errors),
+        (r#"{"type":"assistant","message":"#, &arrays),
+    ] {
+        lines.extend([head, deep, "}\n"]);
+    }
+    lines.extend([
+        r#"{"type":"assistant","message":{"content":[{"type":"tool_use","id":"t1","name":"Write","input":{"file_path":"a","content":"#,
+        &arrays,
+        "}}]}}\n",
+    ]);
+    lines + "{\"type\":\"assistant\",\"message\":{\"content\":\"The end.\"}}\n"
+}
+
+#[test]
+fn values_that_nest_a_million_levels_deep_are_read_by_every_command() {
+    let lines = deep_lines();
+    let shown = view(&[]).stdin(&lines).run();
+    assert_eq!((shown.code, shown.stderr.as_str()), (0, ""));
+    assert!(shown.stdout.contains("The end."));
+    for arguments in [
+        &["view", "--full"][..],
+        &["view", "--html", "-"],
+        &["inspect"],
+        &["inspect", "--events"],
+        &["inspect", "--rejoin"],
+        &["watch"],
+    ] {
+        let Output { code, stderr, .. } = Program::new(arguments).stdin(&lines).run();
+        assert_eq!(code, 0, "{arguments:?} {stderr}");
+    }
+}

@@ -78,6 +78,15 @@ fn repeated_and_late_patches_change_nothing() {
     run_script("patches.mjs");
 }
 
+/// Its script says how it is run.
+#[test]
+#[ignore = "it writes the pictures of the documentation"]
+fn pictures_of_the_page() {
+    let Some(scripts) = scripts() else { return };
+    let pictures = pages().join("../docs/images");
+    run(Command::new("node").arg(scripts.join("pictures.mjs")).env("PICTURES", pictures));
+}
+
 /// The same with the real CLI, in its own network namespace.
 #[tokio::test]
 async fn the_real_cli_is_followed_answered_and_survives_a_crash() {

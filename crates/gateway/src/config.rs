@@ -22,16 +22,20 @@ pub struct GatewayConfig {
     pub pages: Option<PathBuf>,
     /// Whether the agent is the built-in one.
     pub demo: bool,
+    /// The file of the server's log, which internal errors name.
+    pub log: Option<PathBuf>,
     /// Whether clients reach it over TLS, directly or through a proxy.
     pub secure: bool,
     pub max_connections: usize,
 }
 
-/// A proxy in front of the server that signs users in.
+/// A proxy in front of the server. What it says about its clients in `X-Forwarded-For` and
+/// `X-Forwarded-Proto` is believed.
 #[derive(Clone, Debug)]
 pub struct ProxyConfig {
-    /// The header with the user's name. The proxy must remove it from requests of clients.
-    pub header: String,
+    /// The header with the user's name, if the proxy signs users in. The proxy must remove it from
+    /// requests of clients.
+    pub header: Option<String>,
     /// The addresses the proxy connects from.
     pub addresses: Vec<IpAddr>,
     /// The role of its users.

@@ -8,16 +8,13 @@ use axum::http::StatusCode;
 use session::Sessions;
 use tokio::sync::Semaphore;
 
-use crate::access::{
-    AuthenticatedClient, FailedSignIns, PeerAddress, StreamAuthorization, TokenStore,
-};
+use crate::access::{AuthenticatedClient, FailedSignIns, StreamAuthorization, TokenStore, Visitor};
 use crate::api::{FrameCache, SessionList, UsageCache, prerender};
 use crate::config::GatewayConfig;
+use crate::limits::{MAX_FOLDS, POOL_BYTES};
 use crate::live::LiveSessions;
+use crate::memory_pool::MemoryPool;
 use crate::problem::Problem;
-
-/// How many expensive operations (threads, long reads) run at the same time; others wait.
-const MAX_EXPENSIVE: usize = 4;
 
 /// The state that all requests share. Clones share it too.
 #[derive(Clone, Debug)]
@@ -32,7 +29,10 @@ pub(crate) struct GatewayState {
     pub(crate) live_sessions: LiveSessions<FrameCache>,
     pub(crate) session_list: SessionList,
     pub(crate) usage: UsageCache,
+    /// For operations that need threads or fold a part of a session again.
     pub(crate) expensive: Semaphore,
+    /// For what is large.
+    pub(crate) memory: MemoryPool,
     port: u16,
 }
 
@@ -46,11 +46,12 @@ impl Gateway {
         let journal = sessions.journal().clone();
         let checkpoints = config.data.join("views");
         Self(Arc::new(GatewayState {
-            live_sessions: LiveSessions::new(journal.clone(), checkpoints, prerender),
-            session_list: SessionList::new(journal),
+            live_sessions: LiveSessions::new(journal, checkpoints, prerender),
+            session_list: SessionList::new(sessions.clone()),
             usage: UsageCache::default(),
             failed_sign_ins: FailedSignIns::default(),
-            expensive: Semaphore::new(MAX_EXPENSIVE),
+            expensive: Semaphore::new(MAX_FOLDS),
+            memory: MemoryPool::new(POOL_BYTES),
             sessions,
             config,
             tokens,
@@ -71,9 +72,9 @@ impl Gateway {
     }
 
     /// Counts a failed sign-in and returns the response to it.
-    pub(crate) fn sign_in_failed(&self, from: Option<PeerAddress>) -> Problem {
-        let Some(PeerAddress(from)) = from else { return Problem::not_signed_in() };
-        if self.failed_sign_ins.limit_reached(from.ip()) {
+    pub(crate) fn sign_in_failed(&self, from: Visitor) -> Problem {
+        let Some(from) = from.address else { return Problem::not_signed_in() };
+        if self.failed_sign_ins.limit_reached(from) {
             return Problem::new(
                 StatusCode::TOO_MANY_REQUESTS,
                 "too-many",
@@ -81,7 +82,7 @@ impl Gateway {
                 "wait a minute and try again",
             );
         }
-        self.failed_sign_ins.add(from.ip());
+        self.failed_sign_ins.add(from);
         Problem::not_signed_in()
     }
 }

@@ -17,11 +17,14 @@ pub mod access;
 mod api;
 mod config;
 mod gateway;
+mod limits;
 mod live;
+mod memory_pool;
 mod pages;
 mod problem;
 mod server;
 pub mod watch_state;
+mod write_timeout;
 
 use std::io;
 use std::sync::Arc;
@@ -118,6 +121,7 @@ mod tests {
             proxy: None,
             pages: None,
             demo: false,
+            log: None,
             secure: false,
             max_connections: 8,
         };

@@ -109,6 +109,16 @@ impl Problem {
         Self::new(StatusCode::BAD_REQUEST, "invalid", "invalid request", detail)
     }
 
+    pub(crate) fn too_large(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", "too large", detail)
+    }
+
+    /// Reading needs a running agent, and starts none.
+    pub(crate) fn no_agent() -> Self {
+        let detail = "no agent is running; `POST …/wake` starts it";
+        Self::conflict("no-agent", detail)
+    }
+
     pub(crate) fn conflict(kind: &str, detail: impl Into<String>) -> Self {
         Self::new(StatusCode::CONFLICT, kind, "not possible now", detail)
     }
@@ -136,6 +146,10 @@ impl IntoResponse for Problem {
         response.headers_mut().insert(header::CONTENT_TYPE, json);
         if status == StatusCode::TOO_MANY_REQUESTS {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("60"));
+        }
+        if status == StatusCode::INTERNAL_SERVER_ERROR {
+            // The access check adds where the log is.
+            response.extensions_mut().insert(self);
         }
         if status == StatusCode::UNAUTHORIZED {
             let bearer = HeaderValue::from_static("Bearer");
@@ -178,6 +192,7 @@ impl From<journal::Error> for Problem {
     fn from(error: journal::Error) -> Self {
         match error {
             journal::Error::NoSuchSession(_) | journal::Error::Gone => Self::not_found("session"),
+            journal::Error::DamagedSession { .. } => Self::conflict("damaged", error.to_string()),
             journal::Error::SessionExists(_) => Self::conflict("conflict", error.to_string()),
             error => Self::failed(&error),
         }
@@ -189,7 +204,9 @@ impl From<OpenError> for Problem {
         match error {
             OpenError::NoSuchSession(_) => Self::not_found("session"),
             OpenError::Owned(held) => Self::conflict("busy", held.to_string()),
-            OpenError::Directory { .. } => Self::conflict("conflict", error.to_string()),
+            OpenError::Directory { .. } | OpenError::Damaged { .. } => {
+                Self::conflict("conflict", error.to_string())
+            }
             OpenError::Journal(error) => error.into(),
             OpenError::NotResponding => Self::conflict("agent-silent", error.to_string()),
             error @ OpenError::Takeover(_) => Self::failed(&error),
@@ -227,7 +244,12 @@ impl From<CommandError> for Problem {
                 let resolution = Some(Box::new(ResolutionResponse::from(&*resolution)));
                 Self { resolution, ..Self::conflict("resolved", detail) }
             }
+            CommandError::TooLarge { .. } => {
+                Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", "too large", detail)
+            }
+            CommandError::UnreadableOptions(_) => Self::conflict("unreadable-options", detail),
             CommandError::Busy => Self::conflict("busy", detail),
+            CommandError::NoAgent => Self::no_agent(),
             CommandError::RefusedByAgent(_) => Self::conflict("agent-refused", detail),
             CommandError::NoAnswer | CommandError::AgentGone => {
                 Self::conflict("agent-silent", detail)

@@ -30,6 +30,8 @@ use tower::ServiceExt as _;
 use tracing::{debug, warn};
 
 use crate::access::PeerAddress;
+use crate::limits::WRITE_TIMEOUT;
+use crate::write_timeout::WriteTimeout;
 
 /// How long the head of a request, or a handshake, may take, and how long a connection may be idle
 /// between requests.
@@ -95,6 +97,7 @@ async fn serve_connection(
     router: Router,
 ) -> io::Result<()> {
     stream.set_nodelay(true)?;
+    let stream = WriteTimeout::new(stream, WRITE_TIMEOUT);
     match tls {
         None => serve_requests(stream, peer, router).await,
         Some(tls) => {

@@ -31,7 +31,7 @@ const SEGMENT_BYTES: usize = 256 << 10;
 const SMALL_SEGMENT: usize = SEGMENT_BYTES / 2;
 
 /// How much is read at once.
-const READ_LIMIT: ReadLimit = ReadLimit { entries: 2048, bytes: 2 << 20 };
+const READ_LIMIT: ReadLimit = ReadLimit { entries: 2048, bytes: 2 << 20, longest: usize::MAX };
 
 /// What a compaction did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -154,11 +154,20 @@ pub(crate) struct ReadPool {
     path: PathBuf,
     idle: Mutex<Vec<Connection>>,
     permits: Semaphore,
+    /// How many reads there were.
+    #[cfg(test)]
+    pub(crate) reads: std::sync::atomic::AtomicU64,
 }
 
 impl ReadPool {
     pub(crate) fn new(path: PathBuf) -> Self {
-        Self { path, idle: Mutex::default(), permits: Semaphore::new(CONCURRENT_READS) }
+        Self {
+            path,
+            idle: Mutex::default(),
+            permits: Semaphore::new(CONCURRENT_READS),
+            #[cfg(test)]
+            reads: std::sync::atomic::AtomicU64::default(),
+        }
     }
 
     /// Runs a query on a blocking thread.
@@ -183,6 +192,8 @@ impl ReadPool {
             Some(connection) => connection,
             None => open_readable(&self.path)?,
         };
+        #[cfg(test)]
+        self.reads.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let result = work(&connection);
         match &result {
             Err(error @ Error::Damaged { .. }) => repair::mark_suspect(&self.path, error),

@@ -1,10 +1,10 @@
 //! Which deltas are redundant.
 //!
 //! A message streams as deltas, and each of its blocks is repeated in an `assistant` line with the
-//! message's id before the message ends (so in every capture). The deltas of a block are redundant if
-//! such a line repeats all their content. Those of any other block are all there is of it, and stay:
-//! after an interrupt, with a line that came late, or with one that lacks the block. The frame of a
-//! message (`message_start`, `message_delta`, `message_stop`) always stays.
+//! message's id before the message ends (so in every capture). The deltas of a message are redundant
+//! if such lines repeat all their content. Otherwise they are all there is of it, and stay: after an
+//! interrupt, with a line that came late, or with one that lacks a block. The frame of a message
+//! (`message_start`, `message_delta`, `message_stop`) always stays.
 
 use std::collections::HashMap;
 
@@ -209,15 +209,19 @@ impl StreamedMessage {
         self.blocks.iter_mut().rev().find(|block| block.index == index)
     }
 
-    /// The deltas whose content is in a complete block. Each complete block stands for one that was
-    /// streamed: two equal ones need two.
+    /// The deltas of the message, if complete blocks repeat all of its content. Each complete block
+    /// stands for one that was streamed: two equal ones need two.
+    ///
+    /// If a block is missing, all stay: readers pair the blocks with the lines by their order.
     fn redundant(mut self) -> Vec<Seq> {
         let mut redundant = Vec::new();
         for block in self.blocks {
-            let Some(content) = block.content else { continue };
+            let Some(content) = block.content else { return Vec::new() };
+            redundant.extend(block.deltas);
             if let Some(at) = self.complete.iter().position(|it| it.repeats(&content)) {
                 self.complete.remove(at);
-                redundant.extend(block.deltas);
+            } else if !content.is_empty() {
+                return Vec::new();
             }
         }
         redundant
@@ -262,6 +266,11 @@ impl BlockContent {
                 None
             }
         }
+    }
+
+    /// Whether nothing was streamed. The CLI writes no line for such a block.
+    fn is_empty(&self) -> bool {
+        matches!(self, Self::Text(text) | Self::Thinking(text) if text.is_empty())
     }
 
     /// Appends a delta. False if it has content that cannot be compared.

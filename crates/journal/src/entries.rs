@@ -20,38 +20,35 @@ use crate::segment::{Segment, SegmentStream};
 /// The decompressed size above which a segment is read as a stream.
 const STREAMED_SEGMENT: u64 = 1 << 20;
 
+/// How much is given of an entry that is longer than its reader wants.
+const BEGINNING: usize = 4 << 10;
+
 /// How much to read at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ReadLimit {
-    pub entries: usize,
+pub(crate) struct ReadLimit {
+    pub(crate) entries: usize,
     /// The number of bytes of all entries together.
-    pub bytes: usize,
+    pub(crate) bytes: usize,
+    /// The size of an entry above which only its beginning is given.
+    pub(crate) longest: usize,
 }
 
-/// Consecutive entries of a session, within a limit.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EntryPage {
-    pub entries: Vec<Entry>,
-    /// The next entry, if it alone is larger than the limit. There are no other entries then; read
-    /// it with [`Journal::read_part`](crate::Journal::read_part) and go on after it.
-    pub large: Option<EntryHead>,
-    /// The last entry of the session at the time.
-    pub last: Seq,
-}
-
-impl EntryPage {
-    /// The last entry of the page.
-    pub fn end(&self) -> Option<Seq> {
-        let large = self.large.as_ref().map(|large| large.seq);
-        large.or_else(|| self.entries.last().map(|entry| entry.seq))
+impl ReadLimit {
+    /// The size up to which an entry is given whole. A beginning would not be shorter than that.
+    pub(crate) fn longest(self) -> usize {
+        self.longest.max(BEGINNING)
     }
 }
 
-/// A page of a session, with the session's key.
+/// Consecutive entries of a session, within a limit.
 #[derive(Debug)]
-pub(crate) struct SessionPage {
+pub(crate) struct EntryPage {
     pub(crate) key: SessionKey,
-    pub(crate) page: EntryPage,
+    pub(crate) entries: Vec<Entry>,
+    /// The next entry, if it alone is larger than the limit. There are no other entries then.
+    pub(crate) large: Option<EntryHead>,
+    /// The last entry of the session at the time.
+    pub(crate) last: Seq,
 }
 
 /// The entries after `after`, in order.
@@ -60,7 +57,7 @@ pub(crate) fn page(
     session: SessionId,
     after: Seq,
     limit: ReadLimit,
-) -> Result<SessionPage, Error> {
+) -> Result<EntryPage, Error> {
     // One snapshot: an entry may move from its row to a segment at any time.
     let snapshot = connection.unchecked_transaction()?;
     let SessionHead { key, last, compacted } =
@@ -72,18 +69,17 @@ pub(crate) fn page(
     if !collector.full {
         own_rows(&snapshot, key, after.max(compacted), &mut collector)?;
     }
-    let page = EntryPage { entries: collector.entries, large: collector.large, last };
-    Ok(SessionPage { key, page })
+    Ok(EntryPage { key, entries: collector.entries, large: collector.large, last })
 }
 
-/// At most `most` bytes of an entry from `offset` on; none behind its end or if it does not exist.
+/// At most `most` bytes of an entry from `offset` on. `None` if there is no such entry.
 pub(crate) fn part(
     connection: &Connection,
     session: SessionId,
     seq: Seq,
     offset: u64,
     most: usize,
-) -> Result<Vec<u8>, Error> {
+) -> Result<Option<Vec<u8>>, Error> {
     let snapshot = connection.unchecked_transaction()?;
     let head = query::head(&snapshot, session)?.ok_or(Error::NoSuchSession(session))?;
     if seq > head.compacted {
@@ -105,15 +101,17 @@ pub(crate) fn uncompacted(
     if let Some(large) = collector.large {
         let size = usize::try_from(large.size).unwrap_or(usize::MAX);
         let bytes = own_row_part(connection, key, large.seq, 0, size)?;
-        return Ok(vec![large.with_bytes(bytes.into())]);
+        return Ok(vec![large.with_bytes(bytes.unwrap_or_default().into())]);
     }
     Ok(collector.entries)
 }
 
 impl EntryHead {
+    /// The entry with its bytes, or with the beginning of them.
     pub(crate) fn with_bytes(self, bytes: Bytes) -> Entry {
-        let Self { seq, at, origin, continues, size: _ } = self;
-        Entry { seq, at, origin, bytes, continues }
+        let Self { seq, at, origin, continues, size } = self;
+        let omitted = usize::try_from(size).unwrap_or(usize::MAX).saturating_sub(bytes.len());
+        Entry { seq, at, origin, bytes, continues, omitted }
     }
 }
 
@@ -132,16 +130,17 @@ impl EntryCollector {
         Self { entries: Vec::new(), large: None, limit, bytes_left: limit.bytes, full }
     }
 
-    /// Whether the next entry is wanted.
-    fn wants(&mut self, head: &EntryHead) -> bool {
+    /// How many bytes of the next entry are wanted; `None` if it is not.
+    fn wanted(&mut self, head: &EntryHead) -> Option<usize> {
         let size = usize::try_from(head.size).unwrap_or(usize::MAX);
-        if !self.full && size > self.bytes_left {
+        let wanted = if size > self.limit.longest() { BEGINNING } else { size };
+        if !self.full && wanted > self.bytes_left {
             self.full = true;
             if self.entries.is_empty() {
                 self.large = Some(*head);
             }
         }
-        !self.full
+        (!self.full).then_some(wanted)
     }
 
     fn take(&mut self, entry: Entry) {
@@ -170,8 +169,16 @@ fn segment_entries(
             continue;
         }
         for entry in entries_of_segment(row)? {
-            if entry.seq > after && collector.wants(&entry.head()) {
-                collector.take(entry);
+            let head = entry.head();
+            if entry.seq > after
+                && let Some(wanted) = collector.wanted(&head)
+            {
+                collector.take(if wanted < entry.bytes.len() {
+                    // A copy, because a slice would keep the whole segment in memory.
+                    head.with_bytes(Bytes::copy_from_slice(&entry.bytes[..wanted]))
+                } else {
+                    entry
+                });
             }
         }
     }
@@ -190,9 +197,13 @@ fn stream_segment(
     for head in heads {
         if head.seq <= after {
             stream.skip(head.size)?;
-        } else if collector.wants(&head) {
-            let bytes = stream.read(usize::try_from(head.size).unwrap_or(usize::MAX))?;
+        } else if let Some(wanted) = collector.wanted(&head) {
+            let bytes = stream.read(wanted)?;
             collector.take(head.with_bytes(bytes.into()));
+            if collector.full {
+                break;
+            }
+            stream.skip(head.size - wanted as u64)?;
         } else {
             break;
         }
@@ -215,25 +226,25 @@ fn segment_part(
     seq: Seq,
     offset: u64,
     most: usize,
-) -> Result<Vec<u8>, Error> {
+) -> Result<Option<Vec<u8>>, Error> {
     let mut query = connection.prepare_cached(
         "SELECT row, raw FROM segment WHERE row >= ?1 AND row <= ?2 ORDER BY row LIMIT 1",
     )?;
     let found = query.query_row([key.row(seq), key.end()], |row| {
         Ok((row.get::<_, i64>(0)?, columns::unsigned(row, 1)?))
     });
-    let Some((row, raw)) = found.optional()? else { return Ok(Vec::new()) };
+    let Some((row, raw)) = found.optional()? else { return Ok(None) };
     let (heads, mut stream) = open_segment(connection, row, raw)?;
     for head in heads {
         if head.seq == seq {
             let offset = offset.min(head.size);
             let left = usize::try_from(head.size - offset).unwrap_or(usize::MAX);
             stream.skip(offset)?;
-            return stream.read(most.min(left));
+            return stream.read(most.min(left)).map(Some);
         }
         stream.skip(head.size)?;
     }
-    Ok(Vec::new())
+    Ok(None)
 }
 
 /// The entries of a segment, from its columns `raw` and `bytes`.
@@ -253,17 +264,21 @@ fn own_rows(
         "SELECT row, at, origin, length(bytes), CASE WHEN length(bytes) <= ?3 THEN bytes END
          FROM entry WHERE row > ?1 AND row <= ?2 ORDER BY row",
     )?;
-    let most = number(collector.limit.bytes as u64);
+    let most = number(collector.limit.bytes.min(collector.limit.longest()) as u64);
     let mut rows = query.query(params![key.row(after), key.end(), most])?;
     while !collector.full
         && let Some(row) = rows.next()?
     {
         let head = entry_head(row)?;
-        if collector.wants(&head) {
+        let Some(wanted) = collector.wanted(&head) else { break };
+        let bytes = if wanted as u64 == head.size {
             let bytes =
                 row.get_ref(4)?.as_blob().map_err(|error| Error::corrupt(error.to_string()))?;
-            collector.take(head.with_bytes(Bytes::copy_from_slice(bytes)));
-        }
+            Bytes::copy_from_slice(bytes)
+        } else {
+            own_row_part(connection, key, head.seq, 0, wanted)?.unwrap_or_default().into()
+        };
+        collector.take(head.with_bytes(bytes));
     }
     Ok(())
 }
@@ -284,17 +299,17 @@ fn own_row_part(
     seq: Seq,
     offset: u64,
     most: usize,
-) -> Result<Vec<u8>, Error> {
+) -> Result<Option<Vec<u8>>, Error> {
     let row = key.row(seq);
     let exists = connection.prepare_cached("SELECT 1 FROM entry WHERE row = ?1")?.exists([row])?;
     if !exists {
-        return Ok(Vec::new());
+        return Ok(None);
     }
     let bytes = connection.blob_open(MAIN_DB, c"entry", c"bytes", row, true)?;
     let offset = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
     let mut part = vec![0; most.min(bytes.len() - offset)];
     bytes.read_at_exact(&mut part, offset)?;
-    Ok(part)
+    Ok(Some(part))
 }
 
 /// The last segment of a session if its decompressed size is below `size`: the number of its last

@@ -10,14 +10,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
 use crate::connection::ReadPool;
-use crate::entries::{self, EntryPage, ReadLimit, SessionPage};
+use crate::entries::{self, ReadLimit};
 use crate::error::Error;
-use crate::id::{Seq, SessionId, SessionKey};
+use crate::id::{Seq, SessionId};
 use crate::large::LargeEntries;
 use crate::records::Entry;
 
 /// How much a follower gets at once.
-const READ_LIMIT: ReadLimit = ReadLimit { entries: 1024, bytes: 1 << 20 };
+const READ_LIMIT: ReadLimit = ReadLimit { entries: 1024, bytes: 1 << 20, longest: usize::MAX };
 
 /// How many bytes of a session's last entries stay in memory.
 const TAIL_BYTES: usize = 256 << 10;
@@ -49,6 +49,7 @@ pub struct Follower {
     /// How many commits of other processes were noticed when the file was last read to its end.
     /// Until another one is noticed, the feed has everything that comes after.
     read_to_end: Option<u64>,
+    limit: ReadLimit,
 }
 
 impl Follower {
@@ -56,7 +57,15 @@ impl Follower {
         // Subscribed before the file is read: what is committed in between comes by the feed.
         let feed = shared.feeds.subscribe(session);
         let state = feed.state.subscribe();
-        Self { session, cursor: after, shared, feed, state, read_to_end: None }
+        Self { session, cursor: after, shared, feed, state, read_to_end: None, limit: READ_LIMIT }
+    }
+
+    /// Gives only the beginning of entries that are longer than so many bytes. See
+    /// [`Entry::omitted`].
+    #[must_use]
+    pub fn omit_longer_than(mut self, bytes: usize) -> Self {
+        self.limit.longest = bytes;
+        self
     }
 
     /// The next entries, at least one; waits for them.
@@ -75,13 +84,15 @@ impl Follower {
     /// The entries that are available now; none if the follower has caught up. There may be more.
     /// Their bytes are limited, except that one entry may be larger.
     pub async fn ready(&mut self) -> Result<Vec<Entry>, Error> {
-        let FollowedPage { key, page } = self.available().await?;
-        let entries = match (key, page.large) {
-            (Some(key), Some(head)) => {
-                let JournalShared { readers, large, .. } = &*self.shared;
-                vec![large.read(readers, self.session, key, head).await.map_err(gone)?]
-            }
-            _ => page.entries,
+        let state = *self.state.borrow_and_update();
+        if state.gone {
+            return Err(Error::Gone);
+        }
+        let tail = self.feed.after(self.cursor, self.limit);
+        let entries = match tail {
+            Some(entries) if !entries.is_empty() => entries,
+            _ if self.has_caught_up(state) => Vec::new(),
+            _ => self.read(state).await.map_err(gone)?,
         };
         if let Some(last) = entries.last() {
             self.cursor = last.seq;
@@ -89,36 +100,9 @@ impl Follower {
         Ok(entries)
     }
 
-    /// Like [`next`](Self::next), except that a large entry is only named. The follower goes on
-    /// after it; [`Journal::read_part`](crate::Journal::read_part) reads it.
-    pub async fn next_page(&mut self) -> Result<EntryPage, Error> {
-        loop {
-            let page = self.available().await?.page;
-            if let Some(end) = page.end() {
-                self.cursor = end;
-                return Ok(page);
-            }
-            self.state.changed().await.map_err(|_| Error::Gone)?;
-        }
-    }
-
-    /// What comes after the cursor.
-    async fn available(&mut self) -> Result<FollowedPage, Error> {
-        let state = *self.state.borrow_and_update();
-        if state.gone {
-            return Err(Error::Gone);
-        }
-        let tail = self.feed.after(self.cursor, READ_LIMIT.entries);
-        if let Some(entries) = tail.filter(|entries| !entries.is_empty()) {
-            let page = EntryPage { entries, large: None, last: state.last };
-            return Ok(FollowedPage { key: None, page });
-        }
-        let caught_up = self.cursor >= state.last;
-        if caught_up && self.read_to_end == Some(state.external_commits) {
-            let page = EntryPage { entries: Vec::new(), large: None, last: state.last };
-            return Ok(FollowedPage { key: None, page });
-        }
-        self.read(state).await
+    /// Whether nothing can have come after the cursor, neither by the feed nor in the file.
+    fn has_caught_up(&self, state: FeedState) -> bool {
+        self.cursor >= state.last && self.read_to_end == Some(state.external_commits)
     }
 
     /// The number of the last entry that was returned.
@@ -126,28 +110,24 @@ impl Follower {
         self.cursor
     }
 
-    async fn read(&mut self, state: FeedState) -> Result<FollowedPage, Error> {
-        let (session, cursor) = (self.session, self.cursor);
-        let read = self
-            .shared
-            .readers
-            .read(move |connection| entries::page(connection, session, cursor, READ_LIMIT));
-        let SessionPage { key, page } = read.await.map_err(gone)?;
-        if page.end().is_none() {
+    async fn read(&mut self, state: FeedState) -> Result<Vec<Entry>, Error> {
+        let (session, cursor, limit) = (self.session, self.cursor, self.limit);
+        let JournalShared { readers, large, .. } = &*self.shared;
+        let page = readers.read(move |it| entries::page(it, session, cursor, limit)).await?;
+        let entries = match page.large {
+            Some(head) => vec![large.read(readers, session, page.key, head).await?],
+            None => page.entries,
+        };
+        let end = entries.last().map(|entry| entry.seq);
+        if end.is_none() {
             // Compaction removed everything in between.
             self.cursor = self.cursor.max(page.last);
         }
-        if page.end().unwrap_or(page.last) >= page.last {
+        if end.is_none_or(|end| end >= page.last) {
             self.read_to_end = Some(state.external_commits);
         }
-        Ok(FollowedPage { key: Some(key), page })
+        Ok(entries)
     }
-}
-
-/// Entries for a follower. Those from the file have the key of the session.
-struct FollowedPage {
-    key: Option<SessionKey>,
-    page: EntryPage,
 }
 
 /// A follower of a deleted session or a closed journal ends.
@@ -268,8 +248,9 @@ impl SessionFeeds {
 }
 
 impl SessionFeed {
-    /// At most `most` entries after `seq`; `None` if the tail does not reach back that far.
-    fn after(&self, seq: Seq, most: usize) -> Option<Vec<Entry>> {
+    /// Entries after `seq`; `None` if the tail does not reach back that far, or if the next entry is
+    /// too long for the reader.
+    fn after(&self, seq: Seq, limit: ReadLimit) -> Option<Vec<Entry>> {
         let tail = locked(&self.tail);
         let first = tail.entries.front()?.seq;
         if first > seq.next() {
@@ -277,7 +258,11 @@ impl SessionFeed {
         }
         // Entries of a tail have consecutive numbers.
         let known = usize::try_from(seq.next().0 - first.0).unwrap_or(usize::MAX);
-        Some(tail.entries.iter().skip(known).take(most).cloned().collect())
+        let mut next = tail.entries.iter().skip(known).take(limit.entries).peekable();
+        if next.peek().is_some_and(|entry| entry.bytes.len() > limit.longest()) {
+            return None;
+        }
+        Some(next.take_while(|entry| entry.bytes.len() <= limit.longest()).cloned().collect())
     }
 }
 

@@ -1,5 +1,6 @@
 //! The handle to a journal.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use uuid::Uuid;
 use crate::batch::{Batch, OutboundLine};
 use crate::compaction::{self, CompactionStats};
 use crate::connection::{PageLimit, ReadPool};
-use crate::entries::{self, EntryPage, ReadLimit};
+use crate::entries::{self, ReadLimit};
 use crate::error::Error;
 use crate::external;
 use crate::follower::{Follower, JournalShared, SessionFeeds};
@@ -88,40 +89,49 @@ impl Journal {
         after: Seq,
         most: usize,
     ) -> Result<Vec<Entry>, Error> {
-        let limit = ReadLimit { entries: most, bytes: READ_BYTES };
-        let JournalShared { readers, large, .. } = &*self.shared;
-        let found = readers.read(move |it| entries::page(it, session, after, limit)).await?;
-        match found.page.large {
-            Some(head) => Ok(vec![large.read(readers, session, found.key, head).await?]),
-            None => Ok(found.page.entries),
-        }
+        self.read_within(session, after, most, READ_BYTES, usize::MAX).await
     }
 
-    /// The entries after `after` within a limit, in order.
-    pub async fn read_page(
+    /// At most `most` entries after `after`, in order, and at most `bytes` of them, but at least
+    /// one. Of an entry that is longer than `longest`, only the beginning is given, see
+    /// [`Entry::omitted`].
+    pub async fn read_within(
         &self,
         session: SessionId,
         after: Seq,
-        limit: ReadLimit,
-    ) -> Result<EntryPage, Error> {
-        let readers = &self.shared.readers;
-        Ok(readers.read(move |it| entries::page(it, session, after, limit)).await?.page)
+        most: usize,
+        bytes: usize,
+        longest: usize,
+    ) -> Result<Vec<Entry>, Error> {
+        let limit = ReadLimit { entries: most, bytes, longest };
+        let JournalShared { readers, large, .. } = &*self.shared;
+        let page = readers.read(move |it| entries::page(it, session, after, limit)).await?;
+        match page.large {
+            Some(head) if head.size > limit.longest() as u64 => {
+                // Even its beginning is more than `bytes`.
+                let limit = ReadLimit { entries: 1, bytes: usize::MAX, longest };
+                let one = readers.read(move |it| entries::page(it, session, after, limit)).await?;
+                Ok(one.entries)
+            }
+            Some(head) => Ok(vec![large.read(readers, session, page.key, head).await?]),
+            None => Ok(page.entries),
+        }
     }
 
-    /// At most `most` bytes of an entry from `offset` on. There are none behind its end, or if there
-    /// is no such entry.
+    /// At most `length` bytes of an entry from `offset` on; none at its end. `None` if there is no
+    /// such entry.
     ///
     /// Takes no more memory than the part and a buffer of 8 MiB, however large the entry is.
     pub async fn read_part(
         &self,
         session: SessionId,
         seq: Seq,
-        offset: u64,
-        most: usize,
-    ) -> Result<Bytes, Error> {
+        offset: usize,
+        length: usize,
+    ) -> Result<Option<Bytes>, Error> {
         let readers = &self.shared.readers;
-        let part = readers.read(move |it| entries::part(it, session, seq, offset, most));
-        Ok(part.await?.into())
+        let part = readers.read(move |it| entries::part(it, session, seq, offset as u64, length));
+        Ok(part.await?.map(Bytes::from))
     }
 
     /// Follows a session: all entries after `after`, then new ones as they are committed.
@@ -169,12 +179,12 @@ impl Journal {
     }
 
     /// The beginning of the text of a session's oldest prompt, at most `bytes` long.
-    pub async fn first_prompt(
+    pub async fn first_prompt_text(
         &self,
         session: SessionId,
         bytes: usize,
     ) -> Result<Option<String>, Error> {
-        self.shared.readers.read(move |it| query::first_prompt(it, session, bytes)).await
+        self.shared.readers.read(move |it| query::first_prompt_text(it, session, bytes)).await
     }
 
     /// The prompts of a session that are not in a final state, in queue order.
@@ -207,7 +217,7 @@ impl Journal {
     }
 
     /// How many requests are open in each session that has any.
-    pub async fn open_request_counts(&self) -> Result<Vec<(SessionId, usize)>, Error> {
+    pub async fn open_request_counts(&self) -> Result<HashMap<SessionId, usize>, Error> {
         self.shared.readers.read(query::open_request_counts).await
     }
 

@@ -43,15 +43,14 @@ mod tests;
 pub use batch::{Batch, OutboundLine, SessionChange};
 pub use compaction::CompactionStats;
 pub use directory::{DirectoryWarning, secure_directory};
-pub use entries::{EntryPage, ReadLimit};
 pub use error::Error;
 pub use follower::Follower;
 pub use id::{Seq, SessionId};
 pub use journal::{Journal, OpenedJournal};
 pub use query::JournalHealth;
 pub use records::{
-    Entry, EntryHead, Grant, NewEntry, NewSession, PromptRecord, RequestRecord, Resolution,
-    SessionRecord, SessionStatus, SpoolPosition, StateChange,
+    Entry, Grant, NewEntry, NewSession, PromptRecord, RequestRecord, Resolution, SessionRecord,
+    SessionStatus, SpoolPosition, StateChange,
 };
 pub use repair::Repair;
 pub use wire::Origin;

@@ -24,7 +24,7 @@ const SPARE: u32 = 64;
 
 /// When work that failed is tried again: first, and at most.
 const FIRST_RETRY: Duration = Duration::from_secs(1);
-const LAST_RETRY: Duration = Duration::from_secs(60);
+const LAST_RETRY: Duration = Duration::from_mins(1);
 
 /// The work left.
 #[derive(Debug, Default)]

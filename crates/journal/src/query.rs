@@ -3,6 +3,8 @@
 //! A row that cannot be read concerns one session. A query about that session fails; a query about
 //! all sessions leaves the row out.
 
+use std::collections::HashMap;
+
 use rusqlite::{Connection, OptionalExtension as _, Params, Row, params};
 use tracing::warn;
 use uuid::Uuid;
@@ -176,7 +178,7 @@ pub(crate) fn prompts(
 }
 
 /// The beginning of the text of a session's oldest prompt.
-pub(crate) fn first_prompt(
+pub(crate) fn first_prompt_text(
     connection: &Connection,
     session: SessionId,
     bytes: usize,
@@ -230,39 +232,34 @@ pub(crate) fn open_requests(
     session: Option<SessionId>,
 ) -> Result<Vec<(SessionId, RequestRecord)>, Error> {
     let columns = columns::REQUEST_COLUMNS;
-    match session {
-        Some(session) => {
-            let Some(key) = key_of(connection, session)? else { return Ok(Vec::new()) };
-            let sql = format!(
-                "SELECT {columns} FROM request WHERE session = ?1 AND outcome IS NULL
-                 ORDER BY opened, rowid"
-            );
-            of_session(connection, session, &sql, [key.0], |row| {
-                Ok((session, columns::request(row)?))
-            })
-        }
-        None => {
-            let sql = format!(
-                "SELECT {columns}, session.id, session.key
-                 FROM request JOIN session ON session.key = request.session
-                 WHERE outcome IS NULL ORDER BY opened, request.rowid"
-            );
-            readable(connection, &sql, [], "open request", with_session)
-        }
-    }
+    let Some(session) = session else {
+        let sql = format!(
+            "SELECT {columns}, session.id, session.key
+             FROM request JOIN session ON session.key = request.session
+             WHERE outcome IS NULL ORDER BY opened, request.rowid"
+        );
+        return readable(connection, &sql, [], "open request", with_session);
+    };
+    let Some(key) = key_of(connection, session)? else { return Ok(Vec::new()) };
+    let sql = format!(
+        "SELECT {columns} FROM request WHERE session = ?1 AND outcome IS NULL
+         ORDER BY opened, rowid"
+    );
+    of_session(connection, session, &sql, [key.0], |row| Ok((session, columns::request(row)?)))
 }
 
 /// How many requests of each session are open.
 pub(crate) fn open_request_counts(
     connection: &Connection,
-) -> Result<Vec<(SessionId, usize)>, Error> {
+) -> Result<HashMap<SessionId, usize>, Error> {
     let sql = "SELECT session.id, session.key, count(*)
          FROM request JOIN session ON session.key = request.session
          WHERE outcome IS NULL GROUP BY session.key";
-    readable(connection, sql, [], "open request", |row| {
+    let counts = readable(connection, sql, [], "open request", |row| {
         let count = usize::try_from(columns::unsigned(row, 2)?).unwrap_or(usize::MAX);
         Ok((columns::session_id(row, 0, 1)?, count))
-    })
+    })?;
+    Ok(counts.into_iter().collect())
 }
 
 /// The resolved requests of one session or of all, newest first.

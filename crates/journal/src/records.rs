@@ -23,17 +23,20 @@ pub struct Entry {
     pub bytes: Bytes,
     /// The line is longer than an entry and goes on in the next one.
     pub continues: bool,
+    /// How many more bytes the entry has, if it was too long for the reader. `bytes` is then its
+    /// beginning; [`Journal::read_part`](crate::Journal::read_part) reads the rest.
+    pub omitted: usize,
 }
 
 /// What is known of an entry without reading it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EntryHead {
-    pub seq: Seq,
-    pub at: u64,
-    pub origin: Origin,
-    pub continues: bool,
+pub(crate) struct EntryHead {
+    pub(crate) seq: Seq,
+    pub(crate) at: u64,
+    pub(crate) origin: Origin,
+    pub(crate) continues: bool,
     /// The number of its bytes.
-    pub size: u64,
+    pub(crate) size: u64,
 }
 
 /// A line to be appended to a session.
@@ -48,8 +51,8 @@ pub struct NewEntry {
 
 impl Entry {
     pub(crate) fn head(&self) -> EntryHead {
-        let Self { seq, at, origin, ref bytes, continues } = *self;
-        EntryHead { seq, at, origin, continues, size: bytes.len() as u64 }
+        let Self { seq, at, origin, ref bytes, continues, omitted } = *self;
+        EntryHead { seq, at, origin, continues, size: (bytes.len() + omitted) as u64 }
     }
 
     /// The entry as readers of any journal get it.

@@ -80,7 +80,8 @@ impl Segment {
             let to = to
                 .filter(|to| *to <= raw.len())
                 .ok_or_else(|| Error::corrupt("a segment is truncated"))?;
-            entries.push(Entry { seq, at, origin, continues, bytes: raw.slice(from..to) });
+            let bytes = raw.slice(from..to);
+            entries.push(Entry { seq, at, origin, bytes, continues, omitted: 0 });
             from = to;
         }
         if from < raw.len() {
@@ -195,7 +196,7 @@ mod tests {
                 .map(|(step, at, ours, bytes)| {
                     seq += step;
                     let origin = if ours { Origin::Towpath } else { Origin::Agent };
-                    Entry { seq: Seq(seq), at, origin, bytes: Bytes::from(bytes), continues: false }
+                    Entry { seq: Seq(seq), at, origin, bytes: Bytes::from(bytes), continues: false, omitted: 0 }
                 })
                 .collect();
             let segment = Segment::compress(&entries).unwrap();
@@ -218,6 +219,7 @@ mod tests {
                     origin: Origin::Agent,
                     bytes: format!("{{\"n\":{n}}}").into(),
                     continues: false,
+                    omitted: 0,
                 })
                 .collect();
             let mut segment = Segment::compress(&entries).unwrap();

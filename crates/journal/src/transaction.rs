@@ -204,6 +204,7 @@ impl<'c> WriteTransaction<'c> {
                 origin: new.origin,
                 bytes: new.bytes.clone(),
                 continues,
+                omitted: 0,
             });
         }
         pending.written = true;

@@ -61,7 +61,21 @@ pub struct PermissionRequest {
 
 impl AgentEvent {
     pub fn of(line: &Line<'_>) -> Self {
-        let Some(signal) = TurnSignal::of(line) else { return Self::Output };
+        TurnSignal::of(line).map_or(Self::Output, Self::of_signal)
+    }
+
+    /// What a line means that is too long to be read, as far as its start says it. The end of a
+    /// turn must not be missed, and a request must be answered, or the agent waits for ever.
+    pub fn of_start(bytes: &[u8]) -> Self {
+        let Some(kind) = wire::Kind::find(bytes) else { return Self::Output };
+        if kind.name != "control_request" {
+            return TurnSignal::of_kind(&kind).map_or(Self::Output, Self::of_signal);
+        }
+        let subtype = "requests of this length".to_owned();
+        find_request_id(bytes).map_or(Self::Output, |id| Self::UnsupportedRequest { id, subtype })
+    }
+
+    fn of_signal(signal: TurnSignal<'_>) -> Self {
         match signal {
             TurnSignal::Started { session_id } => {
                 Self::TurnStarted { conversation: session_id.map(String::from) }
@@ -92,6 +106,18 @@ impl AgentEvent {
             TurnSignal::PromptWritten => Self::Output,
         }
     }
+}
+
+/// The id of a request, from the start of its line.
+fn find_request_id(bytes: &[u8]) -> Option<String> {
+    const KEY: &[u8] = b"\"request_id\"";
+    let start = &bytes[..bytes.len().min(64 << 10)];
+    let rest = &start[memchr::memmem::find(start, KEY)? + KEY.len()..];
+    let rest = rest.trim_ascii_start().strip_prefix(b":")?.trim_ascii_start();
+    let id = rest.strip_prefix(b"\"")?;
+    let id = std::str::from_utf8(&id[..memchr::memchr2(b'"', b'\\', id)?]).ok()?;
+    // An id with escapes ends too early and is not in this form.
+    rest.get(id.len() + 1).filter(|end| **end == b'"').map(|_| id.to_owned())
 }
 
 impl PermissionRequest {
@@ -154,6 +180,20 @@ mod tests {
         assert_eq!((request.id.as_str(), request.kind), ("r", RequestKind::Unknown));
         assert_eq!(request.tool_name, "teleport");
         assert_eq!(request.input, r#"{"subtype":"teleport","to":7}"#);
+    }
+
+    #[test]
+    fn the_start_of_a_long_line_says_whether_the_agent_waits() {
+        let start = |line: &str| AgentEvent::of_start(line.as_bytes());
+        let request = start(
+            r#"{"type":"control_request","request_id" : "r","request":{"subtype":"can_use_tool","input":{"content":"xxx"#,
+        );
+        assert!(matches!(request, AgentEvent::UnsupportedRequest { id, .. } if id == "r"));
+        let result = start(r#"{"type":"result","subtype":"success","result":"xxx"#);
+        assert!(matches!(result, AgentEvent::TurnEnded(_)), "{result:?}");
+        let odd = start(r#"{"type":"control_request","request_id":"a\"b","request":{"x":"#);
+        assert_eq!(odd, AgentEvent::Output);
+        assert_eq!(start(r#"{"type":"assistant","message":"#), AgentEvent::Output);
     }
 
     #[test]

@@ -11,6 +11,8 @@ use wire::consent::RuleId;
 use wire::note::{Actor, Delivery, PromptState, QueuePolicy, Rewind, Setting};
 use wire::outgoing::{Image, JsonObject, PermissionMode};
 
+use crate::shim::MAX_WRITE;
+
 /// What a client asks of a session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -20,6 +22,11 @@ pub enum SessionCommand {
     EditPrompt {
         prompt: Uuid,
         text: String,
+    },
+    /// Deliver a prompt that waits in the queue in another way.
+    DeliverPrompt {
+        prompt: Uuid,
+        delivery: Delivery,
     },
     /// Cancel a prompt, unless the agent has started with it.
     RemovePrompt {
@@ -53,7 +60,7 @@ pub enum SessionCommand {
         what: Rewind,
         by: Actor,
     },
-    /// Ask the agent about itself.
+    /// Ask the agent about itself. Starts no agent.
     Query(AgentQuery),
     /// Start an agent if none runs, and wait until it is ready.
     Wake,
@@ -166,8 +173,25 @@ pub enum CommandError {
     /// The answer does not fit the request, or the value does not fit the setting.
     #[error("{0}")]
     Invalid(&'static str),
+    /// The line for the agent would be longer than the shim accepts.
+    #[error(
+        "{what} is too large: it needs {} MiB on the way to the agent, and the limit is {} MiB; \
+         shorten it, or put the text into a file and name the file",
+        .size.div_ceil(1 << 20),
+        MAX_WRITE.div_ceil(1 << 20)
+    )]
+    TooLarge { what: &'static str, size: usize },
+    /// The stored options of the session cannot be read. Defaults in their place could allow what
+    /// was forbidden.
+    #[error(
+        "the stored options of this session cannot be read ({0}), so no agent is started: it could \
+         run without its limits; create a new session that resumes the conversation"
+    )]
+    UnreadableOptions(String),
     #[error("a turn is running")]
     Busy,
+    #[error("no agent is running")]
+    NoAgent,
     #[error("the agent refused: {0}")]
     RefusedByAgent(String),
     #[error("the agent did not answer in time")]

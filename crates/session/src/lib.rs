@@ -22,7 +22,7 @@ mod command;
 mod config;
 pub mod machine;
 mod options;
-mod owner;
+pub mod owner;
 mod roots;
 mod session;
 mod sessions;
@@ -35,8 +35,8 @@ pub use command::{
     RuleChoice, SessionCommand,
 };
 pub use config::{AgentProgram, SessionLimits, SessionsConfig, UnattendedLimits};
-pub use options::SessionOptions;
+pub use options::{CliConversation, SessionOptions, UnreadableOptions};
 pub use roots::Roots;
-pub use session::{Error, Session};
+pub use session::{Error, LeaveOutcome, Session};
 pub use sessions::{OpenError, SessionSpec, Sessions, StoppedSession};
 pub use upload::{append_file_paths, store_upload};

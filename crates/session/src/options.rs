@@ -60,9 +60,17 @@ pub struct SessionOptions {
     pub watch: Option<Box<WatchConfig>>,
 }
 
+/// Stored options that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnreadableOptions {
+    /// The working directory, which is stored separately.
+    pub directory: PathBuf,
+    pub reason: String,
+}
+
 /// The conversation a process is started for, by the CLI's id.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum CliConversation {
+pub enum CliConversation {
     /// A new conversation with this id.
     New(String),
     /// The CLI's conversation with this id.
@@ -122,6 +130,15 @@ impl SessionOptions {
         let own = self.environment.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         let all = ENVIRONMENT.into_iter().chain(effort).chain(own);
         all.map(|(name, value)| (name.to_owned(), value.to_owned())).collect::<Vec<_>>().into_iter()
+    }
+
+    /// Reads stored options. Unreadable ones never become defaults: the session would lose its
+    /// budget and the tools that it may not use.
+    pub(crate) fn from_json(json: &str, directory: PathBuf) -> Result<Self, UnreadableOptions> {
+        match serde_json::from_str::<Self>(json) {
+            Ok(options) => Ok(Self { directory, ..options }),
+            Err(error) => Err(UnreadableOptions { directory, reason: error.to_string() }),
+        }
     }
 
     /// The form in which the journal stores them.

@@ -4,7 +4,7 @@ use journal::{Follower, Journal, Seq, SessionId};
 use thiserror::Error;
 use tokio::sync::{mpsc, oneshot};
 use uuid::Uuid;
-use wire::note::{Actor, PromptState, QueuePolicy, Rewind, Setting};
+use wire::note::{Actor, Delivery, PromptState, QueuePolicy, Rewind, Setting};
 
 use crate::command::{
     AgentQuery, CommandError, CommandOutput, NewPrompt, RequestAnswer, SessionCommand,
@@ -32,6 +32,15 @@ pub enum Error {
     Closed,
     #[error(transparent)]
     Journal(#[from] journal::Error),
+}
+
+/// What became of the last changes of a session that was released.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeaveOutcome {
+    Stored,
+    /// The disk is full or the journal does not answer. Commands that were not confirmed had no
+    /// effect; what the agent printed is still in its spool.
+    NotStored,
 }
 
 impl Session {
@@ -68,6 +77,11 @@ impl Session {
     /// Changes the text of a prompt that waits in the queue.
     pub async fn edit_prompt(&self, prompt: Uuid, text: String) -> Result<(), Error> {
         self.command(SessionCommand::EditPrompt { prompt, text }).await.map(drop)
+    }
+
+    /// Delivers a prompt that waits in the queue in another way.
+    pub async fn deliver_prompt(&self, prompt: Uuid, delivery: Delivery) -> Result<(), Error> {
+        self.command(SessionCommand::DeliverPrompt { prompt, delivery }).await.map(drop)
     }
 
     /// Cancels a prompt, unless the agent has started with it.
@@ -117,7 +131,7 @@ impl Session {
         self.command(SessionCommand::Rewind { prompt, what, by }).await.map(drop)
     }
 
-    /// Asks the agent about itself. The answer is JSON.
+    /// Asks the agent about itself. The answer is JSON. Refused if no agent is running.
     pub async fn query(&self, query: AgentQuery) -> Result<Option<String>, Error> {
         self.payload(SessionCommand::Query(query)).await
     }
@@ -144,20 +158,27 @@ impl Session {
     }
 
     /// Stops driving the session in this process. Its agent finishes the turn under its shim.
-    pub async fn release(&self) {
+    pub async fn release(&self) -> LeaveOutcome {
         let (done, released) = oneshot::channel();
-        if self.commands.send(OwnerCommand::Release { done }).await.is_ok() {
-            // If the owner failed instead, the session is released too.
-            let _ = released.await;
-        }
+        self.leave(OwnerCommand::Release { done }, released).await
     }
 
     /// Kills the agent and stops driving the session.
-    pub(crate) async fn destroy(&self) {
+    pub(crate) async fn destroy(&self) -> LeaveOutcome {
         let (done, released) = oneshot::channel();
-        if self.commands.send(OwnerCommand::Destroy { done }).await.is_ok() {
-            let _ = released.await;
+        self.leave(OwnerCommand::Destroy { done }, released).await
+    }
+
+    async fn leave(
+        &self,
+        command: OwnerCommand,
+        released: oneshot::Receiver<LeaveOutcome>,
+    ) -> LeaveOutcome {
+        if self.commands.send(command).await.is_err() {
+            return LeaveOutcome::Stored;
         }
+        // If the owner failed or another client released the session, it is released too.
+        released.await.unwrap_or(LeaveOutcome::Stored)
     }
 
     async fn payload(&self, command: SessionCommand) -> Result<Option<String>, Error> {

@@ -100,6 +100,9 @@ fn label(call: &Call, input: &ToolInput<'_>) -> String {
 
 /// `mcp__server__tool` as `server: tool`; other names unchanged.
 fn tool_name(tool: &str) -> String {
+    if tool.is_empty() {
+        return "Unknown tool".to_owned();
+    }
     match tool.strip_prefix("mcp__").and_then(|rest| rest.split_once("__")) {
         Some((server, tool)) => format!("{server}: {tool}"),
         None => tool.to_owned(),

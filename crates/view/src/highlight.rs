@@ -17,6 +17,10 @@ pub const MAX_CODE_BYTES: usize = 100 << 10;
 /// Code with a longer line stays plain.
 const MAX_LINE_BYTES: usize = 2 << 10;
 
+/// Scopes further out than this do not count: code that nests deeply must not cost the square of its
+/// depth.
+const MAX_SCOPES: usize = 64;
+
 /// The kind of a part of code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SyntaxToken {
@@ -154,7 +158,7 @@ fn grammar(language: &str) -> Option<&'static SyntaxReference> {
 
 /// The kind given by the innermost scope with a rule; among the rules of a scope, the longest wins.
 fn token(stack: &ScopeStack) -> Option<SyntaxToken> {
-    stack.as_slice().iter().rev().find_map(|&scope| {
+    stack.as_slice().iter().rev().take(MAX_SCOPES).find_map(|&scope| {
         let rules = RULES.iter().filter(|(prefix, _)| prefix.is_prefix_of(scope));
         rules.max_by_key(|(prefix, _)| prefix.len()).map(|&(_, token)| token)
     })?

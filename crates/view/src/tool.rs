@@ -4,6 +4,7 @@
 //! An unknown tool, or an unexpected input, is [`ToolInput::Other`] and shown as JSON.
 
 use serde::{Deserialize, Serialize};
+use wire::consent::visible;
 use wire::json::{Raw, Text};
 
 use crate::call::Call;
@@ -198,7 +199,7 @@ fn first_question(input: Raw<'_>) -> String {
 
 fn one_line(text: &str) -> String {
     let line = text.trim().lines().next().unwrap_or_default();
-    line.char_indices().nth(TARGET_CHARS).map_or(line, |(end, _)| &line[..end]).to_owned()
+    visible(line.char_indices().nth(TARGET_CHARS).map_or(line, |(end, _)| &line[..end]))
 }
 
 impl Call {

@@ -1,5 +1,7 @@
 //! Tool inputs and results made readable: wrappers and line numbers removed, JSON indented.
 
+use wire::json::MAX_DEPTH;
+
 /// The part of a result that is meant for a person; empty if there is none.
 ///
 /// The CLI wraps results for the model: tags around errors, a warning in front of a sub-agent's
@@ -51,7 +53,7 @@ pub(crate) fn without_line_numbers(text: &str) -> String {
 }
 
 /// JSON with line breaks and indentation, and not a byte of its values changed. Text that is not JSON
-/// stays much as it is.
+/// stays much as it is, and so does what nests deeper than [`MAX_DEPTH`].
 pub(crate) fn indented_json(json: &str) -> String {
     let mut out = String::with_capacity(json.len() * 2);
     let mut depth = 0_usize;
@@ -59,6 +61,9 @@ pub(crate) fn indented_json(json: &str) -> String {
     let mut escaped = false;
     let mut characters = json.chars().peekable();
     let break_line = |out: &mut String, depth: usize| {
+        if depth > MAX_DEPTH {
+            return;
+        }
         out.push('\n');
         // Extreme nesting must not produce long lines of blanks.
         out.extend(std::iter::repeat_n("  ", depth.min(40)));
@@ -134,5 +139,15 @@ mod tests {
         assert_eq!(indented_json(json), expected);
         assert_eq!(indented_json(&indented_json(json)), expected);
         assert_eq!(indented_json(""), "");
+    }
+
+    #[test]
+    fn what_nests_too_deep_is_not_indented_and_not_lost() {
+        let json = "[".repeat(1_000_000) + "1,2" + &"]".repeat(1_000_000);
+        let indented = indented_json(&json);
+        assert!(indented.len() < json.len() + 50_000, "{}", indented.len());
+        assert!(indented.contains("[[[1,2]]]"));
+        let significant: String = indented.chars().filter(|c| !c.is_whitespace()).collect();
+        assert_eq!(significant, json);
     }
 }

@@ -265,4 +265,27 @@ mod tests {
         assert!(first.end_turn(3));
         assert_eq!(events(&queue), ["s", "a announced", "#1", "1 unfinished", "turn", "#3"]);
     }
+
+    #[test]
+    fn deeply_nested_and_very_long_lines_are_read() {
+        let deep = format!("{}{}", "[".repeat(1_000_000), "]".repeat(1_000_000));
+        let long = format!("\"{}\"", "x".repeat(70 << 20));
+        let (mut watcher, queue) = watcher(true);
+        watcher.observe(1, INIT.as_bytes());
+        for (number, value) in [deep, long].into_iter().enumerate() {
+            let (call, result) = (call("a"), result("a"));
+            let id = format!("\"c{number}\"");
+            let call = call
+                .replace("\"a\"", &id)
+                .replace("\"a.txt\"", &format!("\"x\",\"content\":{value}"));
+            let result = result.replace("\"a\"", &id).replace("\"x\"", &value);
+            let position = 10 * number as u64;
+            watcher.observe(position + 2, value.as_bytes());
+            assert!(watcher.observe(position + 3, call.as_bytes()));
+            assert!(watcher.observe(position + 4, result.as_bytes()));
+        }
+        let events = events(&queue);
+        assert!(events.contains(&"c0 finished".to_owned()), "{events:?}");
+        assert!(events.contains(&"c1 finished".to_owned()), "{events:?}");
+    }
 }

@@ -26,7 +26,7 @@ pub(crate) fn read<'a>(
             Body::Stream(Stream::BlockDelta { index: 0, delta })
         }
         "tool_use" => tool_use(cursor, top)?,
-        "tool_result" => return tool_result(cursor, top).map(Some),
+        "tool_result" => return tool_result(cursor, top),
         "permission_request" => {
             Body::Signal(Signal::PermissionPrompt(PermissionPrompt::read(cursor, top)?))
         }
@@ -60,10 +60,12 @@ fn tool_use<'a>(
     })))
 }
 
+/// `None` if it says neither what the tool returned nor whether it failed.
 fn tool_result<'a>(
     cursor: &mut Cursor<'a>,
     top: &mut EnvelopeFields<'a>,
-) -> Result<(Body<'a>, Dialect), ParseError> {
+) -> Result<Option<(Body<'a>, Dialect)>, ParseError> {
+    let start = cursor.clone();
     let (mut id, mut content, mut is_error) = (None, None, None);
     let mut dialect = Dialect::LooseToolResult;
     top.walk(cursor, |cursor, key| {
@@ -79,6 +81,12 @@ fn tool_result<'a>(
         }
         Ok(FieldOutcome::Yes)
     })?;
+    // Other agents write a `tool_result` with fields of their own. Taken for this one, it would be a
+    // success without output.
+    if content.is_none() && (id.is_none() || is_error.is_none()) {
+        *cursor = start;
+        return Ok(None);
+    }
     let result = ToolResult { tool_use_id: id, content, is_error };
     let user = User {
         message: message(Text::word("\"user"), Block::ToolResult(result)),
@@ -87,7 +95,7 @@ fn tool_result<'a>(
         synthetic: false,
         priority: None,
     };
-    Ok((Body::User(Box::new(user)), dialect))
+    Ok(Some((Body::User(Box::new(user)), dialect)))
 }
 
 fn message<'a>(role: Text<'static>, block: Block<'a>) -> Message<'a> {

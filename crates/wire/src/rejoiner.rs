@@ -1,7 +1,8 @@
 //! Joins events that a terminal or a pretty-printer split into several lines.
 //!
-//! It is used only on request. The CLI writes one event per line, even to a terminal, so in its own
-//! output a line with an incomplete object was truncated, and the next line is the next event.
+//! It is used on request, and if a file [starts](Rejoiner::is_needed_after) like pretty-printed JSON. The
+//! CLI writes one event per line, even to a terminal, so in its own output a line with an incomplete
+//! object was truncated, and the next line is the next event.
 
 use crate::json::{Outline, OutlineProgress};
 
@@ -45,6 +46,24 @@ impl Rejoiner {
     /// A rejoiner that buffers at most `cap` bytes.
     pub fn with_cap(cap: usize) -> Self {
         Self { cap, ..Self::default() }
+    }
+
+    /// Whether a file whose first line with content is `line` is pretty-printed: the line consists of
+    /// opening brackets.
+    ///
+    /// ```
+    /// use towpath_wire::Rejoiner;
+    ///
+    /// assert!(Rejoiner::is_needed_after(b"{\r"));
+    /// assert!(Rejoiner::is_needed_after(b"[ {"));
+    /// assert!(!Rejoiner::is_needed_after(br#"{"type":"result"}"#));
+    /// assert!(!Rejoiner::is_needed_after(b""));
+    /// ```
+    pub fn is_needed_after(line: &[u8]) -> bool {
+        let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line).trim_ascii();
+        let brackets = |byte: &u8| matches!(byte, b'{' | b'[' | b' ');
+        // A line of many brackets is not something that a program printed for people.
+        matches!(line.len(), 1..=8) && line.iter().all(brackets)
     }
 
     /// Adds a line without its newline; returns the lines that are complete now.

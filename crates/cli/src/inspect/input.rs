@@ -83,6 +83,7 @@ pub(super) struct InputReader {
     reader: ReadAhead,
     splitter: Splitter,
     rejoiner: Option<Rejoiner>,
+    cap: usize,
 }
 
 impl InputReader {
@@ -105,6 +106,7 @@ impl InputReader {
             reader: ReadAhead::new(reader),
             splitter: Splitter::with_cap(cap),
             rejoiner: options.rejoin.then(|| Rejoiner::with_cap(cap)),
+            cap,
         })
     }
 
@@ -114,8 +116,14 @@ impl InputReader {
         progress: &mut ProgressLine,
         mut visit: impl FnMut(InputLine<'_>) -> io::Result<()>,
     ) -> Result<(), InputError> {
-        let mut lines =
-            LineNumberer { file: &self.name, rejoiner: self.rejoiner.as_mut(), number: 0, size: 0 };
+        let mut lines = LineNumberer {
+            file: &self.name,
+            started: self.rejoiner.is_some(),
+            rejoiner: &mut self.rejoiner,
+            cap: self.cap,
+            number: 0,
+            size: 0,
+        };
         let read_error = |source| InputError::Read { file: self.name.clone(), source };
         let mut first = true;
         while let Some(chunk) = self.reader.next().map_err(read_error)? {
@@ -136,10 +144,13 @@ impl InputReader {
     }
 }
 
-/// Numbers lines, and rejoins them with `--rejoin`.
+/// Numbers lines, and rejoins them with `--rejoin` or if the input is pretty-printed.
 struct LineNumberer<'a> {
     file: &'a str,
-    rejoiner: Option<&'a mut Rejoiner>,
+    rejoiner: &'a mut Option<Rejoiner>,
+    cap: usize,
+    /// Whether it is known if lines must be rejoined.
+    started: bool,
     /// Lines visited so far.
     number: u64,
     /// Bytes of the current line so far.
@@ -159,6 +170,11 @@ impl LineNumberer<'_> {
         if !piece.is_whole() {
             self.release(visit)?;
             return self.show(InputText::TooLong, 1, visit);
+        }
+        if !self.started && !piece.bytes.trim_ascii().is_empty() {
+            self.started = true;
+            *self.rejoiner =
+                Rejoiner::is_needed_after(piece.bytes).then(|| Rejoiner::with_cap(self.cap));
         }
         let Some(rejoiner) = &mut self.rejoiner else {
             return self.show(InputText::Whole(piece.bytes), 1, visit);

@@ -71,8 +71,9 @@ pub(crate) struct ServeArgs {
     /// The header with the user name that a trusted proxy sets; it must remove it from clients
     #[arg(long, value_name = "HEADER")]
     pub(crate) trusted_header: Option<String>,
-    /// An address that proxy connects from; repeatable
-    #[arg(long = "trusted-proxy", value_name = "ADDRESS", requires = "trusted_header", default_values = ["127.0.0.1", "::1"])]
+    /// An address that a proxy connects from; repeatable. Its `X-Forwarded-For` and
+    /// `X-Forwarded-Proto` are believed, and its `--trusted-header`
+    #[arg(long = "trusted-proxy", value_name = "ADDRESS")]
     pub(crate) trusted_proxies: Vec<IpAddr>,
     /// The role of users that the proxy signs in
     #[arg(long, value_name = "ROLE", requires = "trusted_header", default_value = "drive")]

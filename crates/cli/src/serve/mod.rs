@@ -17,11 +17,12 @@ use std::time::Duration;
 use anstream::eprintln;
 use gateway::access::{Role, TokenSecret, TokenStore, TokenStoreError};
 use gateway::{Certificate, GatewayConfig, Hosts, ProxyConfig, Roots, TlsError};
+use journal::DirectoryWarning;
 use serde::Serialize;
 use session::{AgentProgram, OpenError, SessionLimits, Sessions, SessionsConfig, UnattendedLimits};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tracing::warn;
+use tracing::{info, warn};
 
 pub(crate) use arguments::ServeArgs;
 use arguments::ServeCommand;
@@ -73,6 +74,8 @@ pub(crate) enum ServeError {
     Journal(#[from] journal::Error),
     #[error("`{0}` accepts connections from other machines without encryption")]
     NotLoopback(SocketAddr),
+    #[error("any user of this machine could sign in with `--trusted-header`")]
+    NoTrustedProxy,
     #[error("could not listen on `{address}`")]
     Listen { address: SocketAddr, source: io::Error },
     #[error("could not use a root directory")]
@@ -107,6 +110,10 @@ impl ServeError {
             Self::NotLoopback(_) => {
                 "use `--tls-cert` and `--tls-key`, a proxy with TLS, or `--without-tls`"
             }
+            Self::NoTrustedProxy => {
+                "name the address that your proxy connects from with `--trusted-proxy`, and make sure \
+                 that only the proxy can connect from there"
+            }
             Self::Listen { .. } => "use port 0 to select a free one: `--listen 127.0.0.1:0`",
             Self::Running(_) => "stop it with `towpath serve --stop`",
             _ => return None,
@@ -130,23 +137,28 @@ async fn run_command(args: &ServeArgs) -> Result<CommandStatus, ServeError> {
     if let Some(data) = args.data.clone().or_else(|| demo.as_ref().map(Demo::data)) {
         settings.data_directory = std::path::absolute(&data).unwrap_or(data);
     }
-    settings.create_data_directory()?;
+    let warnings = settings.secure_data_directory()?;
     if let Some(ServeCommand::Tokens(command)) = &args.command {
         return tokens::run(command, &settings.data_directory);
     }
     if args.stop {
         return stop::stop(&settings).await;
     }
-    serve(args, &settings, demo.as_ref()).await
+    serve(args, &settings, demo.as_ref(), &warnings).await
 }
 
 async fn serve(
     args: &ServeArgs,
     settings: &CliSettings,
     demo: Option<&Demo>,
+    warnings: &[DirectoryWarning],
 ) -> Result<CommandStatus, ServeError> {
-    if args.telegram {
-        crate::log::init();
+    if args.trusted_header.is_some() && args.trusted_proxies.is_empty() {
+        return Err(ServeError::NoTrustedProxy);
+    }
+    let log = crate::log::init_with_file(&settings.log_file("serve"));
+    for warning in warnings {
+        warn!("{warning}");
     }
     let mut signals = StopSignals::listen().map_err(ServeError::Runtime)?;
     let secure = args.tls_cert.is_some();
@@ -165,6 +177,8 @@ async fn serve(
     let listener = listener.map_err(listen)?;
     let address = listener.local_addr().map_err(listen)?;
     let sessions = Sessions::new(home(settings, agent)?, settings.open_journal()?);
+    let data = settings.data_directory.display();
+    info!(%address, %data, version = env!("CARGO_PKG_VERSION"), "the server starts");
     // A session that another process runs, or that cannot be read, does not keep the server from
     // running the others.
     for (id, problem) in sessions.recover().await? {
@@ -178,11 +192,12 @@ async fn serve(
         data: settings.data_directory.clone(),
         hosts: Hosts::new(address, &args.hosts),
         roots: roots.clone(),
-        proxy: args.trusted_header.clone().map(|header| ProxyConfig {
-            header,
+        proxy: (!args.trusted_proxies.is_empty()).then(|| ProxyConfig {
+            header: args.trusted_header.clone(),
             addresses: args.trusted_proxies.clone(),
             role: args.trusted_role.into(),
         }),
+        log,
         pages: args.pages.clone(),
         demo: args.agent.demo,
         secure,
@@ -198,6 +213,7 @@ async fn serve(
     let shutdown = async { mode = signals.wait(&tokens).await };
     let (store, served) = (Arc::clone(&tokens), sessions.clone());
     gateway::run(listener, tls, served, store, config, shutdown).await?;
+    info!("the server stops");
     let watch_stopped = tokio::time::timeout(PARTS_TIMEOUT, watch_supervisor.stop());
     let telegram_stopped = async {
         if let Some(beside) = beside {

@@ -16,6 +16,9 @@ use crate::settings::{CliSettings, SettingsError};
 /// How many entries are read at once.
 const READ_LIMIT: usize = 512;
 
+/// How many bytes are exported at once.
+const PART_BYTES: usize = 4 << 20;
+
 /// List, show, export, rename and delete sessions
 ///
 /// ID is `last`, or the beginning of a session's id or of the id that the CLI gave it.
@@ -115,6 +118,9 @@ impl SessionsError {
         match self {
             Self::Settings(error) => error.hint(),
             Self::Lookup(error) => error.hint(),
+            Self::Journal(journal::Error::DamagedSession { session, .. }) => {
+                Some(damage_hint(*session))
+            }
             Self::Journal(_) => Some("`towpath doctor` shows what is wrong".to_owned()),
             Self::NoConfirmation => Some("add `--yes` to delete without asking".to_owned()),
             Self::Delete(OpenError::Owned(_)) => {
@@ -219,6 +225,13 @@ pub(crate) fn short_id(id: SessionId) -> String {
     id.to_string().chars().take(8).collect()
 }
 
+/// What to do about a session that is damaged.
+fn damage_hint(id: SessionId) -> String {
+    format!(
+        "`towpath sessions export {id}` saves its lines, and `towpath sessions delete {id}` removes it"
+    )
+}
+
 /// A note that the last output of a session's agent could not be read.
 pub(crate) fn unread_output_note(id: SessionId, problem: &dyn std::fmt::Display) -> String {
     let id = short_id(id);
@@ -252,20 +265,34 @@ pub(crate) async fn find_session(
     }
 }
 
-/// Prints the agent's lines unchanged; with `all`, Towpath's notes between them too.
+/// Prints the agent's lines unchanged; with `all`, Towpath's notes between them too. A line of any
+/// length is written in parts.
 async fn export(journal: &Journal, record: &SessionRecord, all: bool) -> Result<(), SessionsError> {
     let mut out = io::BufWriter::new(io::stdout().lock());
     let mut after = Seq(0);
     loop {
-        let entries = journal.read(record.id, after, READ_LIMIT).await?;
+        let entries =
+            journal.read_within(record.id, after, READ_LIMIT, PART_BYTES, PART_BYTES).await?;
         let Some(last) = entries.last() else { break };
         after = last.seq;
         for entry in entries.iter().filter(|entry| all || entry.origin == Origin::Agent) {
             out.write_all(&entry.bytes)?;
-            out.write_all(b"\n")?;
+            let mut written = entry.bytes.len();
+            while written < entry.bytes.len() + entry.omitted {
+                let part = journal.read_part(record.id, entry.seq, written, PART_BYTES).await?;
+                let Some(part) = part.filter(|part| !part.is_empty()) else { break };
+                out.write_all(&part)?;
+                written += part.len();
+            }
+            end_line(&mut out, entry.continues)?;
         }
     }
     Ok(out.flush()?)
+}
+
+/// Ends a line, unless it goes on in the next entry.
+fn end_line(out: &mut impl io::Write, continues: bool) -> io::Result<()> {
+    if continues { Ok(()) } else { out.write_all(b"\n") }
 }
 
 async fn rename(

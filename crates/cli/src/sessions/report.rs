@@ -11,7 +11,7 @@ use view::wording;
 use view::{Conversation, SessionUsage};
 use wire::note::{Outcome, PromptState, RequestKind};
 
-use super::{READ_LIMIT, SessionsError, ShowArgs, short_id};
+use super::{READ_LIMIT, SessionsError, ShowArgs, damage_hint, short_id};
 use crate::clock;
 use crate::settings::CliSettings;
 use crate::view::document::ViewDocument;
@@ -42,6 +42,9 @@ struct SessionSummaryJson<'a> {
     turns: u64,
     entries: u64,
     agent_ids: &'a [String],
+    /// What could not be read of the session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    damage: Option<&'a str>,
 }
 
 impl<'a> SessionSummaryJson<'a> {
@@ -56,6 +59,7 @@ impl<'a> SessionSummaryJson<'a> {
             turns: record.turn_ended,
             entries: record.last.0,
             agent_ids: &record.agent_ids,
+            damage: record.damage.as_deref(),
         }
     }
 }
@@ -83,11 +87,21 @@ pub(super) async fn list(
     let head = format!("{:<8}  {:<9}  {:<10}  {}", "id", "status", "active", pad("title", widest));
     writeln!(out, "{BOLD}{head}  directory{BOLD:#}")?;
     for (record, title) in records.iter().zip(&titles) {
-        let (word, style) = status_label(record.status);
+        let (word, style) = match record.damage {
+            Some(_) => ("damaged", AnsiColor::Red.on_default()),
+            None => status_label(record.status),
+        };
         let ago = ago(now.saturating_sub(record.active));
         let directory = settings.abbreviate_path(&record.directory);
         let (id, title) = (short_id(record.id), pad(title, widest));
         writeln!(out, "{id}  {style}{word:<9}{style:#}  {ago:<10}  {title}  {directory}")?;
+    }
+    for record in &records {
+        if let Some(damage) = &record.damage {
+            let (id, damage) = (short_id(record.id), plain(damage));
+            anstream::eprintln!("note: session {id} is damaged: {damage}");
+            anstream::eprintln!("hint: {}", damage_hint(record.id));
+        }
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use wire::Splitter;
+use wire::{Rejoiner, Splitter};
 
 use super::ViewError;
 
@@ -26,8 +26,46 @@ pub(super) struct ViewInput {
     name: String,
     source: InputSource,
     splitter: Splitter,
+    rejoining: LineRejoining,
     chunk: Vec<u8>,
     ended: bool,
+}
+
+/// Whether lines are joined to events.
+enum LineRejoining {
+    /// The first line with content decides.
+    Undecided,
+    Off,
+    /// The input is pretty-printed.
+    On(Rejoiner),
+}
+
+impl LineRejoining {
+    /// Calls `each` for the lines that are complete with this one, and returns their number.
+    fn push(&mut self, line: &[u8], mut each: impl FnMut(&[u8])) -> usize {
+        if matches!(self, Self::Undecided) && !line.trim_ascii().is_empty() {
+            *self = if Rejoiner::is_needed_after(line) {
+                Self::On(Rejoiner::with_cap(MAX_LINE_BYTES))
+            } else {
+                Self::Off
+            };
+        }
+        let Self::On(rejoiner) = self else {
+            each(line);
+            return 1;
+        };
+        let complete = rejoiner.push(line);
+        complete.iter().for_each(|line| each(&line.text));
+        complete.len()
+    }
+
+    /// The same for the lines that are not complete at the end of the input.
+    fn finish(&mut self, mut each: impl FnMut(&[u8])) -> usize {
+        let Self::On(rejoiner) = self else { return 0 };
+        let rest = rejoiner.finish();
+        rest.iter().for_each(|line| each(&line.text));
+        rest.len()
+    }
 }
 
 enum InputSource {
@@ -61,6 +99,7 @@ impl ViewInput {
             name,
             source,
             splitter: Splitter::with_cap(MAX_LINE_BYTES),
+            rejoining: LineRejoining::Undecided,
             chunk: vec![0; CHUNK_BYTES],
             ended: false,
         })
@@ -89,8 +128,7 @@ impl ViewInput {
                 let mut lines = self.splitter.feed(&self.chunk[..length]);
                 while let Some(line) = lines.next() {
                     if !line.continued {
-                        each(line.bytes, at);
-                        count += 1;
+                        count += self.rejoining.push(line.bytes, |line| each(line, at));
                     }
                 }
             }
@@ -98,9 +136,9 @@ impl ViewInput {
             InputChunk::End => {
                 self.ended = true;
                 if let Some(line) = self.splitter.finish().filter(|line| !line.continued) {
-                    each(line.bytes, at);
-                    count += 1;
+                    count += self.rejoining.push(line.bytes, |line| each(line, at));
                 }
+                count += self.rejoining.finish(|line| each(line, at));
             }
         }
         Ok(Some(count))

@@ -7,6 +7,7 @@ mod conversations;
 mod fixture;
 mod full_disk;
 mod kills;
+mod random_kills;
 mod real_cli;
 mod repeated_kills;
 mod silent_shims;
@@ -211,6 +212,29 @@ async fn a_session_whose_shim_is_stopped_can_be_deleted() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_damaged_file_affects_only_its_session() {
     silent_shims::check_damaged_files().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "this is the process that another test kills"]
+async fn the_towpath_that_is_killed_at_random() {
+    random_kills::run_until_killed().await;
+}
+
+#[tokio::test]
+async fn nothing_is_lost_or_doubled_when_the_real_cli_and_its_processes_are_killed_200_times() {
+    match real_cli::command().await {
+        Ok(_) => real_cli::without_network("random_kills_with_the_real_cli"),
+        Err(why) => real_cli::skip(&why),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "it runs inside the test above, without a network"]
+async fn random_kills_with_the_real_cli() {
+    let command = real_cli::command().await.expect("it was there just now");
+    let begun = std::time::Instant::now();
+    random_kills::check(&command).await;
+    println!("the kills took {:.0} s", begun.elapsed().as_secs_f64());
 }
 
 /// The same with the real CLI, in its own network namespace.

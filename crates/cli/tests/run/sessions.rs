@@ -1,6 +1,92 @@
 //! `towpath sessions`: list, show, rename and delete.
 
+use std::process::Stdio;
+
+use journal::{Batch, Journal, NewEntry, NewSession, Origin, SessionId};
+use uuid::Uuid;
+
 use crate::home::TestHome;
+
+/// Writes a session into the journal of a home, as an earlier run would have.
+fn write_session(home: &TestHome, number: u128, options: &str, batch: Batch) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.expect("a runtime").block_on(async {
+        std::fs::create_dir_all(home.data()).expect("a directory");
+        let journal = Journal::open(&home.data().join("journal.db")).expect("a journal").journal;
+        let id = SessionId(Uuid::from_u128(number));
+        let directory = home.work();
+        let title = Some(format!("session {number}"));
+        let new = NewSession { id, directory, title, options: options.to_owned(), at: 1 };
+        journal.create(new).await.expect("a session");
+        journal.write(id, batch).await.expect("entries");
+        journal.close().await.expect("a closed journal");
+    });
+}
+
+fn agent_lines(lines: Vec<Vec<u8>>) -> Batch {
+    let entry =
+        |line: Vec<u8>| NewEntry { origin: Origin::Agent, bytes: line.into(), transient: false };
+    Batch { at: 1, entries: lines.into_iter().map(entry).collect(), ..Batch::default() }
+}
+
+#[test]
+fn a_damaged_session_says_so_and_all_others_are_listed_shown_and_resumed() {
+    let home = TestHome::new();
+    assert_eq!(home.towpath(&["run", "--demo", "think"]).code, 0);
+    let line = br#"{"type":"system","subtype":"init"}"#.to_vec();
+    write_session(&home, 7 << 96, r#"{"disallowed_tools":["Bash"#, agent_lines(vec![line.clone()]));
+    let damaged = Uuid::from_u128(7 << 96).to_string();
+
+    let output = home.towpath(&["sessions"]);
+    assert_eq!(output.code, 0, "{output}");
+    assert!(output.stdout.contains("damaged") && output.stdout.contains("think"), "{output}");
+    assert!(output.stderr.contains("the options cannot be read"), "{output}");
+    assert!(output.stderr.contains(&format!("sessions export {damaged}")), "{output}");
+    let list = home.json(&["sessions", "--json"]);
+    let (other, itself) = (&list[0], &list[1]);
+    assert_eq!((&other["damage"], &other["status"]), (&serde_json::Value::Null, &"idle".into()));
+    assert!(itself["damage"].is_string(), "{itself}");
+
+    let other = other["id"].as_str().expect("an id");
+    assert_eq!(home.towpath(&["sessions", "show", other]).code, 0);
+    assert_eq!(home.towpath(&["run", "--demo", "--resume", other, "think more"]).code, 0);
+    let exported = home.towpath(&["sessions", "export", &damaged]);
+    assert_eq!(exported.stdout.trim_end().as_bytes(), line, "{exported}");
+    assert_eq!(home.towpath(&["sessions", "delete", "--yes", &damaged]).code, 0);
+    assert_eq!(home.json(&["sessions", "--json"]).as_array().map(Vec::len), Some(1));
+}
+
+#[test]
+fn a_line_of_70_mb_is_exported_whole_and_can_be_inspected() {
+    const SIZE: usize = 70 << 20;
+    let home = TestHome::new();
+    let mut line = br#"{"type":"user","message":{"role":"user","content":""#.to_vec();
+    line.resize(SIZE - 3, b'x');
+    line.extend_from_slice(br#""}}"#);
+    // The owner of a session stores a line over 64 MiB in several entries.
+    let rest = line.split_off(64 << 20);
+    let mut batch = agent_lines(vec![b"{}".to_vec(), line.clone(), rest.clone(), b"[]".to_vec()]);
+    batch.unfinished = vec![1];
+    write_session(&home, 1 << 96, "{}", batch);
+
+    let exported = home.towpath(&["sessions", "export", "last"]);
+    assert_eq!(exported.code, 0, "{}", exported.stderr);
+    line.extend(rest);
+    let lines: Vec<&str> = exported.stdout.lines().collect();
+    assert_eq!(lines.len(), 3);
+    assert_eq!((lines[0], lines[2]), ("{}", "[]"));
+    assert!(lines[1].as_bytes() == line, "{} of {SIZE} bytes", lines[1].len());
+
+    let file = home.file("exported.jsonl", exported.stdout.as_bytes());
+    let inspected = home.towpath(&["inspect", file.to_str().expect("a path")]);
+    assert_eq!(inspected.code, 0, "{inspected}");
+    let status = home
+        .command(&["sessions", "show", "last", "--full"])
+        .stdout(Stdio::null())
+        .status()
+        .expect("the binary starts");
+    assert!(status.success());
+}
 
 /// Replaces ids and times by placeholders.
 fn normalize(text: &str) -> String {

@@ -85,11 +85,15 @@ impl Fixture {
 
     pub(crate) async fn serve_with(&self, more: &[&str]) -> TestServer {
         let (agent, project) = (self.path("agent").display().to_string(), self.project());
-        let mut arguments = vec!["--listen", "127.0.0.1:0", "--json"];
-        arguments.extend(["--claude", &agent, "--root", &project]);
+        let mut arguments = vec!["--claude", &agent, "--root", &project];
         arguments.extend(more);
+        self.start(self.command(&arguments)).await
+    }
+
+    /// Starts a server with a command whose output is not decided yet.
+    pub(crate) async fn start(&self, mut command: Command) -> TestServer {
+        command.args(["--listen", "127.0.0.1:0", "--json"]);
         let log = std::fs::File::options().create(true).append(true).open(self.path("log"));
-        let mut command = self.command(&arguments);
         command.stdout(Stdio::piped()).stderr(log.expect("a log")).stdin(Stdio::null());
         let mut command = tokio::process::Command::from(command);
         let mut child = command.kill_on_drop(true).spawn().expect("the binary starts");

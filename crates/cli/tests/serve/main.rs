@@ -4,6 +4,8 @@
 #![expect(clippy::disallowed_methods, reason = "tests start the program they test")]
 
 mod fixture;
+mod logging;
+mod memory;
 mod prompts;
 mod restart;
 mod schema;

@@ -176,3 +176,34 @@ async fn a_turn_reports_its_files_and_its_usage() {
     );
     assert_eq!(server.get("/sessions").await["sessions"].as_array().map(Vec::len), Some(1));
 }
+
+#[tokio::test]
+async fn a_waiting_prompt_is_steered_into_the_turn_in_one_step() {
+    let replies =
+        "api text \"one two three four\" hold gate after 2 for \"first\"\napi text \"steered\"";
+    let fixture = Fixture::new(replies).await;
+    let server = fixture.serve().await;
+    let session = server.session(&fixture).await;
+    let mut client = server.follow(&format!("/sessions/{session}/follow")).await;
+    server.prompt(&session, "first").await;
+    client.until(|page| page.snapshots > 0 && page.contains("one")).await;
+    let prompts = format!("/sessions/{session}/prompts");
+    let waiting = json!({ "id": Uuid::new_v4(), "text": "second" });
+    assert_eq!(server.post(&prompts, waiting.clone()).await.0, 202);
+    let listed = server.get(&prompts).await;
+    let second = |listed: &Value| {
+        let all = listed["prompts"].as_array().expect("prompts").clone();
+        all.into_iter().find(|it| it["id"] == waiting["id"]).expect("it is listed")
+    };
+    assert_eq!(second(&listed)["delivery"], "queue");
+    let path = format!("{prompts}/{}", waiting["id"].as_str().expect("an id"));
+    let patch = async |body: Value| server.ask(Method::PATCH, &path, Some(body)).await.status();
+    assert_eq!(patch(json!({})).await, 400);
+    assert_eq!(patch(json!({ "delivery": "steer" })).await, 204);
+    let steered = second(&server.get(&prompts).await);
+    assert_eq!((&steered["delivery"], &steered["text"]), (&json!("steer"), &json!("second")));
+    assert_ne!(steered["state"], "queued", "it was sent to the agent");
+    assert_eq!(patch(json!({ "delivery": "queue" })).await, 409);
+    fixture.api.open("gate");
+    client.until(|page| page.is_idle() && page.contains("steered")).await;
+}

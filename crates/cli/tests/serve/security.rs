@@ -372,7 +372,12 @@ async fn other_machines_need_tls_or_an_explicit_option() {
 #[tokio::test]
 async fn only_a_trusted_proxy_may_set_the_user_name() {
     let fixture = Fixture::new("api text \"hi\"").await;
-    let server = fixture.serve_with(&["--trusted-header", "x-user"]).await;
+    let refused = fixture.command(&["--trusted-header", "x-user", "--demo"]).output();
+    let refused = refused.expect("it runs");
+    assert_eq!(refused.status.code(), Some(2), "any local user could connect");
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("--trusted-proxy"));
+    let here = ["--trusted-header", "x-user", "--trusted-proxy", "127.0.0.1"];
+    let server = fixture.serve_with(&here).await;
     let get = |path: &str| server.request(Method::GET, path).header("x-user", "ann");
     let me: Value = get("/api/v1/me").send().await.expect("an answer").json().await.expect("JSON");
     assert_eq!((me["name"].as_str(), me["role"].as_str()), (Some("ann"), Some("drive")));
@@ -415,4 +420,120 @@ async fn with_a_certificate_the_server_does_not_answer_unencrypted() {
     assert!(cookie.starts_with("__Host-towpath=") && cookie.ends_with("; Secure"), "{cookie}");
     let plain = server.http.get(format!("http://localhost:{place}/api/v1/health")).send().await;
     assert!(plain.is_err(), "it answers in the clear");
+}
+
+#[tokio::test]
+async fn behind_a_trusted_proxy_cookies_are_secure_and_each_visitor_has_its_own_limit() {
+    let fixture = Fixture::new("api text \"hi\"").await;
+    let server = fixture.serve_with(&["--trusted-proxy", "127.0.0.1"]).await;
+    let sign_in = async |token: &str, visitor: &str, proto: &str| {
+        let request = server.request(Method::POST, "/api/v1/sign-in").header("origin", &server.url);
+        let request = request.header("x-forwarded-for", visitor).header("x-forwarded-proto", proto);
+        request.json(&json!({ "token": token })).send().await.expect("an answer")
+    };
+    for _ in 0..10 {
+        assert_eq!(sign_in("wrong", "1.2.3.4", "https").await.status(), 401);
+    }
+    assert_eq!(sign_in(&server.token, "1.2.3.4", "https").await.status(), 429);
+    let other = sign_in(&server.token, "9.9.9.9, 5.6.7.8", "https").await;
+    assert_eq!(other.status(), 204, "another visitor");
+    assert!(other.headers()["set-cookie"].to_str().expect("text").contains("; Secure"));
+    let plain = sign_in(&server.token, "5.6.7.8", "http").await;
+    assert!(!plain.headers()["set-cookie"].to_str().expect("text").contains("; Secure"));
+}
+
+/// Reading routes with their parameters filled in.
+fn reading_paths(document: &Value, session: &str) -> Vec<String> {
+    let paths = document["paths"].as_object().expect("paths");
+    let reading = paths.iter().filter(|(_, operations)| operations["get"].is_object());
+    let fill = |(path, _): (&String, &Value)| {
+        let path = path.replace("{id}", session).replace("{turn}", "1").replace("{seq}", "1");
+        let path = path.replace("{number}", "0").replace("{item}", "p:none");
+        assert!(!path.contains('{'), "{path}");
+        if path.ends_with("/rewind") {
+            format!("{path}?prompt=00000000-0000-4000-8000-000000000001")
+        } else {
+            path
+        }
+    };
+    reading.map(fill).collect()
+}
+
+#[tokio::test]
+async fn reading_starts_no_agent() {
+    let fixture = Fixture::new("api text \"hi\"").await;
+    let started = fixture.path("started");
+    let agent = fixture.path("agent");
+    let script = std::fs::read_to_string(&agent).expect("a script");
+    let marked = format!("#!/bin/sh\necho x >> '{}'\n{script}", started.display());
+    std::fs::write(&agent, marked).expect("a script");
+    let mut server = fixture.serve().await;
+    let session = server.session(&fixture).await;
+    let (_, made) = server.post("/tokens", json!({ "name": "eyes", "role": "watch" })).await;
+    let token = made["token"].as_str().expect("a token").to_owned();
+    let document = server.get("/openapi.json").await;
+    let paths = reading_paths(&document, &session);
+    assert!(paths.len() > 25, "{paths:?}");
+    for restarted in [false, true] {
+        if restarted {
+            server.child.kill().await.expect("it can be killed");
+            server = fixture.serve().await;
+        }
+        let sign_in = server.request(Method::POST, "/api/v1/sign-in").header("origin", &server.url);
+        let response = sign_in.json(&json!({ "token": token })).send().await.expect("an answer");
+        let cookie = response.headers()["set-cookie"].to_str().expect("text");
+        let cookie = cookie.split(';').next().expect("a pair").to_owned();
+        for path in &paths {
+            for method in [Method::GET, Method::HEAD] {
+                let request = || server.request(method.clone(), path).timeout(TIMEOUT);
+                let mut answers = vec![];
+                for request in [request().bearer_auth(&token), request().header("cookie", &cookie)]
+                {
+                    let answer = request.send().await.expect("an answer");
+                    answers.push(answer.status().as_u16());
+                    let agent = path.contains("/context")
+                        || path.contains("/changes")
+                        || path.contains("/rewind");
+                    if agent && method == Method::GET {
+                        let problem: Value = answer.json().await.expect("JSON");
+                        assert_eq!(problem["type"], "about:towpath#no-agent", "{path}");
+                    }
+                }
+                assert!(answers.iter().all(|it| *it < 500), "{path}: {answers:?}");
+            }
+        }
+        assert!(!started.exists(), "an agent was started");
+    }
+    let wake = format!("{}/api/v1/sessions/{session}/wake", server.url);
+    let refused = server.http.post(&wake).bearer_auth(&token).send().await.expect("an answer");
+    assert_eq!(refused.status(), 403);
+    assert!(!started.exists(), "who only watches may not start it");
+    assert_eq!(server.post(&format!("/sessions/{session}/wake"), json!({})).await.0, 200);
+    assert!(started.exists());
+    server.get(&format!("/sessions/{session}/context")).await;
+}
+
+#[tokio::test]
+async fn a_prompt_that_is_too_large_is_refused_before_it_is_stored() {
+    let fixture = Fixture::new("api text \"hi\"").await;
+    let server = fixture.serve().await;
+    let session = server.session(&fixture).await;
+    let path = format!("/sessions/{session}/prompts");
+    for megabytes in [5, 65] {
+        let id = "00000000-0000-4000-8000-000000000001";
+        let prompt = json!({ "id": id, "text": "x".repeat(megabytes << 20) });
+        let url = format!("{}/api/v1{path}", server.url);
+        let sent = server.http.post(url).bearer_auth(&server.token).json(&prompt).send().await;
+        // The server may close the connection before it has read all of 65 MB.
+        if let Ok(answer) = sent {
+            assert_eq!(answer.status(), 413);
+            let problem: Value = answer.json().await.expect("JSON");
+            assert_eq!(problem["type"], "about:towpath#too-large", "{problem}");
+            assert!(problem["detail"].as_str().expect("text").contains("at most"), "{problem}");
+        } else {
+            assert_eq!(megabytes, 65);
+        }
+    }
+    assert_eq!(server.get(&path).await["prompts"], json!([]));
+    assert_eq!(server.get(&format!("/sessions/{session}")).await["last"], 0);
 }

@@ -110,10 +110,13 @@ async fn stalled_clients_cost_no_memory() {
     let mut quick = server.follow(&path).await;
     server.prompt(&session, "write much").await;
     quick.until(|page| page.snapshots > 0 && page.contains("word")).await;
-    let before = memory(&server);
+    let Some(before) = memory(&server) else {
+        println!("skipped: the memory of the server is unknown without /proc");
+        return;
+    };
     fixture.api.open("gate");
     quick.until(Page::is_over).await;
-    let grown = memory(&server).saturating_sub(before);
+    let grown = memory(&server).expect("it runs").saturating_sub(before);
     assert!(grown < 64 << 20, "{grown} bytes more");
     // Who was stalled gets everything all the same, in fewer frames.
     let last = &mut stalled[7];
@@ -127,13 +130,13 @@ impl Page {
     }
 }
 
-/// The memory of the server in bytes; 0 if it is unknown.
-fn memory(server: &TestServer) -> u64 {
+/// The memory of the server in bytes; `None` if it is unknown.
+fn memory(server: &TestServer) -> Option<u64> {
     let pid = server.child.id().expect("it runs");
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|it| it.strip_prefix("VmRSS:"));
     let kilobytes = line.and_then(|it| it.split_whitespace().next()?.parse::<u64>().ok());
-    kilobytes.unwrap_or(0) * 1024
+    Some(kilobytes? * 1024)
 }
 
 #[tokio::test]

@@ -266,6 +266,46 @@ async fn the_files_of_a_turn_are_one_commit_whenever_the_server_was_killed() {
 }
 
 #[tokio::test]
+async fn every_turn_of_a_branch_is_one_commit_however_often_the_server_is_killed() {
+    const TURNS: u64 = 6;
+    let replies = |turn| {
+        format!(
+            "api tool Write {{\"file_path\":\"$cwd/{turn}.txt\",\"content\":\"x\"}}\napi text \"Turn {turn} is done.\"\n"
+        )
+    };
+    let replies: String = (0..TURNS).map(replies).collect();
+    let fixture = fixture(replies.trim()).await;
+    let git = |arguments: &[&str]| {
+        let mut command = Command::new("git");
+        let output = command.args(arguments).current_dir(fixture.project()).output().expect("git");
+        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    };
+    git(&["init", "--quiet", "--initial-branch=main"]);
+    git(&["config", "user.name", "User"]);
+    git(&["config", "user.email", "user@example.org"]);
+    git(&["commit", "--quiet", "--allow-empty", "--message", "first"]);
+    let mut server = serve(&fixture).await;
+    let config = json!({ "commit": { "branch": "agents" } });
+    let session = server.watched(&fixture, "acceptEdits", config).await;
+    for turn in 0..TURNS {
+        server.turn(&session, "go on", &format!("Turn {turn} is done.")).await;
+        // At the end of a turn the commit is being made, each time for a bit longer.
+        sleep(Duration::from_millis(20 * turn)).await;
+        kill(server).await;
+        server = serve(&fixture).await;
+    }
+    let count = || git(&["rev-list", "--count", "agents"]);
+    until("all commits", async || count() == (TURNS + 1).to_string()).await;
+    let last = server.get(&format!("/sessions/{session}")).await["last"].as_u64();
+    server.configure(&session, Value::Null).await;
+    until("the end is noticed", async || server.after(&session).await > last.unwrap()).await;
+    assert_eq!(count(), (TURNS + 1).to_string());
+    let names = git(&["log", "--format=", "--name-only", "--reverse", "agents"]);
+    let expected: Vec<String> = (0..TURNS).map(|turn| format!("{turn}.txt")).collect();
+    assert_eq!(names.split_whitespace().collect::<Vec<_>>(), expected);
+}
+
+#[tokio::test]
 async fn commands_and_outside_targets_need_the_admin_role() {
     let fixture = fixture("api text \"hi\"").await;
     let server = serve(&fixture).await;

@@ -368,3 +368,48 @@ fn a_scan_leaves_the_file_of_an_open_call_to_the_call() {
         ["a | Write | pushed | ../copy | -", "b | Write | pushed | ../copy | -"]
     );
 }
+
+#[test]
+fn deeply_nested_and_very_long_lines_do_not_hide_other_changes() {
+    const DEPTH: usize = 1_000_000;
+    let nested = format!("{}{}", "[".repeat(DEPTH), "]".repeat(DEPTH));
+    let objects = format!("{}1{}", "{\"a\":".repeat(DEPTH), "}".repeat(DEPTH));
+    let long = "x".repeat(70 << 20);
+    let call = |id: &str, content: &str| {
+        format!(
+            r#"{{"type":"assistant","message":{{"content":[{{"type":"tool_use","id":"{id}","name":"Write","input":{{"file_path":"{id}","content":{content}}}}}]}}}}"#
+        )
+    };
+    let result = |id: &str, content: &str| {
+        format!(
+            r#"{{"type":"user","message":{{"content":[{{"type":"tool_result","tool_use_id":"{id}","content":{content}}}]}}}}"#
+        )
+    };
+    for options in [[].as_slice(), ["--post", "cat > /dev/null"].as_slice()] {
+        let project = Project::new();
+        let mut watch = project.watch(&[["--to", "../copy"].as_slice(), options].concat());
+        let names = ["before", "deep", "objects", "long", "after"];
+        for name in names {
+            project.write(name, name);
+        }
+        watch.change("t1", "Write", "before");
+        for line in [&nested, &objects, &nested[..DEPTH], &format!("{{\"type\":{nested}}}")] {
+            watch.line(line);
+        }
+        for (name, content) in [("deep", &nested), ("objects", &objects)] {
+            watch.line(&call(name, content));
+            watch.line(&result(name, content));
+        }
+        let text = format!("\"{long}\"");
+        let is_short = options.is_empty();
+        watch.line(&call("long", if is_short { "1" } else { &text }));
+        watch.line(&result("long", if is_short { &text } else { "1" }));
+        watch.change("t2", "Write", "after");
+        watch.end_turn();
+        let result = watch.finish();
+        assert_eq!(result.code, 0, "{:?}", result.log);
+        let copied: Vec<String> =
+            tree(&project.sibling("copy")).into_iter().map(|(name, _)| name).collect();
+        assert_eq!(copied, ["after", "before", "deep", "long", "objects"], "{options:?}");
+    }
+}

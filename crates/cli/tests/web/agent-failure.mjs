@@ -1,5 +1,5 @@
 // An agent that cannot be started, and what the user can do about it.
-import { chmodSync, writeFileSync } from "node:fs";
+import { chmodSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { assert, DESKTOP, idle, PHONE, say, steps, until } from "./fixture.mjs";
@@ -11,6 +11,14 @@ process.env.TOWPATH_PLAY_SCENARIO = fileURLToPath(new URL("page.scenario", impor
 writeFileSync(agent, `#!/bin/sh\n[ -e '${repaired}' ] || { echo 'its settings cannot be read' >&2; exit 1; }\nexec '${TOWPATH}' play "$@"\n`);
 chmodSync(agent, 0o755);
 
+/** Towpath starts a failing agent four times before it waits for the user. */
+const ATTEMPTS = 4;
+async function givenUp(page, times) {
+  const failures = () => page.locator(".log .note.error").count();
+  await until("the agent failed often enough", async () => (await failures()) >= times * ATTEMPTS, 60_000);
+  await page.locator(".failure").waitFor();
+}
+
 await steps({ options: { claude: agent }, steps: {
   "the reason is shown, and the message is sent once the agent can be started": async (server, screen) => {
     const session = await server.session();
@@ -18,7 +26,7 @@ await steps({ options: { claude: agent }, steps: {
     const phone = await screen.page(PHONE, session);
     await say(page, "hello");
     const failure = page.locator(".failure");
-    await failure.waitFor({ timeout: 40_000 });
+    await givenUp(page, 1);
     assert.match(await failure.textContent(), /The agent exited with code 1/);
     assert.match(await page.locator(".log").textContent(), /its settings cannot be read/);
     assert.equal(await page.locator(".queued-prompts li").count(), 1, "the message waits");
@@ -30,5 +38,14 @@ await steps({ options: { claude: agent }, steps: {
     await failure.waitFor({ state: "hidden" });
     assert.equal(await server.given(session, "hello"), 1);
     assert.equal(await page.locator(".queued-prompts li").count(), 0);
+    // The same with an agent that ran before.
+    rmSync(repaired);
+    await server.ask("POST", `/sessions/${session}/close`);
+    await say(page, "hello again");
+    await givenUp(page, 2);
+    writeFileSync(repaired, "");
+    await failure.getByRole("button", { name: "Try again" }).click();
+    await until("it is answered", async () => (await server.texts(session)).length === 2, 40_000);
+    assert.equal(await server.given(session, "hello again"), 1);
   },
 } });

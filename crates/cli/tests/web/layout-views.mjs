@@ -23,6 +23,12 @@ const permissions = (text) => ({
   "an unknown tool": { tool: "", action: "other", disclosures: [{ label: "Input", text }] },
 });
 
+/** Writes into a field at once: typing 800 lines takes a browser seconds. */
+const write = (selector, text) => (page) =>
+  page.locator(selector).evaluate((field, text) => {
+    field.value = text;
+    field.dispatchEvent(new Event("input"));
+  }, text);
 const press = (selector) => (page) => page.locator(selector).first().evaluate((it) => it.click());
 /** *Allow* needs everything to have been seen. */
 const seeAll = (page) => page.evaluate(() => document.querySelector(".show-all:not([hidden])")?.click());
@@ -37,13 +43,23 @@ const openReason = async (page) => {
   await page.waitForSelector(".request-reason:not([hidden])");
 };
 
-const cards = Object.entries(SIZES).flatMap(([size, text]) => [
-  ...Object.entries(permissions(text)).map(([name, more]) => ({ name: `permission for ${name}, ${size}`, content: () => ({ requests: [request(more)] }), sessions: waiting })),
-  { name: `permission, all shown, ${size}`, content: () => ({ requests: [request(permissions(text).Edit)] }), open: seeAll, sessions: waiting },
-  { name: `permission, rules open, ${size}`, content: () => ({ requests: [request(permissions(text).Bash)] }), open: openRules, sessions: waiting },
-  { name: `permission, reason open, ${size}`, content: () => ({ requests: [request(permissions(text).Write)] }), open: openReason, sessions: waiting },
-  { name: `unknown request, ${size}`, content: () => ({ requests: [request({ kind: "unknown", tool: "open_portal", action: "other", input: JSON.stringify({ text }), disclosures: [{ label: "Input", text: JSON.stringify({ text }) }] })] }), sessions: waiting },
-]);
+/** Kinds that are also shown with ordinary and with very many lines. */
+const THOROUGH = ["Write", "Edit"];
+const cards = Object.entries(SIZES).flatMap(([size, text]) => {
+  const every = ["tiny", "40 lines", "one long word"].includes(size);
+  const kinds = Object.entries(permissions(text)).filter(([name]) => every || THOROUGH.includes(name));
+  const { Bash, Edit, Write } = permissions(text);
+  const unknown = { kind: "unknown", tool: "open_portal", action: "other", input: JSON.stringify({ text }), disclosures: [{ label: "Input", text: JSON.stringify({ text }) }] };
+  const states = every
+    ? [
+        { name: `permission, all shown, ${size}`, content: () => ({ requests: [request(Edit)] }), open: seeAll },
+        { name: `permission, rules open, ${size}`, content: () => ({ requests: [request(Bash)] }), open: openRules },
+        { name: `permission, reason open, ${size}`, content: () => ({ requests: [request(Write)] }), open: openReason },
+        { name: `unknown request, ${size}`, content: () => ({ requests: [request(unknown)] }) },
+      ]
+    : [];
+  return [...kinds.map(([name, more]) => ({ name: `permission for ${name}, ${size}`, content: () => ({ requests: [request(more)] }) })), ...states].map((view) => ({ ...view, sessions: waiting }));
+});
 
 const question = (more) => ({ question: "Which database should the service use for the order history, given that it must be queried by customer and by day?", header: "Database", multiSelect: false, options: options(4), ...more });
 const options = (count, description = "A description of this choice that is as long as those that Claude usually writes, with the trade-offs: it is fast and cheap, but needs a migration.") =>
@@ -60,7 +76,7 @@ const questions = Object.entries({
   "forty questions": ask(...Array.from({ length: 40 }, (_, n) => question({ header: `Question ${n + 1}` }))),
   "question that cannot be shown": ask(),
 }).map(([name, content]) => ({ name, content, sessions: waiting }));
-questions.push({ name: "question with an own answer", content: ask(question()), sessions: waiting, open: (page) => page.getByLabel("Your own answer").fill(WORD) });
+questions.push({ name: "question with an own answer", content: ask(question()), sessions: waiting, open: write(".request-reason input", WORD) });
 
 const step = (n) => `<h3>Step ${n}</h3><p>Change <code>src/part${n}.ts</code> so that it does the right thing, then run the tests and look at what comes of it.</p><ul><li>first look at the callers</li><li>then change the signature</li></ul>`;
 const plan = (html) => () => ({ requests: [request({ kind: "plan", tool: "ExitPlanMode", action: "plan", modes: MODES.slice(0, 2).reverse(), html: callHtml({ look: "ask", verb: "Plan", body: html }) })] });
@@ -108,7 +124,7 @@ const page = [
   { name: "queue of 40 long words", content: () => ({ ...conversation("Fix the cart"), status: WORKING, queue: queued(40, WORD) }) },
   { name: "to-dos", content: () => ({ ...conversation("Fix the cart"), todos: todos(40, WORD.slice(0, 400)) }), open: openTodos },
   { name: "everything at once", content: everything, sessions: waiting, open: openTodos },
-  { name: "a draft of 800 lines below a request", content: () => ({ requests: [request(permissions(SIZES["40 lines"]).Bash)] }), sessions: waiting, open: (page) => page.locator(".composer textarea").fill(lines(800)), close: (page) => page.locator(".composer textarea").fill("") },
+  { name: "a draft of 800 lines below a request", content: () => ({ requests: [request(permissions(SIZES["40 lines"]).Bash)] }), sessions: waiting, open: write(".composer textarea", lines(800)), close: write(".composer textarea", "") },
   { name: "a queued message is edited", content: () => ({ status: WORKING, queue: queued(3, "then run the tests") }), open: press(".queued-prompts [aria-label=Edit]"), close: press(".editing .button") },
   { name: "search, with everything", content: everything, sessions: waiting, open: async (page) => { await press(".bar [aria-label^='Find in']")(page); await page.waitForSelector(".search:not([hidden])"); await page.locator(".search input").fill("nothing like this"); await page.waitForFunction(() => document.querySelector(".search output").textContent); }, close: press(".search [aria-label=Close]") },
   { name: "toasts", content: everything, open: (page) => page.evaluate(async (word) => { const { toast } = await import("/js/ui/toast.js"); for (const text of ["ExitPlanMode: allowed by link (browser)", word, "Stopping. 3 prompts still in the queue."]) toast(text); }, WORD), close: (page) => page.evaluate(() => document.querySelectorAll(".toast").forEach((it) => it.remove())) },

@@ -67,6 +67,8 @@ try {
   await Promise.all(
     KINDS.map(async (kind) => {
       const stubbed = await StubbedPage.open(screen.browser, server, { ...kind.kind, viewport: { width: kind.sizes[0][0], height: kind.sizes[0][1] } }, undefined, (page) => screen.watch(page));
+      // A busy machine is slow, and nothing here is expected to fail.
+      stubbed.page.setDefaultTimeout(60_000);
       stubbed.devtools = await stubbed.context.newCDPSession(stubbed.page);
       for (const view of VIEWS.filter((it) => it.name.includes(ONLY))) {
         try {

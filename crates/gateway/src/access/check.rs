@@ -17,6 +17,7 @@ use tokio::time::Instant;
 
 use super::client::{AuthenticatedClient, PeerAddress, SignInMethod};
 use super::tokens::{Role, TokenKind, TokenSecret};
+use super::visitor::Visitor;
 use crate::config::API_PREFIX;
 use crate::gateway::{Gateway, now};
 use crate::problem::Problem;
@@ -36,6 +37,12 @@ pub(crate) async fn check(
         Ok(()) => next.run(request).await,
         Err(problem) => problem.into_response(),
     };
+    if let Some(mut problem) = response.extensions_mut().remove::<Problem>()
+        && let Some(log) = &gateway.config.log
+    {
+        problem.detail = format!("the log says more: `{}` on the server", log.display());
+        response = problem.into_response();
+    }
     let headers = response.headers_mut();
     let mut set = |name: HeaderName, value: &'static str| {
         headers.insert(name, HeaderValue::from_static(value));
@@ -67,12 +74,14 @@ fn authenticate(gateway: &Gateway, request: &mut Request) -> Result<(), Problem>
     }
     let required = required_role(request.method(), request.uri().path());
     let from = request.extensions().get::<PeerAddress>().copied();
-    let client = match identify(gateway, headers, from) {
+    let visitor = Visitor::new(headers, from, gateway.config.proxy.as_ref());
+    let client = match identify(gateway, headers, from, visitor) {
         Ok(client) => client,
         Err(_) if required.is_none() => None,
         Err(problem) => return Err(problem),
     };
     let Some(client) = client else {
+        request.extensions_mut().insert(visitor);
         return if required.is_none() { Ok(()) } else { Err(Problem::not_signed_in()) };
     };
     let changes = !is_safe(request.method()) || headers.contains_key(header::UPGRADE);
@@ -83,6 +92,7 @@ fn authenticate(gateway: &Gateway, request: &mut Request) -> Result<(), Problem>
         return Err(Problem::forbidden("your role does not allow this"));
     }
     request.extensions_mut().insert(client);
+    request.extensions_mut().insert(visitor);
     Ok(())
 }
 
@@ -110,6 +120,7 @@ fn identify(
     gateway: &Gateway,
     headers: &HeaderMap,
     from: Option<PeerAddress>,
+    visitor: Visitor,
 ) -> Result<Option<AuthenticatedClient>, Problem> {
     let now = now();
     if let Some(presented) = only(headers, &header::AUTHORIZATION)? {
@@ -124,13 +135,14 @@ fn identify(
                 let method = SignInMethod::Token(token.digest);
                 Ok(Some(AuthenticatedClient { name: token.name, role: token.role, method }))
             }
-            None => Err(gateway.sign_in_failed(from)),
+            None => Err(gateway.sign_in_failed(visitor)),
         };
     }
     if let Some(proxy) = &gateway.config.proxy
         && let Some(from) = from
         && proxy.addresses.contains(&from.0.ip().to_canonical())
-        && let Ok(header) = HeaderName::try_from(proxy.header.as_str())
+        && let Some(header) = &proxy.header
+        && let Ok(header) = HeaderName::try_from(header.as_str())
         && let Some(name) = only(headers, &header)?.filter(|it| !it.is_empty())
     {
         let (name, method) = (name.to_owned(), SignInMethod::Proxy);

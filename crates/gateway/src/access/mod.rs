@@ -5,6 +5,7 @@ mod check;
 mod client;
 mod hosts;
 mod tokens;
+mod visitor;
 
 pub use hosts::Hosts;
 pub use tokens::{AccessToken, Role, TokenKind, TokenSecret, TokenStore, TokenStoreError};
@@ -12,3 +13,4 @@ pub use tokens::{AccessToken, Role, TokenKind, TokenSecret, TokenStore, TokenSto
 pub(crate) use check::{FailedSignIns, check};
 pub(crate) use client::{AuthenticatedClient, PeerAddress, SignInMethod};
 pub(crate) use tokens::StreamAuthorization;
+pub(crate) use visitor::Visitor;

@@ -11,7 +11,7 @@ use super::consent::ModeResponse;
 use super::extract::{JsonBody, MAX_SIGN_IN_BYTES, PathParams, read_json};
 use super::tag;
 use crate::access::{
-    AccessToken, AuthenticatedClient, PeerAddress, Role, SignInMethod, TokenKind, TokenSecret,
+    AccessToken, AuthenticatedClient, Role, SignInMethod, TokenKind, TokenSecret, Visitor,
 };
 use crate::gateway::{Gateway, now};
 use crate::problem::{ApiResult, Problem};
@@ -62,20 +62,19 @@ pub(super) async fn health() -> Json<HealthResponse> {
 /// Exchanges a token for a cookie.
 pub(super) async fn sign_in(
     State(gateway): State<Gateway>,
-    peer: Option<Extension<PeerAddress>>,
+    Extension(visitor): Extension<Visitor>,
     request: Request,
 ) -> ApiResult<Response> {
-    let peer = peer.map(|Extension(peer)| peer);
-    if peer.is_some_and(|PeerAddress(from)| gateway.failed_sign_ins.limit_reached(from.ip())) {
-        return Err(gateway.sign_in_failed(peer));
+    if visitor.address.is_some_and(|it| gateway.failed_sign_ins.limit_reached(it)) {
+        return Err(gateway.sign_in_failed(visitor));
     }
     let SignInRequest { token } = read_json(request, MAX_SIGN_IN_BYTES).await?;
     let now = now();
     let secret = TokenSecret::presented(&token);
     let token = gateway.tokens.find(&secret, TokenKind::Token, now)?;
-    let Some(token) = token else { return Err(gateway.sign_in_failed(peer)) };
+    let Some(token) = token else { return Err(gateway.sign_in_failed(visitor)) };
     let cookie = gateway.tokens.sign_in(&token, now)?;
-    set_cookie(&gateway, cookie.reveal(), COOKIE_SECONDS)
+    set_cookie(&gateway, visitor, cookie.reveal(), COOKIE_SECONDS)
 }
 
 #[utoipa::path(post, path = "/sign-out", tag = tag::ACCESS, responses((status = 204, description = "signed out")))]
@@ -83,11 +82,12 @@ pub(super) async fn sign_in(
 pub(super) async fn sign_out(
     State(gateway): State<Gateway>,
     client: AuthenticatedClient,
+    Extension(visitor): Extension<Visitor>,
 ) -> ApiResult<Response> {
     if let SignInMethod::Cookie(digest) = &client.method {
         gateway.tokens.sign_out(digest)?;
     }
-    set_cookie(&gateway, "", 0)
+    set_cookie(&gateway, visitor, "", 0)
 }
 
 #[utoipa::path(get, path = "/me", tag = tag::ACCESS, responses((status = 200, body = MeResponse)))]
@@ -108,9 +108,14 @@ pub(super) async fn me(
     })
 }
 
-fn set_cookie(gateway: &Gateway, value: &str, seconds: u64) -> ApiResult<Response> {
+fn set_cookie(
+    gateway: &Gateway,
+    visitor: Visitor,
+    value: &str,
+    seconds: u64,
+) -> ApiResult<Response> {
     let name = gateway.cookie_name();
-    let secure = if gateway.config.secure { "; Secure" } else { "" };
+    let secure = if gateway.config.secure || visitor.is_https { "; Secure" } else { "" };
     let cookie =
         format!("{name}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}{secure}");
     let cookie = HeaderValue::from_str(&cookie).map_err(|it| Problem::failed(&it))?;

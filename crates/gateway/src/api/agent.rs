@@ -12,7 +12,7 @@ use uuid::Uuid;
 use wire::note::{QueuePolicy, Rewind, Setting};
 
 use super::extract::{JsonBody, PathParams, QueryParams};
-use super::sessions::{check_argument, parse_mode};
+use super::sessions::{check_argument, find_record, parse_mode};
 use super::tag;
 use super::watch::{WatchConfigBody, WatchSetting};
 use crate::access::AuthenticatedClient;
@@ -191,7 +191,7 @@ pub(super) async fn rewind(
 
 #[utoipa::path(get, path = "/sessions/{id}/rewind", tag = tag::AGENT, params(("id" = Uuid, Path), RewindQuery),
     responses((status = 200, body = Object, description = "JSON of the agent")))]
-/// What a rewind would restore.
+/// What a rewind would restore. Needs a running agent.
 pub(super) async fn preview_rewind(
     State(gateway): State<Gateway>,
     PathParams(id): PathParams<Uuid>,
@@ -202,7 +202,7 @@ pub(super) async fn preview_rewind(
 
 #[utoipa::path(get, path = "/sessions/{id}/context", tag = tag::AGENT, params(("id" = Uuid, Path)),
     responses((status = 200, body = Object, description = "JSON of the agent")))]
-/// How the context window is used.
+/// How the context window is used. Needs a running agent.
 pub(super) async fn context(
     State(gateway): State<Gateway>,
     PathParams(id): PathParams<Uuid>,
@@ -212,7 +212,7 @@ pub(super) async fn context(
 
 #[utoipa::path(get, path = "/sessions/{id}/changes", tag = tag::AGENT, params(("id" = Uuid, Path)),
     responses((status = 200, body = Object, description = "JSON of the agent")))]
-/// Uncommitted changes in the working tree.
+/// Uncommitted changes in the working tree. Needs a running agent.
 pub(super) async fn changes(
     State(gateway): State<Gateway>,
     PathParams(id): PathParams<Uuid>,
@@ -228,10 +228,8 @@ pub(super) async fn wake(
     PathParams(id): PathParams<Uuid>,
 ) -> ApiResult<Json<AgentAbilities>> {
     let session = gateway.sessions.open(SessionId(id)).await?;
-    let abilities = match session.capabilities().await? {
-        Some(abilities) => Some(abilities),
-        None => session.wake().await?,
-    };
+    // What an earlier agent offered is no answer: the client may ask because that one has failed.
+    let abilities = session.wake().await?;
     let abilities = abilities.and_then(|it| serde_json::from_str(&it).ok());
     Ok(Json(abilities.unwrap_or_default()))
 }
@@ -252,7 +250,12 @@ async fn query(
     id: Uuid,
     question: AgentQuery,
 ) -> ApiResult<Json<Box<RawValue>>> {
-    let payload = gateway.sessions.open(SessionId(id)).await?.query(question).await?;
+    find_record(gateway, id).await?;
+    // Opening a session could start an agent for prompts that wait. Only a session that is open
+    // already has a running agent.
+    let open = gateway.sessions.open_sessions();
+    let session = open.into_iter().find(|it| it.id() == SessionId(id));
+    let payload = session.ok_or_else(Problem::no_agent)?.query(question).await?;
     let payload = payload.unwrap_or_else(|| "{}".to_owned());
     RawValue::from_string(payload).map(Json).map_err(|it| Problem::failed(&it))
 }

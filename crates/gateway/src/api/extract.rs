@@ -68,8 +68,7 @@ pub(crate) async fn read_json<T: DeserializeOwned>(
         Problem::new(StatusCode::REQUEST_TIMEOUT, "too-slow", "too slow", detail)
     })?;
     let body = body?.ok_or_else(|| {
-        let detail = format!("the body may have at most {max_bytes} bytes");
-        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", "too large", detail)
+        Problem::too_large(format!("the body may have at most {max_bytes} bytes"))
     })?;
     serde_json::from_slice(&body).map_err(|error| Problem::invalid(error.to_string()))
 }

@@ -8,6 +8,7 @@ mod agent;
 mod consent;
 mod conversation;
 mod extract;
+mod large_body;
 mod openapi;
 mod prompts;
 mod requests;

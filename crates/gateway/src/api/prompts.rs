@@ -73,7 +73,12 @@ pub(super) struct PromptResponse {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct EditPromptRequest {
-    text: String,
+    /// The new text.
+    #[serde(default)]
+    text: Option<String>,
+    /// How to deliver it from now on.
+    #[serde(default)]
+    delivery: Option<DeliveryKind>,
 }
 
 #[derive(Debug, Deserialize, ToSchema)]
@@ -90,8 +95,10 @@ impl PromptRequest {
     }
 
     pub(super) fn check(&self) -> ApiResult<()> {
-        if self.text.len() > MAX_TEXT_BYTES || self.images.len() > MAX_IMAGES {
-            return Err(Problem::invalid("the prompt is too long or has too many images"));
+        check_length(&self.text)?;
+        if self.images.len() > MAX_IMAGES {
+            let detail = format!("a prompt may have at most {MAX_IMAGES} images");
+            return Err(Problem::invalid(detail));
         }
         if self.text.trim().is_empty() && self.images.is_empty() {
             return Err(Problem::invalid("a prompt needs text or an image"));
@@ -110,6 +117,18 @@ impl PromptRequest {
             by: by.actor(),
         })
     }
+}
+
+fn check_length(text: &str) -> ApiResult<()> {
+    if text.len() > MAX_TEXT_BYTES {
+        return Err(Problem::too_large(format!(
+            "the text of a prompt may have at most {} MiB, and this one has {}; put it into a file \
+             and name the file",
+            MAX_TEXT_BYTES >> 20,
+            text.len().div_ceil(1 << 20)
+        )));
+    }
+    Ok(())
 }
 
 impl ImageRequest {
@@ -165,16 +184,28 @@ pub(super) async fn send(
 #[utoipa::path(patch, path = "/sessions/{id}/prompts/{prompt}", tag = tag::PROMPTS,
     params(("id" = Uuid, Path), ("prompt" = Uuid, Path)), request_body = EditPromptRequest,
     responses((status = 204, description = "changed")))]
-/// Changes the text of a queued prompt.
+/// Changes the text of a queued prompt, or how it is delivered: `steer` sends it into the running turn.
 pub(super) async fn edit(
     State(gateway): State<Gateway>,
     PathParams((id, prompt)): PathParams<(Uuid, Uuid)>,
-    JsonBody(EditPromptRequest { text }): JsonBody<EditPromptRequest>,
+    JsonBody(EditPromptRequest { text, delivery }): JsonBody<EditPromptRequest>,
 ) -> ApiResult<StatusCode> {
-    if text.trim().is_empty() || text.len() > MAX_TEXT_BYTES {
-        return Err(Problem::invalid("the text is empty or too long"));
+    if text.is_none() && delivery.is_none() {
+        return Err(Problem::invalid("send a `text` or a `delivery`"));
     }
-    gateway.sessions.open(SessionId(id)).await?.edit_prompt(prompt, text).await?;
+    if let Some(text) = &text {
+        check_length(text)?;
+        if text.trim().is_empty() {
+            return Err(Problem::invalid("the text is empty"));
+        }
+    }
+    let session = gateway.sessions.open(SessionId(id)).await?;
+    if let Some(text) = text {
+        session.edit_prompt(prompt, text).await?;
+    }
+    if let Some(delivery) = delivery {
+        session.deliver_prompt(prompt, delivery.into()).await?;
+    }
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::response::Response;
 use journal::{Grant, RequestRecord, SessionId};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -21,10 +22,12 @@ use wire::outgoing::JsonObject;
 
 use super::consent::{ConsentResponse, RequestKindName, RuleIdName};
 use super::extract::{JsonBody, PathParams};
+use super::large_body::large_json;
 use super::sessions::{find_record, parse_mode};
 use super::tag;
 use crate::access::AuthenticatedClient;
 use crate::gateway::{Gateway, now};
+use crate::limits::MAX_REQUESTS_BYTES;
 use crate::problem::{ActorResponse, ApiResult, OutcomeName, Problem, ResolutionResponse};
 
 /// How many entries of the ledger are returned.
@@ -51,7 +54,7 @@ pub(super) struct RequestResponse {
     session: Uuid,
     kind: RequestKindName,
     tool: String,
-    /// The input of the call, as JSON.
+    /// The input of the call, as JSON. In the ledger it is empty if there is too much before it.
     input: String,
     /// Rules that the CLI suggests, as JSON.
     suggestions: Option<String>,
@@ -215,10 +218,7 @@ impl From<Grant> for GrantResponse {
     }
 }
 
-async fn open_requests(
-    gateway: &Gateway,
-    session: Option<SessionId>,
-) -> ApiResult<Json<RequestsResponse>> {
+async fn open_requests(gateway: &Gateway, session: Option<SessionId>) -> ApiResult<Response> {
     let journal = gateway.sessions.journal();
     let mut directories: HashMap<SessionId, String> = HashMap::new();
     let mut requests = Vec::new();
@@ -238,22 +238,27 @@ async fn open_requests(
         );
         requests.push(RequestResponse::new(session, record, consent));
     }
-    Ok(Json(RequestsResponse { requests }))
+    large_json(gateway, &RequestsResponse { requests }).await
 }
 
-async fn read_ledger(
-    gateway: &Gateway,
-    session: Option<SessionId>,
-) -> ApiResult<Json<LedgerResponse>> {
+async fn read_ledger(gateway: &Gateway, session: Option<SessionId>) -> ApiResult<Response> {
     let entries = gateway.sessions.journal().ledger(session, MAX_LEDGER_ENTRIES).await?;
     let response =
         |(session, record)| RequestResponse::new(session, record, ConsentResponse::default());
-    Ok(Json(LedgerResponse { entries: entries.into_iter().map(response).collect() }))
+    let mut bytes = 0;
+    let mut entries: Vec<_> = entries.into_iter().map(response).collect();
+    for entry in &mut entries {
+        bytes += entry.input.len();
+        if bytes > MAX_REQUESTS_BYTES {
+            entry.input = String::new();
+        }
+    }
+    large_json(gateway, &LedgerResponse { entries }).await
 }
 
 #[utoipa::path(get, path = "/requests", tag = tag::REQUESTS, responses((status = 200, body = RequestsResponse)))]
 /// Open requests of all sessions.
-pub(super) async fn list_all(State(gateway): State<Gateway>) -> ApiResult<Json<RequestsResponse>> {
+pub(super) async fn list_all(State(gateway): State<Gateway>) -> ApiResult<Response> {
     open_requests(&gateway, None).await
 }
 
@@ -263,7 +268,7 @@ pub(super) async fn list_all(State(gateway): State<Gateway>) -> ApiResult<Json<R
 pub(super) async fn list(
     State(gateway): State<Gateway>,
     PathParams(id): PathParams<Uuid>,
-) -> ApiResult<Json<RequestsResponse>> {
+) -> ApiResult<Response> {
     open_requests(&gateway, Some(SessionId(id))).await
 }
 
@@ -285,9 +290,7 @@ pub(super) async fn answer(
 
 #[utoipa::path(get, path = "/ledger", tag = tag::REQUESTS, responses((status = 200, body = LedgerResponse)))]
 /// Resolved requests of all sessions: who allowed what.
-pub(super) async fn ledger_of_all(
-    State(gateway): State<Gateway>,
-) -> ApiResult<Json<LedgerResponse>> {
+pub(super) async fn ledger_of_all(State(gateway): State<Gateway>) -> ApiResult<Response> {
     read_ledger(&gateway, None).await
 }
 
@@ -297,7 +300,7 @@ pub(super) async fn ledger_of_all(
 pub(super) async fn ledger(
     State(gateway): State<Gateway>,
     PathParams(id): PathParams<Uuid>,
-) -> ApiResult<Json<LedgerResponse>> {
+) -> ApiResult<Response> {
     read_ledger(&gateway, Some(SessionId(id))).await
 }
 

@@ -7,7 +7,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use journal::{Journal, SessionId, SessionRecord};
+use journal::{SessionId, SessionRecord};
+use session::Sessions;
 use tokio::sync::{Notify, watch};
 use tokio::time::sleep;
 use tracing::warn;
@@ -18,10 +19,13 @@ use super::sessions::SessionResponse;
 /// The least time between two updates, however much is committed.
 const UPDATE_INTERVAL: Duration = Duration::from_millis(300);
 
+/// How much of a first prompt is read for a title.
+const TITLE_BYTES: usize = 4 << 10;
+
 /// The list of all sessions. Clones share it.
 #[derive(Clone, Debug)]
 pub(crate) struct SessionList {
-    journal: Journal,
+    sessions: Sessions,
     list: Arc<watch::Sender<Arc<Vec<SessionResponse>>>>,
     watched: Arc<Notify>,
     /// The first words of sessions without a title; they do not change.
@@ -29,18 +33,15 @@ pub(crate) struct SessionList {
 }
 
 impl SessionList {
-    pub(crate) fn new(journal: Journal) -> Self {
+    pub(crate) fn new(sessions: Sessions) -> Self {
         let list = Arc::new(watch::Sender::new(Arc::default()));
-        Self { journal, list, watched: Arc::default(), first_words: Arc::default() }
+        Self { sessions, list, watched: Arc::default(), first_words: Arc::default() }
     }
 
     /// Reads all sessions, the most recently active first.
     pub(crate) async fn load(&self) -> Result<Vec<SessionResponse>, journal::Error> {
-        let records = self.journal.sessions().await?;
-        let mut requests: HashMap<SessionId, usize> = HashMap::new();
-        for (session, _) in self.journal.open_requests(None).await? {
-            *requests.entry(session).or_default() += 1;
-        }
+        let records = self.sessions.journal().sessions().await?;
+        let requests = self.sessions.journal().open_request_counts().await?;
         let mut sessions = Vec::with_capacity(records.len());
         for record in &records {
             let requests = requests.get(&record.id).copied().unwrap_or(0);
@@ -53,8 +54,9 @@ impl SessionList {
         &self,
         id: SessionId,
     ) -> Result<Option<SessionResponse>, journal::Error> {
-        let Some(record) = self.journal.session(id).await? else { return Ok(None) };
-        let requests = self.journal.open_requests(Some(id)).await?.len();
+        let Some(record) = self.sessions.journal().session(id).await? else { return Ok(None) };
+        let requests = self.sessions.journal().open_request_counts().await?;
+        let requests = requests.get(&id).copied().unwrap_or(0);
         Ok(Some(self.response(&record, requests).await?))
     }
 
@@ -69,7 +71,8 @@ impl SessionList {
     pub(crate) async fn run(self) {
         loop {
             self.watched.notified().await;
-            let mut commits = self.journal.changes();
+            let mut commits = self.sessions.journal().changes();
+            let mut problems = self.sessions.problem_changes();
             while self.list.receiver_count() > 0 {
                 match self.load().await {
                     Ok(list) => drop(self.list.send_if_modified(|known| {
@@ -85,6 +88,7 @@ impl SessionList {
                 sleep(UPDATE_INTERVAL).await;
                 tokio::select! {
                     commit = commits.changed() => if commit.is_err() { return },
+                    Ok(()) = problems.changed() => {}
                     () = self.list.closed() => {}
                 }
             }
@@ -98,9 +102,17 @@ impl SessionList {
     ) -> Result<SessionResponse, journal::Error> {
         let words = match record.title {
             Some(_) => None,
+            None if record.damage.is_some() => None,
             None => self.first_words(record.id).await?,
         };
-        Ok(SessionResponse::new(record, words.as_deref(), requests))
+        let damage = record.damage.as_ref().map(|damage| {
+            format!(
+                "its data is damaged ({damage}): `towpath sessions export` saves its lines, and \
+                 `towpath sessions delete` removes it"
+            )
+        });
+        let problem = damage.or_else(|| self.sessions.problem(record.id));
+        Ok(SessionResponse::new(record, words.as_deref(), requests, problem))
     }
 
     async fn first_words(&self, id: SessionId) -> Result<Option<String>, journal::Error> {
@@ -108,9 +120,8 @@ impl SessionList {
         if known.is_some() {
             return Ok(known);
         }
-        let prompts = self.journal.prompts(id).await?;
-        let first = prompts.into_iter().min_by_key(|it| it.created);
-        let Some(words) = first.and_then(|it| wording::title(&it.text)) else { return Ok(None) };
+        let first = self.sessions.journal().first_prompt_text(id, TITLE_BYTES).await?;
+        let Some(words) = first.and_then(|it| wording::title(&it)) else { return Ok(None) };
         self.known_words().insert(id, words.clone());
         Ok(Some(words))
     }

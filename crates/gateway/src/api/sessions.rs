@@ -56,6 +56,8 @@ pub(crate) struct SessionResponse {
     agent_ids: Vec<String>,
     /// How many requests wait for an answer.
     requests: usize,
+    /// Why it cannot be used right now: its shim does not answer, or its data is damaged.
+    problem: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -90,7 +92,12 @@ struct ListedOptions {
 }
 
 impl SessionResponse {
-    pub(crate) fn new(record: &SessionRecord, first_words: Option<&str>, requests: usize) -> Self {
+    pub(crate) fn new(
+        record: &SessionRecord,
+        first_words: Option<&str>,
+        requests: usize,
+        problem: Option<String>,
+    ) -> Self {
         let options: ListedOptions = serde_json::from_str(&record.options).unwrap_or_default();
         let tier = match record.status {
             SessionStatus::Waiting => SessionTier::NeedsYou,
@@ -120,6 +127,7 @@ impl SessionResponse {
             turn: record.turn,
             agent_ids: record.agent_ids.clone(),
             requests,
+            problem,
         }
     }
 }

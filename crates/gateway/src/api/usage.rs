@@ -16,21 +16,18 @@ use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 use view::{Fold, Patch, Revision, TokenCounts, Turn};
 
-use super::conversation::TokenCountsResponse;
+use super::conversation::{TokenCountsResponse, read_entries};
 use super::extract::QueryParams;
 use super::tag;
 use crate::gateway::{Gateway, now};
 use crate::live::push;
 use crate::problem::{ApiResult, Problem};
 
-/// How many entries are read at a time.
-const READ_ENTRIES: usize = 1024;
-
 /// The items of the document are not needed here.
 const DOCUMENT_BYTES: usize = 64 << 10;
 
 /// How many sessions are cached between queries.
-const MAX_CACHED_SESSIONS: usize = 256;
+const MAX_CACHED_SESSIONS: usize = 64;
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -159,7 +156,7 @@ impl UsageCache {
             revision: Revision(0),
         });
         loop {
-            let entries = journal.read(session, usage.cursor, READ_ENTRIES).await?;
+            let entries = read_entries(journal, session, usage.cursor).await?;
             let Some(last) = entries.last() else { break };
             usage.cursor = last.seq;
             for entry in &entries {

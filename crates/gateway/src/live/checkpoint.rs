@@ -17,6 +17,8 @@ use tokio::task::spawn_blocking;
 use tracing::debug;
 use view::Fold;
 
+use crate::limits::MAX_LINE_BYTES;
+
 /// The extensions of a complete file and of one that is being written.
 const COMPLETE: &str = "view";
 const UNFINISHED: &str = "new";
@@ -147,7 +149,7 @@ impl Replay {
             // The last folded entry is read again. If it changed or is missing, the checkpoint
             // belongs to another journal.
             let last = position.last_entry;
-            let mut follower = journal.follow(session, Seq(last.seq.saturating_sub(1)));
+            let mut follower = follow(journal, session, Seq(last.seq.saturating_sub(1)));
             let mut entries = follower.ready().await?;
             if entries.first().is_some_and(|it| EntryFingerprint::of(it) == last) {
                 entries.remove(0);
@@ -161,9 +163,14 @@ impl Replay {
             rendered: None,
             position: None,
             entries: Vec::new(),
-            follower: journal.follow(session, Seq(0)),
+            follower: follow(journal, session, Seq(0)),
         })
     }
+}
+
+/// Lines that are too long are folded by their beginning, and so shown raw.
+fn follow(journal: &Journal, session: SessionId, after: Seq) -> Follower {
+    journal.follow(session, after).omit_longer_than(MAX_LINE_BYTES)
 }
 
 /// The first line of a file, without the checksum at its end.

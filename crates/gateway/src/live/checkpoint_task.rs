@@ -44,6 +44,9 @@ const SHORT_SESSION: Lag = Lag { entries: 1_000, bytes: 1 << 20 };
 /// How many entries of one streamed message to wait through for its end.
 pub(super) const MAX_STREAMED_ENTRIES: usize = 2_000;
 
+/// How many bytes of it.
+const MAX_STREAMED_BYTES: usize = 4 << 20;
+
 /// A checkpoint is saved after this many entries even if there are more to fold.
 const SAVE_EVERY: u64 = 50_000;
 
@@ -187,7 +190,9 @@ impl CheckpointTask {
             let at_end = more.is_empty();
             entries.extend(more);
             let lasting = entries.iter().rposition(survives_compaction).map(|at| at + 1);
-            let overdue = (entries.len() >= MAX_STREAMED_ENTRIES).then_some(entries.len());
+            let bytes: usize = entries.iter().map(|it| it.bytes.len()).sum();
+            let overdue = entries.len() >= MAX_STREAMED_ENTRIES || bytes >= MAX_STREAMED_BYTES;
+            let overdue = overdue.then_some(entries.len());
             if let Some(ready) = lasting.or(overdue) {
                 let now: Vec<Entry> = entries.drain(..ready).collect();
                 last = now.last().map(EntryFingerprint::of).or(last);

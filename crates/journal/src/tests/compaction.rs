@@ -58,6 +58,7 @@ fn entries(lines: &[Bytes]) -> Vec<Entry> {
             origin: Origin::Agent,
             bytes: bytes.clone(),
             continues: false,
+            omitted: 0,
         })
         .collect()
 }

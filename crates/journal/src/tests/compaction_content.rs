@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use view::{Fold, Item, ItemBody};
 use wire::note::{Note, TurnEnding};
 
 use super::{TestJournal, all, id, new_session};
@@ -165,7 +166,7 @@ fn content(entries: &[Entry]) -> BTreeMap<String, Vec<String>> {
         let key = (message.clone(), index);
         match inner["type"].as_str() {
             Some("message_start") => {
-                inner["message"]["id"].as_str().unwrap().clone_into(&mut message)
+                inner["message"]["id"].as_str().unwrap().clone_into(&mut message);
             }
             Some("content_block_start") => {
                 let kind = inner["content_block"]["type"].as_str().unwrap().to_owned();
@@ -202,9 +203,29 @@ fn content(entries: &[Entry]) -> BTreeMap<String, Vec<String>> {
     for blocks in found.values_mut() {
         blocks.sort();
         blocks.dedup();
+        // A block in which nothing was written gets no line.
+        blocks.retain(|block| !matches!(&**block, "text  " | "thinking  "));
     }
     found.retain(|_, blocks| !blocks.is_empty());
     found
+}
+
+/// What a person sees: the texts of the conversation, in order.
+fn folded(entries: &[Entry]) -> Vec<String> {
+    let mut fold = Fold::new();
+    for entry in entries {
+        fold.push_recorded(entry.line());
+    }
+    let conversation = fold.conversation(usize::MAX);
+    let text = |item: &Item| match &item.body {
+        ItemBody::Text { text } => format!("text {text}"),
+        ItemBody::Thinking { text, .. } => format!("thinking {text}"),
+        body => serde_json::to_string(body).unwrap(),
+    };
+    let mut texts: Vec<String> = conversation.items.iter().map(text).collect();
+    // A block in which nothing was written shows nothing.
+    texts.retain(|text| !matches!(&**text, "text " | "thinking "));
+    texts
 }
 
 proptest! {
@@ -231,8 +252,11 @@ proptest! {
             journal.compact(id(1), last).await.unwrap();
             let before: Vec<Entry> = (1..).map(Seq).zip(written).map(|(seq, new)| Entry {
                 seq, at: 0, origin: new.origin, bytes: new.bytes, continues: false,
+            omitted: 0,
             }).collect();
-            assert_eq!(content(&all(&journal, id(1)).await), content(&before));
+            let after = all(&journal, id(1)).await;
+            assert_eq!(content(&after), content(&before));
+            assert_eq!(folded(&after), folded(&before));
         });
     }
 }

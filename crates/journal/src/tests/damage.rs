@@ -89,7 +89,7 @@ async fn others_work(journal: &Journal, sessions: u128, damaged: u128, what: &st
         assert_eq!(journal.ledger(Some(session), 9).await.unwrap().len(), 1, "{what}");
         assert!(journal.outbound(session).await.unwrap().is_empty(), "{what}");
         assert_eq!(journal.find(&session.to_string()).await.unwrap(), [session], "{what}");
-        assert!(journal.first_prompt(session, 99).await.unwrap().is_some(), "{what}");
+        assert!(journal.first_prompt_text(session, 99).await.unwrap().is_some(), "{what}");
         let grants = journal.grants(0).await.unwrap();
         assert!(grants.iter().any(|it| it.session == Some(session)), "{what}");
         let last = journal.write(session, lines(["more"])).await.unwrap();

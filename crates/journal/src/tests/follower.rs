@@ -1,5 +1,6 @@
 //! Followers of a session.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::task::{JoinSet, yield_now};
@@ -28,6 +29,39 @@ async fn a_follower_gets_what_was_there_and_what_comes() {
     assert_eq!((follower.cursor(), journal.followed_sessions()), (Seq(4), 1));
     drop(follower);
     assert_eq!(journal.followed_sessions(), 0, "the tail is freed with the last follower");
+}
+
+#[tokio::test]
+async fn a_follower_that_keeps_up_reads_the_file_once() {
+    let files = TestJournal::new();
+    let journal = files.open();
+    journal.create(new_session(1)).await.unwrap();
+    journal.write(id(1), lines(["a"])).await.unwrap();
+    let mut followers: Vec<_> = (0..10).map(|_| journal.follow(id(1), Seq(0))).collect();
+    for follower in &mut followers {
+        assert_eq!(numbers(&follower.next().await.unwrap()), [1]);
+    }
+    let reads = || journal.readers().reads.load(Ordering::Relaxed);
+    let before = reads();
+    for number in 2..200 {
+        journal.write(id(1), deltas(["d"])).await.unwrap();
+        for follower in &mut followers {
+            assert_eq!(numbers(&follower.next().await.unwrap()), [number]);
+            assert!(follower.ready().await.unwrap().is_empty());
+        }
+    }
+    assert_eq!(reads(), before);
+
+    // What another process writes is only in the file.
+    let other = files.open();
+    other.write(id(1), lines(["other"])).await.unwrap();
+    for follower in &mut followers {
+        assert_eq!(numbers(&follower.next().await.unwrap()), [200]);
+    }
+    journal.write(id(1), lines(["own"])).await.unwrap();
+    for follower in &mut followers {
+        assert_eq!(numbers(&follower.next().await.unwrap()), [201]);
+    }
 }
 
 #[tokio::test]

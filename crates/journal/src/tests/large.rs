@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::{TestJournal, all, id, lines, new_session, numbers};
-use crate::{Entry, EntryPage, Journal, ReadLimit, Seq};
+use crate::{Entry, Journal, Seq};
 
 /// A line of some size that does not compress to nothing.
 fn line(size: usize) -> Bytes {
@@ -20,37 +20,35 @@ fn line(size: usize) -> Bytes {
     bytes.into()
 }
 
-/// Reads a session in pages, and what is large in parts.
-async fn in_pages(journal: &Journal, limit: ReadLimit, part: usize) -> Vec<(Seq, Bytes)> {
-    let mut read = Vec::new();
-    let mut after = Seq(0);
+/// Reads a session in pages, and the rest of what is long in parts.
+async fn in_pages(
+    journal: &Journal,
+    (most, bytes, longest): (usize, usize, usize),
+    part: usize,
+) -> Vec<(Seq, Bytes)> {
+    let mut read: Vec<(Seq, Bytes)> = Vec::new();
     loop {
-        let page = journal.read_page(id(1), after, limit).await.unwrap();
-        let EntryPage { entries, large, last } = &page;
-        let bytes: usize = entries.iter().map(|entry| entry.bytes.len()).sum();
-        assert!(bytes <= limit.bytes && entries.len() <= limit.entries);
-        read.extend(entries.iter().map(|entry| (entry.seq, entry.bytes.clone())));
-        if let Some(large) = large {
-            assert!(entries.is_empty() && large.size > limit.bytes as u64);
-            let mut whole = Vec::new();
-            loop {
-                let offset = whole.len() as u64;
-                let next = journal.read_part(id(1), large.seq, offset, part).await.unwrap();
-                assert!(next.len() <= part);
-                if next.is_empty() {
-                    break;
-                }
+        let after = read.last().map_or(Seq(0), |(seq, _)| *seq);
+        let page = journal.read_within(id(1), after, most, bytes, longest).await.unwrap();
+        if page.is_empty() {
+            return read;
+        }
+        let total: usize = page.iter().map(|entry| entry.bytes.len()).sum();
+        assert!(page.len() <= most && (total <= bytes || page.len() == 1));
+        for entry in page {
+            let mut whole = entry.bytes.to_vec();
+            assert!(entry.omitted == 0 || whole.len() + entry.omitted > longest);
+            assert!(whole.len() <= longest.max(4096));
+            let size = whole.len() + entry.omitted;
+            while whole.len() < size {
+                let next = journal.read_part(id(1), entry.seq, whole.len(), part).await.unwrap();
+                let next = next.expect("it exists");
+                assert!((1..=part).contains(&next.len()));
                 whole.extend_from_slice(&next);
             }
-            assert_eq!(whole.len() as u64, large.size);
-            read.push((large.seq, whole.into()));
-        }
-        match page.end() {
-            Some(end) => after = end,
-            None => {
-                assert!(after >= *last);
-                return read;
-            }
+            let behind = journal.read_part(id(1), entry.seq, size, part).await.unwrap();
+            assert!(behind.expect("it exists").is_empty());
+            read.push((entry.seq, whole.into()));
         }
     }
 }
@@ -65,21 +63,21 @@ async fn every_page_is_within_its_limit_and_together_they_are_the_session() {
     let last = journal.write(id(1), lines(written.clone())).await.unwrap();
     let expected: Vec<(Seq, Bytes)> = (1..).map(Seq).zip(written).collect();
     for compacted in [false, true] {
-        for (entries, bytes, part) in [
-            (1000, 100_000, 1 << 20),
-            (2, 1 << 20, 4 << 20),
-            (3, usize::MAX, 1),
-            (1000, 1, 300_000),
+        for (most, bytes, longest, part) in [
+            (1000, 100_000, usize::MAX, 1),
+            (1000, 100_000, 100_000, 1 << 20),
+            (2, 1 << 20, 5000, 4 << 20),
+            (3, usize::MAX, usize::MAX, 1),
+            (1000, 1, 1, 3_000_000),
         ] {
-            let limit = ReadLimit { entries, bytes };
-            let read = in_pages(&journal, limit, part).await;
-            assert!(read == expected, "compacted: {compacted}, {limit:?}");
+            let read = in_pages(&journal, (most, bytes, longest), part).await;
+            assert!(read == expected, "compacted: {compacted}, {most}, {bytes}, {longest}");
         }
         let read: Vec<(Seq, Bytes)> =
             all(&journal, id(1)).await.into_iter().map(|it| (it.seq, it.bytes)).collect();
         assert!(read == expected);
         let beyond = journal.read_part(id(1), last.next(), 0, 10).await.unwrap();
-        assert!(beyond.is_empty());
+        assert_eq!(beyond, None);
         journal.compact(id(1), last).await.unwrap();
         journal.finish_maintenance().await.unwrap();
     }
@@ -109,10 +107,17 @@ async fn everyone_who_reads_a_large_entry_at_the_same_time_shares_its_bytes() {
     assert!(addresses.windows(2).all(|pair| pair[0] == pair[1]), "{addresses:?}");
     drop(held);
 
-    let mut follower = journal.follow(id(1), Seq(1));
-    let page = follower.next_page().await.unwrap();
-    assert_eq!(page.large.map(|large| (large.seq, large.size)), Some((Seq(2), 6 << 20)));
-    assert_eq!(numbers(&follower.next_page().await.unwrap().entries), [3]);
+    let mut follower = journal.follow(id(1), Seq(0)).omit_longer_than(1000);
+    let mut came = Vec::new();
+    while came.len() < 3 {
+        came.extend(follower.next().await.unwrap());
+    }
+    assert_eq!(came[1].bytes, large[..4096]);
+    let omitted: Vec<usize> = came.iter().map(|entry| entry.omitted).collect();
+    assert_eq!(omitted, [0, (6 << 20) - 4096, 0]);
+    journal.write(id(1), lines(["y".repeat(2000)])).await.unwrap();
+    let last = follower.next().await.unwrap();
+    assert_eq!((last[0].bytes.len(), last[0].omitted), (2000, 0), "short enough to be given");
 }
 
 #[tokio::test]
@@ -139,8 +144,8 @@ mod peak {
     use std::process::Command;
 
     use super::{line, lines};
+    use crate::Seq;
     use crate::tests::{TestJournal, id, new_session};
-    use crate::{ReadLimit, Seq};
 
     const CHILD: &str = "TOWPATH_TEST_PEAK";
 
@@ -181,12 +186,12 @@ mod peak {
             let before = peak_bytes().unwrap();
             let last = journal.write(id(1), lines([large])).await.unwrap();
             let written = peak_bytes().unwrap() - before;
-            let limit = ReadLimit { entries: 10, bytes: 1 << 20 };
             for compacted in [false, true] {
-                let large = journal.read_page(id(1), Seq(0), limit).await.unwrap().large.unwrap();
-                for offset in (0..large.size).step_by(32 << 20) {
+                let first = journal.read_within(id(1), Seq(0), 10, 1 << 20, 1 << 20).await.unwrap();
+                assert_eq!(first[0].bytes.len() + first[0].omitted, SIZE);
+                for offset in (0..SIZE).step_by(40 << 20) {
                     let part = journal.read_part(id(1), last, offset, 1 << 20).await.unwrap();
-                    assert_eq!(part.len(), 1 << 20);
+                    assert_eq!(part.map(|part| part.len()), Some(1 << 20));
                 }
                 let parts = peak_bytes().unwrap() - before;
                 eprintln!("peak above the line itself: {written} written, {parts} with parts, compacted: {compacted}");

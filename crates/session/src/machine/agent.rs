@@ -11,6 +11,9 @@ use super::{AgentExit, CommandId, Effect, Machine, StartMode};
 use crate::command::{CommandError, NewPrompt, SessionCommand};
 use crate::options::SessionOptions;
 
+/// How often an agent is killed in vain until that is reported.
+const KILLS_UNTIL_REPORTED: u32 = 3;
+
 /// The agent process as the machine sees it.
 #[derive(Debug)]
 pub(super) struct AgentState {
@@ -26,8 +29,8 @@ enum AgentPhase {
         /// Whether the last process exited without being asked to.
         died: bool,
     },
-    /// An earlier Towpath started it. Until the owner knows whether it runs, only its stored output
-    /// arrives and nothing can be written to it.
+    /// An earlier Towpath started it, or its shim is gone. Until the owner knows whether it runs,
+    /// only its stored output arrives and nothing can be written to it.
     Unknown,
     /// The process was asked for.
     Starting,
@@ -45,6 +48,8 @@ enum AgentPhase {
     Stopping {
         cause: ExitCause,
         until: u64,
+        /// How often it was killed in vain.
+        kills: u32,
     },
 }
 
@@ -97,6 +102,15 @@ impl AgentState {
 
 impl Machine {
     pub(super) fn start_agent(&mut self) {
+        if let Some(reason) = self.unreadable_options.clone() {
+            for (id, _) in std::mem::take(&mut self.deferred) {
+                self.reply(id, Err(CommandError::UnreadableOptions(reason.clone())));
+            }
+            // Another attempt would not help.
+            self.failures = self.limits.restarts;
+            let error = CommandError::UnreadableOptions(reason);
+            return self.agent_gone(&AgentExit::NotStarted(error.to_string()));
+        }
         self.agent = AgentState { phase: AgentPhase::Starting, last_failure: None };
         let mode = if self.resumable { StartMode::Resume } else { StartMode::NewConversation };
         self.effects.push(Effect::Start(mode));
@@ -117,6 +131,13 @@ impl Machine {
     pub(super) fn agent_attached(&mut self) {
         self.agent.phase = AgentPhase::Reattaching { until: self.now + self.limits.initialize };
         self.initialize();
+    }
+
+    /// Nothing can be written to the process any more, whatever its last output says.
+    pub(super) fn agent_lost(&mut self) {
+        if !matches!(self.agent.phase, AgentPhase::Stopping { .. }) {
+            self.agent.phase = AgentPhase::Unknown;
+        }
     }
 
     fn initialize(&mut self) {
@@ -151,7 +172,8 @@ impl Machine {
         match self.agent.phase {
             AgentPhase::Stopping { .. } if cause == ExitCause::Unresponsive => {
                 // It was left to finish, and its turn was interrupted in vain.
-                self.agent.phase = AgentPhase::Stopping { cause, until: self.now + timeout };
+                self.agent.phase =
+                    AgentPhase::Stopping { cause, until: self.now + timeout, kills: 1 };
                 self.effects.push(Effect::Kill);
             }
             AgentPhase::Stopped { .. } | AgentPhase::Stopping { .. } => {}
@@ -160,7 +182,8 @@ impl Machine {
                     turn.will_stop();
                 }
                 // The shim takes three steps of this length: close stdin, terminate, kill.
-                self.agent.phase = AgentPhase::Stopping { cause, until: self.now + 4 * timeout };
+                self.agent.phase =
+                    AgentPhase::Stopping { cause, until: self.now + 4 * timeout, kills: 0 };
                 self.effects.push(Effect::Stop { timeout });
             }
         }
@@ -175,13 +198,20 @@ impl Machine {
             AgentPhase::Reattaching { .. } => self.agent_ready(Ok(None)),
             AgentPhase::Initializing { .. } => {
                 self.agent.phase =
-                    AgentPhase::Stopping { cause: ExitCause::NotReady, until: retry_at };
+                    AgentPhase::Stopping { cause: ExitCause::NotReady, until: retry_at, kills: 1 };
                 self.effects.push(Effect::Kill);
             }
-            AgentPhase::Stopping { until, .. } => {
+            AgentPhase::Stopping { until, kills, .. } => {
                 // Repeated in case the last one was lost on the way.
                 *until = retry_at;
+                *kills = kills.saturating_add(1);
+                let in_vain = *kills == KILLS_UNTIL_REPORTED;
                 self.effects.push(Effect::Kill);
+                if in_vain {
+                    let text = "the agent was killed, but the process that runs it does not \
+                                respond: it or its disk may be stopped";
+                    self.note(Note::Problem { text: text.to_owned() });
+                }
             }
             _ => {}
         }
@@ -280,6 +310,11 @@ impl Machine {
 
     /// Keeps a command until an agent is ready for it, and starts one if the last ones failed.
     pub(super) fn defer(&mut self, id: CommandId, command: SessionCommand) {
+        if let Some(reason) = self.unreadable_options.clone()
+            && self.agent.is_stopped()
+        {
+            return self.reply(id, Err(CommandError::UnreadableOptions(reason)));
+        }
         if self.has_failed() {
             self.failures = 0;
         }

@@ -2,12 +2,12 @@
 
 use journal::PromptRecord;
 use uuid::Uuid;
-use wire::note::{Actor, ExitCause, Note, PromptState, QueuePolicy, Rewind, Setting};
-use wire::outgoing::{JsonObject, OutgoingPrompt, OutgoingRequest, PermissionMode};
+use wire::note::{Actor, Delivery, ExitCause, Note, PromptState, QueuePolicy, Rewind, Setting};
+use wire::outgoing::{JsonObject, OutgoingPrompt, OutgoingRequest, PermissionMode, Priority};
 
 use super::controls::ControlPurpose;
-use super::prompts::images_to_content;
-use super::{CommandId, Effect, Machine};
+use super::prompts::{images_of, images_to_content};
+use super::{CommandId, Effect, Machine, check_size};
 use crate::command::{
     AgentQuery, CommandError, CommandOutput, CommandResult, NewPrompt, SessionCommand,
 };
@@ -17,6 +17,9 @@ impl Machine {
         let result = match command {
             SessionCommand::Prompt(prompt) => self.new_prompt(prompt),
             SessionCommand::EditPrompt { prompt, text } => self.edit_prompt(prompt, text),
+            SessionCommand::DeliverPrompt { prompt, delivery } => {
+                self.deliver_prompt(prompt, delivery)
+            }
             SessionCommand::MovePrompt { prompt, before } => self.move_prompt(prompt, before),
             SessionCommand::Answer { request, answer, by } => {
                 self.answer_request(&request, answer, by)
@@ -52,7 +55,7 @@ impl Machine {
         }
         let valid =
             OutgoingPrompt::with_images(prompt.id, prompt.text.clone(), prompt.images.clone());
-        valid.map_err(|_| CommandError::EmptyPrompt)?;
+        check_prompt(valid.map_err(|_| CommandError::EmptyPrompt)?)?;
         // A new prompt is a reason to try a failing agent again.
         if self.has_failed() {
             self.failures = 0;
@@ -73,24 +76,40 @@ impl Machine {
             state: PromptState::Queued,
             by: by.clone(),
             turn: None,
-            created: self.now,
-            changed: self.now,
+            created: self.wall,
+            changed: self.wall,
         });
         self.effects.push(Effect::Prompt(record));
         self.note(Note::PromptQueued { prompt: id, text, images: images.len(), delivery, by });
     }
 
     fn edit_prompt(&mut self, id: Uuid, text: String) -> CommandResult {
-        let now = self.now;
+        let now = self.wall;
         let record = self.prompts.waiting(id).map_err(not_waiting)?;
         if text.trim().is_empty() && record.content.is_none() {
             return Err(CommandError::EmptyPrompt);
+        }
+        if let Ok(prompt) = OutgoingPrompt::with_images(id, text.clone(), images_of(record)) {
+            check_prompt(prompt)?;
         }
         record.text.clone_from(&text);
         record.changed = now;
         let record = record.clone();
         self.effects.push(Effect::Prompt(record));
         self.note(Note::PromptEdited { prompt: id, text });
+        Ok(CommandOutput::None)
+    }
+
+    fn deliver_prompt(&mut self, id: Uuid, delivery: Delivery) -> CommandResult {
+        let now = self.now;
+        let record = self.prompts.waiting(id).map_err(not_waiting)?;
+        if record.delivery != delivery {
+            record.delivery = delivery;
+            record.changed = now;
+            let record = record.clone();
+            self.effects.push(Effect::Prompt(record));
+            self.note(Note::PromptDeliveryChanged { prompt: id, delivery });
+        }
         Ok(CommandOutput::None)
     }
 
@@ -185,6 +204,11 @@ impl Machine {
     }
 
     fn set(&mut self, id: CommandId, setting: Setting, by: Actor) {
+        if let Some(reason) = &self.unreadable_options {
+            // Storing the setting would replace the unreadable options by defaults.
+            let error = CommandError::UnreadableOptions(reason.clone());
+            return self.reply(id, Err(error));
+        }
         let request = match &setting {
             Setting::Model(model) => OutgoingRequest::SetModel { model: model.clone() },
             Setting::PermissionMode(mode) => {
@@ -236,6 +260,10 @@ impl Machine {
     }
 
     fn query(&mut self, id: CommandId, query: AgentQuery) {
+        // Reading starts no process: only a command that says so does.
+        if !self.agent.accepts_input() && !self.agent.is_starting() {
+            return self.reply(id, Err(CommandError::NoAgent));
+        }
         if !self.agent.is_ready() {
             return self.defer(id, SessionCommand::Query(query));
         }
@@ -251,6 +279,12 @@ impl Machine {
         };
         self.send_control(&request, ControlPurpose::Query { id });
     }
+}
+
+/// Refuses a prompt that could never be sent to the agent, before it is stored.
+fn check_prompt(prompt: OutgoingPrompt) -> Result<(), CommandError> {
+    // As long as the line can become: a prompt may be steered later.
+    check_size("the prompt", &prompt.priority(Priority::Next).to_line())
 }
 
 fn not_waiting(state: Option<PromptState>) -> CommandError {

@@ -7,12 +7,13 @@ use wire::json::Raw;
 use wire::note::{Actor, Note, Rewind, Setting};
 use wire::outgoing::{OutgoingLine, OutgoingRequest};
 
-use super::{CommandId, Effect, Machine};
+use super::{CommandId, Effect, Machine, check_size};
 use crate::command::{CommandError, CommandOutput, CommandResult};
 
 /// Control requests to the agent that wait for an answer.
 #[derive(Debug)]
 pub(super) struct ControlRequests {
+    instance: u64,
     last_id: u64,
     open: BTreeMap<String, OpenControl>,
 }
@@ -56,10 +57,10 @@ pub(super) enum ControlPurpose {
 }
 
 impl ControlRequests {
-    /// Counts ids from the current time: an agent may still answer a request of an earlier Towpath,
-    /// and that answer must not match a request of this one.
-    pub(super) fn since(now: u64) -> Self {
-        Self { last_id: now, open: BTreeMap::new() }
+    /// The ids name the instance: an agent may still answer a request of an earlier Towpath, and
+    /// that answer must not match a request of this one.
+    pub(super) fn of_instance(instance: u64) -> Self {
+        Self { instance, last_id: 0, open: BTreeMap::new() }
     }
 
     /// Whether a rewind is in progress. No prompt may overtake it.
@@ -75,8 +76,12 @@ impl ControlRequests {
 impl Machine {
     pub(super) fn send_control(&mut self, request: &OutgoingRequest, purpose: ControlPurpose) {
         self.controls.last_id += 1;
-        let id = format!("towpath-{}", self.controls.last_id);
-        self.effects.push(Effect::Write(OutgoingLine::request(&id, request)));
+        let id = format!("towpath-{:x}-{}", self.controls.instance, self.controls.last_id);
+        let line = OutgoingLine::request(&id, request);
+        if let Err(error) = check_size("the request", &line) {
+            return self.give_up_control(&purpose, error);
+        }
+        self.effects.push(Effect::Write(line));
         // `AgentState` has a deadline for `initialize`.
         let until = match purpose {
             ControlPurpose::Initialize => None,

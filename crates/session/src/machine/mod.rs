@@ -13,6 +13,7 @@
 //! and records first, then lines to the agent and replies.
 
 mod agent;
+mod clock;
 mod commands;
 mod controls;
 mod prompts;
@@ -31,10 +32,12 @@ use wire::note::{Note, PromptState};
 use wire::outgoing::OutgoingLine;
 
 use crate::agent_event::AgentEvent;
-use crate::command::{CommandResult, SessionCommand};
+use crate::command::{CommandError, CommandResult, SessionCommand};
 use crate::config::SessionLimits;
-use crate::options::SessionOptions;
+use crate::options::{SessionOptions, UnreadableOptions};
+use crate::shim::MAX_WRITE;
 use agent::AgentState;
+pub use clock::ClockReading;
 use controls::ControlRequests;
 use prompts::PromptQueue;
 use turns::TurnState;
@@ -42,10 +45,16 @@ use turns::TurnState;
 /// The decisions of one session.
 #[derive(Debug)]
 pub struct Machine {
+    /// The monotonic time, for deadlines.
     now: u64,
+    /// The wall-clock time, for what is stored and shown.
+    wall: u64,
     session: SessionId,
     limits: SessionLimits,
     options: SessionOptions,
+    /// Why the stored options cannot be read. No agent is started without them: it would run
+    /// without its limits.
+    unreadable_options: Option<String>,
     agent: AgentState,
     /// Exits in a row without a turn that ended in between.
     failures: u32,
@@ -58,6 +67,8 @@ pub struct Machine {
     turn: TurnState,
     prompts: PromptQueue,
     requests: BTreeMap<String, RequestRecord>,
+    /// When open requests expire, in monotonic time.
+    request_deadlines: BTreeMap<String, u64>,
     grants: Vec<Grant>,
     controls: ControlRequests,
     /// Commands that wait until an agent is ready.
@@ -67,6 +78,13 @@ pub struct Machine {
     /// The time of the last command or output.
     last_activity: u64,
     effects: Vec<Effect>,
+}
+
+/// Refuses a line that the shim would not accept. The limit is that of the shim's protocol.
+fn check_size(what: &'static str, line: &OutgoingLine) -> Result<(), CommandError> {
+    // The newline is added later.
+    let size = line.as_str().len() + 1;
+    if size <= MAX_WRITE { Ok(()) } else { Err(CommandError::TooLarge { what, size }) }
 }
 
 /// Something that happened to the session.
@@ -84,6 +102,9 @@ pub enum Input {
     AgentAttached,
     /// The process that [`Effect::Start`] asked for runs.
     AgentStarted,
+    /// The process and its shim are gone. The rest of its output comes, then
+    /// [`AgentGone`](Self::AgentGone).
+    AgentLost,
     /// The process is gone, or could not be started.
     AgentGone(AgentExit),
     /// Time passed.
@@ -149,11 +170,14 @@ pub enum StartMode {
 /// What a machine is made from: a new session, or the state the journal has of an existing one.
 #[derive(Debug)]
 pub struct MachineSnapshot {
-    /// Milliseconds since 1970.
-    pub now: u64,
+    pub now: ClockReading,
+    /// Differs for every Towpath that drives the session, so that no id of a control request is
+    /// used twice.
+    pub instance: u64,
     pub session: SessionId,
     pub limits: SessionLimits,
-    pub options: SessionOptions,
+    /// The stored options, or why they cannot be read.
+    pub options: Result<SessionOptions, UnreadableOptions>,
     /// All prompts of the session, including finished ones.
     pub prompts: Vec<PromptRecord>,
     /// Requests that are not resolved.
@@ -172,16 +196,17 @@ pub struct MachineSnapshot {
 impl MachineSnapshot {
     /// The state of a session that has just been created.
     pub fn new(
-        now: u64,
+        now: ClockReading,
         session: SessionId,
         limits: SessionLimits,
         options: SessionOptions,
     ) -> Self {
         Self {
             now,
+            instance: 0,
             session,
             limits,
-            options,
+            options: Ok(options),
             prompts: Vec::new(),
             requests: Vec::new(),
             turns: 0,
@@ -195,13 +220,23 @@ impl MachineSnapshot {
 impl Machine {
     pub fn new(snapshot: MachineSnapshot) -> Self {
         let turn = TurnState::restore(&snapshot);
-        let MachineSnapshot { now, session, limits, options, turns, resumable, .. } = snapshot;
+        let request_deadlines = requests::restore_deadlines(&snapshot);
+        let MachineSnapshot { session, limits, turns, resumable, instance, .. } = snapshot;
+        let ClockReading { wall, monotonic: now } = snapshot.now;
         let requests = snapshot.requests.into_iter().map(|it| (it.id.clone(), it)).collect();
+        let (options, unreadable_options) = match snapshot.options {
+            Ok(options) => (options, None),
+            Err(UnreadableOptions { directory, reason }) => {
+                (SessionOptions { directory, ..SessionOptions::default() }, Some(reason))
+            }
+        };
         Self {
             now,
+            wall,
             session,
             limits,
             options,
+            unreadable_options,
             agent: AgentState::restore(snapshot.agent_may_run),
             failures: 0,
             start_at: now,
@@ -210,8 +245,9 @@ impl Machine {
             turn,
             prompts: PromptQueue::restore(snapshot.prompts),
             requests,
+            request_deadlines,
             grants: Vec::new(),
-            controls: ControlRequests::since(now),
+            controls: ControlRequests::of_instance(instance),
             deferred: Vec::new(),
             capabilities: None,
             last_activity: now,
@@ -221,8 +257,9 @@ impl Machine {
 
     /// Takes in what happened and returns what must be done, in this order.
     #[must_use]
-    pub fn on(&mut self, now: u64, input: Input) -> Vec<Effect> {
-        self.now = self.now.max(now);
+    pub fn on(&mut self, now: ClockReading, input: Input) -> Vec<Effect> {
+        self.now = self.now.max(now.monotonic);
+        self.wall = now.wall;
         match input {
             Input::Command { id, command } => {
                 // A page that polls the capabilities must not keep an idle agent running.
@@ -238,6 +275,7 @@ impl Machine {
             Input::Grants(grants) => self.grants = grants,
             Input::AgentAttached => self.agent_attached(),
             Input::AgentStarted => self.agent_started(),
+            Input::AgentLost => self.agent_lost(),
             Input::AgentGone(exit) => self.agent_gone(&exit),
             Input::Tick => {}
         }
@@ -268,7 +306,7 @@ impl Machine {
         }
     }
 
-    /// The next time at which the machine needs an [`Input::Tick`].
+    /// The next time at which the machine needs an [`Input::Tick`], as monotonic time.
     pub fn deadline(&self) -> Option<u64> {
         [
             self.agent.deadline(),
@@ -276,7 +314,7 @@ impl Machine {
                 .then_some(self.start_at),
             self.turn.deadline(&self.limits, self.waits_for_person()),
             self.controls.deadline(),
-            self.requests.values().filter_map(|it| it.expires).min(),
+            self.request_deadline(),
             self.park_at(),
         ]
         .into_iter()
@@ -381,7 +419,7 @@ impl Machine {
 
     /// Sets the state of a prompt and notes the change, if there is one.
     fn set_prompt_state(&mut self, id: Uuid, state: PromptState, turn: Option<u64>) {
-        if let Some(record) = self.prompts.set_state(id, state, turn, self.now) {
+        if let Some(record) = self.prompts.set_state(id, state, turn, self.wall) {
             self.effects.push(Effect::Prompt(record));
             self.note(Note::PromptStateChanged { prompt: id, state });
         }

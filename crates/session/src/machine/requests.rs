@@ -1,5 +1,7 @@
 //! Requests of the agent to a person.
 
+use std::collections::BTreeMap;
+
 use journal::{Grant, RequestRecord, Resolution};
 use wire::consent::{self, Rule};
 use wire::note::{Actor, Note, Outcome, RequestKind};
@@ -8,7 +10,7 @@ use wire::outgoing::{
     QuestionAnswers,
 };
 
-use super::{Effect, Machine};
+use super::{Effect, Machine, MachineSnapshot, check_size};
 use crate::agent_event::PermissionRequest;
 use crate::command::{
     CommandError, CommandOutput, CommandResult, GrantScope, RequestAnswer, RuleChoice,
@@ -33,8 +35,8 @@ impl Machine {
             input: request.input,
             suggestions: request.suggestions,
             agent: request.agent,
-            opened: self.now,
-            expires: self.limits.request.map(|timeout| self.now + timeout),
+            opened: self.wall,
+            expires: self.limits.request.map(|timeout| self.wall.saturating_add(timeout)),
             resolution: None,
         };
         self.note(Note::RequestOpened {
@@ -45,6 +47,9 @@ impl Machine {
         });
         self.effects.push(Effect::Request(record.clone()));
         let id = record.id.clone();
+        if let Some(timeout) = self.limits.request {
+            self.request_deadlines.insert(id.clone(), self.now + timeout);
+        }
         self.requests.insert(id.clone(), record);
         if self.agent.accepts_input() {
             self.apply_grants();
@@ -57,8 +62,10 @@ impl Machine {
     /// Answers a request that Towpath does not support, so that the agent does not wait for ever.
     pub(super) fn refuse_request(&mut self, request: &str, subtype: &str) {
         if self.agent.accepts_input() {
+            let subtype: String = subtype.chars().take(100).collect();
             let answer = ControlReply::Error(format!("this host does not offer `{subtype}`"));
-            self.write_answer(request, &answer);
+            // So short a line always fits.
+            let _ = self.write_answer(request, &answer);
         }
     }
 
@@ -126,7 +133,7 @@ impl Machine {
                     Some(_) => Outcome::AllowedAndRemembered,
                     None => Outcome::Allowed,
                 };
-                self.write_answer(request, &answer);
+                self.write_answer(request, &answer)?;
                 self.resolve(request, outcome, Some(by), None, Vec::new());
                 if let Some(grant) = grant {
                     self.grants.push(grant.clone());
@@ -137,15 +144,15 @@ impl Machine {
             }
             RequestAnswer::Deny { message, interrupt } => {
                 let denial = if interrupt { Denial::and_interrupt } else { Denial::because };
-                if interrupt && let Some(turn) = self.turn.running_mut() {
-                    turn.will_stop();
-                }
                 let reason = consent::denial(&message);
-                let answer = match record.kind {
+                let reply = match record.kind {
                     RequestKind::Unknown => ControlReply::Error(reason.to_owned()),
                     _ => ControlReply::Deny(denial(reason)),
                 };
-                self.write_answer(request, &answer);
+                self.write_answer(request, &reply)?;
+                if interrupt && let Some(turn) = self.turn.running_mut() {
+                    turn.will_stop();
+                }
                 let message = (!message.trim().is_empty()).then_some(message);
                 self.resolve(request, Outcome::Denied, Some(by), message, Vec::new());
                 Ok(CommandOutput::None)
@@ -155,15 +162,18 @@ impl Machine {
                     given.iter().fold(QuestionAnswers::default(), |answers, (question, answer)| {
                         answers.choose(question, [answer.as_str()])
                     });
-                self.write_answer(request, &ControlReply::allow(answers.input(&input_asked)));
+                self.write_answer(request, &ControlReply::allow(answers.input(&input_asked)))?;
                 self.resolve(request, Outcome::Allowed, Some(by), None, given);
                 Ok(CommandOutput::None)
             }
         }
     }
 
-    fn write_answer(&mut self, request: &str, answer: &ControlReply) {
-        self.effects.push(Effect::Write(OutgoingLine::reply(request, answer)));
+    fn write_answer(&mut self, request: &str, answer: &ControlReply) -> Result<(), CommandError> {
+        let line = OutgoingLine::reply(request, answer);
+        check_size("the answer", &line)?;
+        self.effects.push(Effect::Write(line));
+        Ok(())
     }
 
     /// Resolves a request. Every resolution goes through here.
@@ -175,11 +185,12 @@ impl Machine {
         message: Option<String>,
         answers: Vec<(String, String)>,
     ) {
+        self.request_deadlines.remove(request);
         let Some(mut record) = self.requests.remove(request) else { return };
         // The time a person took to answer is not silence of the agent.
         self.turn.note_output(self.now);
         record.resolution =
-            Some(Resolution { outcome, by: by.clone(), message: message.clone(), at: self.now });
+            Some(Resolution { outcome, by: by.clone(), message: message.clone(), at: self.wall });
         self.effects.push(Effect::Request(record));
         self.note(Note::RequestResolved {
             request: request.to_owned(),
@@ -221,13 +232,13 @@ impl Machine {
             pattern,
             until: choice.until,
             by,
-            created: self.now,
+            created: self.wall,
         })
     }
 
     /// Allows the open requests that a grant covers.
     fn apply_grants(&mut self) {
-        let now = self.now;
+        let now = self.wall;
         let covered: Vec<(String, Actor)> = self
             .requests
             .values()
@@ -241,29 +252,50 @@ impl Machine {
             let by = Actor { name: by.name, via: "rule".to_owned() };
             let Some(record) = self.requests.get(&request) else { continue };
             let input = JsonObject::parse(&record.input).unwrap_or_else(|_| JsonObject::empty());
-            self.write_answer(&request, &ControlReply::allow(input));
+            if self.write_answer(&request, &ControlReply::allow(input)).is_err() {
+                // The input is too long to be repeated. A person can only deny it.
+                continue;
+            }
             self.resolve(&request, Outcome::Allowed, Some(by), None, Vec::new());
         }
     }
 
+    /// When the next request expires. Nothing expires while the agent cannot be told: if it is not
+    /// gone, it would wait for an answer for ever.
+    pub(super) fn request_deadline(&self) -> Option<u64> {
+        let deadlines = self.request_deadlines.values().copied();
+        deadlines.min().filter(|_| self.agent.accepts_input())
+    }
+
     pub(super) fn expire_requests(&mut self) {
-        let expired = |it: &&RequestRecord| it.expires.is_some_and(|at| at <= self.now);
-        let expired: Vec<String> =
-            self.requests.values().filter(expired).map(|it| it.id.clone()).collect();
+        if !self.agent.accepts_input() {
+            return;
+        }
+        let expired = self.request_deadlines.iter().filter(|(_, at)| **at <= self.now);
+        let expired: Vec<String> = expired.map(|(id, _)| id.clone()).collect();
         for request in expired {
-            if !self.agent.accepts_input() {
-                self.withdraw_request(&request);
-                continue;
-            }
             let kind = self.requests.get(&request).map(|it| it.kind);
             let answer = match kind {
                 Some(RequestKind::Unknown) => ControlReply::Error(consent::EXPIRED.to_owned()),
                 _ => ControlReply::deny(consent::EXPIRED),
             };
-            self.write_answer(&request, &answer);
+            // So short a line always fits.
+            let _ = self.write_answer(&request, &answer);
             self.resolve(&request, Outcome::Expired, None, None, Vec::new());
         }
     }
+}
+
+/// When open requests of a stored session expire. A clock that was set back or forth since then
+/// gives no request more time than a new one gets.
+pub(super) fn restore_deadlines(snapshot: &MachineSnapshot) -> BTreeMap<String, u64> {
+    let now = snapshot.now;
+    let most = snapshot.limits.request.unwrap_or(u64::MAX);
+    let deadline = |record: &RequestRecord| {
+        let rest = record.expires?.saturating_sub(now.wall).min(most);
+        Some((record.id.clone(), now.monotonic.saturating_add(rest)))
+    };
+    snapshot.requests.iter().filter_map(deadline).collect()
 }
 
 /// Whether a grant that has not expired allows the request. The owner has already selected the

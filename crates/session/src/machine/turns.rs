@@ -13,7 +13,7 @@ use wire::note::{Delivery, ExitCause, Note, PromptState, TurnEnding};
 use wire::outgoing::{OutgoingPrompt, Priority};
 
 use super::prompts::images_of;
-use super::{Effect, Machine, MachineSnapshot};
+use super::{Effect, Machine, MachineSnapshot, check_size};
 use crate::config::SessionLimits;
 
 /// Whether a turn runs.
@@ -86,7 +86,8 @@ impl TurnState {
             let confirmed = snapshot.requests.iter().any(|it| it.agent.is_none())
                 || own().next().is_none()
                 || own().any(|it| it.state == PromptState::Accepted);
-            let mut turn = RunningTurn::new(number, snapshot.now, PreviousResult::Received);
+            let mut turn =
+                RunningTurn::new(number, snapshot.now.monotonic, PreviousResult::Received);
             if confirmed {
                 turn.phase = TurnPhase::Confirmed;
             }
@@ -98,7 +99,8 @@ impl TurnState {
         // The journal does not say how the last turn ended.
         let previous = PreviousResult::Outstanding;
         if in_flight().next().is_some() {
-            Self::Carrying { until: snapshot.now + snapshot.limits.carry, previous }
+            let until = snapshot.now.monotonic + snapshot.limits.carry;
+            Self::Carrying { until, previous }
         } else {
             Self::Idle { previous }
         }
@@ -214,8 +216,15 @@ impl Machine {
             Some(priority) => prompt.priority(priority),
             None => prompt,
         };
+        let line = prompt.to_line();
+        if let Err(error) = check_size("the prompt", &line) {
+            // An earlier version accepted it.
+            self.note(Note::Problem { text: error.to_string() });
+            self.set_prompt_state(id, PromptState::Cancelled, None);
+            return;
+        }
         self.set_prompt_state(id, PromptState::Written, turn);
-        self.effects.push(Effect::Write(prompt.to_line()));
+        self.effects.push(Effect::Write(line));
     }
 
     fn start_turn(&mut self, prompts: Vec<Uuid>) {

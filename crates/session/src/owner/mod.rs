@@ -1,42 +1,47 @@
 //! The task that owns a session.
 //!
-//! It alone talks to the session's shim, its machine and its part of the journal. Everything that
-//! happens becomes an [`Input`]; the machine's decisions are written in one batch, and only then
-//! does anything leave: lines to the agent, replies, the start of a process.
+//! It alone talks to the session's shim and its part of the journal. All decisions are in the pure
+//! [`OwnerCore`]: the task performs the core's effects, one after the other, and feeds back their
+//! results and whatever else happens. It adds nothing to the order of things, so that a simulation
+//! of the core covers it.
 //!
 //! The agent's output waits for the journal and for nothing else. Clients follow the journal.
 
-mod batch;
+mod core;
+mod outbox;
 pub(crate) mod process;
+#[cfg(test)]
+mod tests;
 
-use std::collections::HashMap;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::collections::{HashMap, VecDeque};
+use std::io::{self, Read as _};
+use std::pin::Pin;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use journal::{Grant, Journal, Seq, SessionId, SessionStatus};
+use journal::{Batch, Journal, Seq, SessionId};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
-use tracing::{debug, info, warn};
+use tracing::{info, warn};
 use uuid::Uuid;
-use wire::{PieceEnd, Splitter};
 
-use crate::agent_event::AgentEvent;
+pub use self::core::{
+    AttachOutcome, OwnerCore, OwnerEffect, OwnerInput, OwnerSnapshot, StartOutcome, WriteFailure,
+};
 use crate::command::{CommandOutput, SessionCommand};
 use crate::config::SessionsConfig;
-use crate::machine::{AgentExit, CommandId, Input, Machine};
-use crate::session::Error;
+use crate::machine::{AgentExit, ClockReading, CommandId};
+use crate::session::{Error, LeaveOutcome};
 use crate::shim::{
-    AgentSignal, Ownership, RunId, ShimCommand, ShimCommandSender, ShimConnection, ShimEvent,
+    self, AttachError, Leftovers, Ownership, RunId, ShimCommand, ShimConnection, ShimEvent,
+    ShimHello,
 };
-use batch::{Outgoing, PendingBatch};
+use outbox::ShimOutbox;
 
-/// How long to wait before a full disk is tried again.
-const FULL_DISK_RETRY: Duration = Duration::from_secs(1);
+/// How long a connection may take to send what is queued when it is closed.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long to wait before a journal that another process has locked is tried again.
-const BUSY_RETRY: Duration = Duration::from_millis(100);
-
-/// How much of the agent's stderr is kept to explain its exit.
-const STDERR_LIMIT: usize = 4 << 10;
+/// How much of a dead agent's output is read at once.
+const CHUNK: usize = 256 << 10;
 
 /// What the handles of a session send to its owner.
 #[derive(Debug)]
@@ -47,11 +52,11 @@ pub(crate) enum OwnerCommand {
     },
     /// Stop driving the session. Its agent finishes its turn under its shim.
     Release {
-        done: oneshot::Sender<()>,
+        done: oneshot::Sender<LeaveOutcome>,
     },
     /// Kill the agent and stop driving the session, which is about to be deleted.
     Destroy {
-        done: oneshot::Sender<()>,
+        done: oneshot::Sender<LeaveOutcome>,
     },
     #[cfg(test)]
     Panic,
@@ -59,20 +64,46 @@ pub(crate) enum OwnerCommand {
 
 type CommandReply = oneshot::Sender<Result<CommandOutput, Error>>;
 
+/// Tells the client that released the session that it is released, once the ownership is too.
+#[derive(Debug)]
+pub(crate) struct LeaveNotice {
+    done: oneshot::Sender<LeaveOutcome>,
+    outcome: LeaveOutcome,
+}
+
+impl LeaveNotice {
+    pub(crate) fn send(self) {
+        // The client that asked for it may have gone.
+        let _ = self.done.send(self.outcome);
+    }
+}
+
 /// Why an owner ended or could not start.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OwnerError {
     #[error("the session could not be written to the journal")]
     Journal(#[from] journal::Error),
     #[error("the session's shim could not be reached")]
-    Shim(#[from] crate::shim::AttachError),
+    Shim(#[from] AttachError),
     #[error("the output of the last agent could not be read")]
-    Leftovers(#[from] std::io::Error),
+    Leftovers(#[from] io::Error),
 }
 
 /// A process that is being started: a connection to its shim, none if it has exited already, or why
 /// it could not be started.
 type StartTask = JoinHandle<Result<Option<ShimConnection>, String>>;
+
+/// A shim that is being attached to; none if it is gone.
+type AttachTask = JoinHandle<Result<Option<(ShimHello, ShimConnection)>, AttachError>>;
+
+type WriteTask = Pin<Box<dyn Future<Output = Result<Seq, journal::Error>> + Send>>;
+
+/// The output of a dead agent.
+#[derive(Debug)]
+enum LeftoversTask {
+    Opening(JoinHandle<io::Result<Leftovers>>),
+    Reading { leftovers: Leftovers, offset: u64 },
+}
 
 /// One session and everything that belongs to it alone.
 pub(crate) struct Owner {
@@ -80,306 +111,271 @@ pub(crate) struct Owner {
     config: SessionsConfig,
     journal: Journal,
     commands: mpsc::Receiver<OwnerCommand>,
-    machine: Machine,
+    core: OwnerCore,
+    /// The start of the monotonic clock.
+    epoch: Instant,
     connection: Option<ShimConnection>,
-    shim: Option<ShimCommandSender>,
+    outbox: Option<ShimOutbox>,
     starting: Option<StartTask>,
-    /// The number of the current process in the session.
-    run: u64,
-    /// How much of its output is in the journal: whole lines.
-    offset: u64,
-    /// How many lines were written to it.
-    writes: u64,
-    splitter: Splitter,
-    stderr: Vec<u8>,
-    /// The CLI's ids of the conversation, oldest first.
-    conversations: Vec<String>,
-    titled: bool,
-    status: SessionStatus,
+    attaching: Option<AttachTask>,
+    /// The run that is attached to, and the offset of its first output.
+    attach_target: (RunId, u64),
+    /// Whether the session was taken over.
+    settled: bool,
+    leftovers: Option<LeftoversTask>,
+    writing: Option<WriteTask>,
     last_command: u64,
     replies: HashMap<CommandId, CommandReply>,
-    batch: PendingBatch,
     compaction: Option<JoinHandle<()>>,
+    leaving: Option<Leaving>,
+    left: Option<LeaveOutcome>,
     /// Declared last: the next owner must not start before the connection is closed.
     _ownership: Ownership,
 }
 
+/// Who asked the owner to leave, and whether the agent is killed.
+#[derive(Debug)]
+struct Leaving {
+    done: Option<oneshot::Sender<LeaveOutcome>>,
+    kills: bool,
+}
+
 impl Owner {
-    /// Drives the session until it is released. Returns the channel of the
-    /// client that released it, which may be notified only after the ownership is released too.
-    pub(crate) async fn run(mut self) -> Result<Option<oneshot::Sender<()>>, OwnerError> {
-        loop {
-            let pause = self.machine.deadline().map(|at| at.saturating_sub(now()));
-            tokio::select! {
-                biased;
-                command = self.commands.recv() => match command {
-                    Some(OwnerCommand::Session { command, reply }) => {
-                        self.command(*command, reply).await?;
-                    }
-                    Some(OwnerCommand::Release { done }) => {
-                        self.release().await;
-                        return Ok(Some(done));
-                    }
-                    Some(OwnerCommand::Destroy { done }) => {
-                        self.destroy().await;
-                        return Ok(Some(done));
-                    }
-                    #[cfg(test)]
-                    Some(OwnerCommand::Panic) => panic!("a test asked for it"),
-                    None => {
-                        self.release().await;
-                        return Ok(None);
-                    }
-                },
-                event = next_event(&mut self.connection) => self.shim_event(event).await?,
-                started = next_start(&mut self.starting) => self.started(started).await?,
-                () = sleep(pause) => self.step(Input::Tick).await?,
-            }
-        }
-    }
-
-    async fn command(
-        &mut self,
-        command: SessionCommand,
-        reply: CommandReply,
-    ) -> Result<(), OwnerError> {
-        self.last_command += 1;
-        let id = CommandId(self.last_command);
-        self.replies.insert(id, reply);
-        self.step(Input::Command { id, command }).await
-    }
-
-    /// Takes in one input, and lets its effects out once they are written.
-    async fn step(&mut self, input: Input) -> Result<(), OwnerError> {
-        self.input(input);
-        self.commit().await
-    }
-
-    fn input(&mut self, input: Input) {
-        for effect in self.machine.on(now(), input) {
-            if let crate::machine::Effect::Write(_) = effect {
-                self.writes += 1;
-            }
-            self.batch.add_effect(effect, self.writes, &mut self.titled);
-        }
-    }
-
-    async fn shim_event(&mut self, event: Option<ShimEvent>) -> Result<(), OwnerError> {
-        match event {
-            Some(ShimEvent::Output { offset, bytes }) => {
-                debug_assert!(offset >= self.offset, "output comes in order");
-                self.output(&bytes).await?;
-            }
-            Some(ShimEvent::Stderr(bytes)) => {
-                self.stderr.extend_from_slice(&bytes);
-                let surplus = self.stderr.len().saturating_sub(STDERR_LIMIT);
-                self.stderr.drain(..surplus);
-            }
-            Some(ShimEvent::Written(number)) => self.batch.set_delivered(number),
-            Some(ShimEvent::WriteRefused { number, .. }) => {
-                // Its stdin is closed, so it is about to exit; the exit decides about the line.
-                debug!(session = %self.id, number, "a line could not be written to the agent");
-            }
-            Some(ShimEvent::Exited { status, .. }) => {
-                self.finish_output();
-                let exit = process::agent_exit(status, &self.stderr_tail());
-                self.agent_gone(exit).await?;
-            }
-            Some(ShimEvent::SpoolFailed(failure)) => {
-                warn!(session = %self.id, spool = failure.spool, "the agent's output cannot be stored");
-            }
-            Some(ShimEvent::SpoolRecovered) => {
-                info!(session = %self.id, "the agent's output is stored again");
-            }
-            None => self.shim_gone().await?,
-        }
-        Ok(())
-    }
-
-    /// Takes in a piece of the agent's output: all lines that it completes, in one batch.
-    async fn output(&mut self, bytes: &[u8]) -> Result<(), OwnerError> {
-        let mut splitter = std::mem::take(&mut self.splitter);
-        let mut pieces = splitter.feed(bytes);
-        while let Some(piece) = pieces.next() {
-            let newline = usize::from(piece.end == PieceEnd::Newline);
-            self.offset += (piece.bytes.len() + newline) as u64;
-            self.line(piece.bytes, piece.is_whole()).await?;
-        }
-        self.splitter = splitter;
-        self.commit().await
-    }
-
-    /// Stores what a dead agent printed behind the last newline.
-    fn finish_output(&mut self) {
-        let mut splitter = std::mem::take(&mut self.splitter);
-        if let Some(piece) = splitter.finish() {
-            self.offset += piece.bytes.len() as u64;
-            self.batch.add_line(piece.bytes, false);
-        }
-    }
-
-    async fn line(&mut self, bytes: &[u8], whole: bool) -> Result<(), OwnerError> {
-        if !whole {
-            self.batch.add_line(bytes, false);
-            return Ok(());
-        }
-        let mut transient = true;
-        let mut events = Vec::new();
-        for line in wire::read(bytes) {
-            transient &=
-                line.event().is_some_and(|it| matches!(it.body, wire::event::Body::Stream(_)));
-            events.push(AgentEvent::of(&line));
-        }
-        self.batch.add_line(bytes, transient && !events.is_empty());
-        for event in events {
-            match &event {
-                AgentEvent::TurnStarted { conversation: Some(id) } => self.add_conversation(id),
-                AgentEvent::RequestOpened(_) => self.load_grants().await?,
-                _ => {}
-            }
-            self.input(Input::Agent(event));
-        }
-        Ok(())
-    }
-
-    /// Records the CLI's id of the conversation, which changes with `/clear`.
-    fn add_conversation(&mut self, id: &str) {
-        if self.conversations.last().is_none_or(|last| last != id) {
-            self.conversations.retain(|known| known != id);
-            self.conversations.push(id.to_owned());
-            self.batch.set_conversation(id);
-        }
-    }
-
-    /// Gives the machine the current grants, which other sessions may have added.
-    async fn load_grants(&mut self) -> Result<(), OwnerError> {
-        let mut grants = self.journal.grants(now()).await?;
-        let directory = self.machine.options().directory.clone();
-        grants.retain(|grant| {
-            grant.session.is_none_or(|session| session == self.id)
-                && grant.directory.as_ref().is_none_or(|it| *it == directory)
+    /// Takes over a session: from the journal, from a shim that runs, or from what a dead shim
+    /// left. Fails if the shim does not answer.
+    pub(crate) async fn take_over(
+        id: SessionId,
+        config: SessionsConfig,
+        journal: Journal,
+        ownership: Ownership,
+        commands: mpsc::Receiver<OwnerCommand>,
+    ) -> Result<Self, OwnerError> {
+        let record = journal.session(id).await?.ok_or(journal::Error::NoSuchSession(id))?;
+        let requests = journal.open_requests(Some(id)).await?;
+        let live = config.live_directory(id);
+        let has_process =
+            shim::is_running(&live) || shim::has_leftovers(&live, RunId(record.spool.run));
+        let epoch = Instant::now();
+        let core = OwnerCore::new(OwnerSnapshot {
+            now: ClockReading { wall: now(), monotonic: 0 },
+            seed: Uuid::new_v4().as_u128(),
+            limits: config.limits,
+            prompts: journal.prompts(id).await?,
+            requests: requests.into_iter().map(|(_, request)| request).collect(),
+            record,
+            has_process,
         });
-        self.input(Input::Grants(grants));
-        Ok(())
-    }
-
-    /// The connection ended and the shim reported no exit: either the shim is dead, or only the
-    /// connection is.
-    async fn shim_gone(&mut self) -> Result<(), OwnerError> {
-        self.connection = None;
-        self.shim = None;
-        self.splitter = Splitter::new();
-        let directory = self.config.live_directory(self.id);
-        let attached = process::attach(&directory, RunId(self.run), self.offset).await?;
-        if let Some((hello, connection)) = attached {
-            return self.attached(&hello, connection).await;
+        let mut owner = Self {
+            id,
+            config,
+            journal,
+            commands,
+            core,
+            epoch,
+            connection: None,
+            outbox: None,
+            starting: None,
+            attaching: None,
+            attach_target: (RunId(0), 0),
+            settled: false,
+            leftovers: None,
+            writing: None,
+            last_command: 0,
+            replies: HashMap::new(),
+            compaction: None,
+            leaving: None,
+            left: None,
+            _ownership: ownership,
+        };
+        owner.take(OwnerInput::TakeOver).await?;
+        while !owner.core.is_settled() {
+            owner.advance(false).await?;
         }
-        let exit = self.read_leftovers().await?;
-        self.agent_gone(exit).await
+        owner.settled = true;
+        Ok(owner)
     }
 
-    async fn agent_gone(&mut self, exit: AgentExit) -> Result<(), OwnerError> {
-        self.shim = None;
-        if let Some(connection) = self.connection.take() {
-            // The shim ends by itself once its owner knows how the agent exited.
-            connection.close().await;
+    /// Drives the session until it is released. The notice for the client that released it may be
+    /// sent only after the ownership is released too.
+    pub(crate) async fn run(mut self) -> Result<Option<LeaveNotice>, OwnerError> {
+        while self.left.is_none() {
+            self.advance(self.leaving.is_none()).await?;
         }
-        self.stderr.clear();
-        self.splitter = Splitter::new();
-        // The effects may include the start of the next run.
-        let run = self.run;
-        self.input(Input::AgentGone(exit));
-        self.commit().await?;
-        self.remove_run(run).await;
-        Ok(())
+        let outcome = self.left.take().unwrap_or(LeaveOutcome::Stored);
+        let leaving = self.leaving.take();
+        let kills = leaving.as_ref().is_some_and(|leaving| leaving.kills);
+        self.leave(kills).await;
+        Ok(leaving.and_then(|leaving| leaving.done).map(|done| LeaveNotice { done, outcome }))
     }
 
-    /// Writes the pending batch, then lets out what waited for it.
-    async fn commit(&mut self) -> Result<(), OwnerError> {
-        let status = self.machine.status();
-        self.batch.set_status((status != self.status).then_some(status));
-        self.status = status;
-        let mut last = None;
-        if let Some((batch, grants)) = self.batch.take_batch(now(), self.mark(), self.writes) {
-            last = Some(loop {
-                match self.journal.write(self.id, batch.clone()).await {
-                    Ok(last) => break last,
-                    Err(journal::Error::Full) => self.wait_for_disk_space().await,
-                    Err(journal::Error::Busy) => tokio::time::sleep(BUSY_RETRY).await,
-                    Err(error) => return Err(error.into()),
+    /// Waits for the next thing to happen, and performs what it leads to.
+    async fn advance(&mut self, commands: bool) -> Result<(), OwnerError> {
+        let ready = self.core.is_ready();
+        let pause = self.core.pause(self.clock());
+        let input = tokio::select! {
+            biased;
+            result = next_write(&mut self.writing) => match result {
+                Ok(last) => OwnerInput::Written(Ok(last)),
+                Err(journal::Error::Full) => {
+                    warn!(session = %self.id, "the disk is full; the session waits for free space");
+                    OwnerInput::Written(Err(WriteFailure::Full))
                 }
-            });
-            for grant in grants {
-                self.journal.add_grant(Grant { id: Uuid::new_v4(), ..grant }).await?;
+                Err(journal::Error::Busy) => OwnerInput::Written(Err(WriteFailure::Busy)),
+                Err(error) => return Err(error.into()),
+            },
+            command = self.commands.recv(), if commands => self.receive(command),
+            input = next_leftover(&mut self.leftovers), if ready => input?,
+            event = next_event(&mut self.connection), if ready => match event {
+                Some(event) => self.shim_event(event).await?,
+                None => OwnerInput::Disconnected,
+            },
+            started = next_result(&mut self.starting), if ready => self.started(started),
+            attached = next_result(&mut self.attaching), if ready => self.attached(attached)?,
+            () = sleep(pause) => OwnerInput::Tick,
+        };
+        self.take(input).await
+    }
+
+    /// Shows the core what happened and performs the effects, and those of their results.
+    async fn take(&mut self, input: OwnerInput) -> Result<(), OwnerError> {
+        let mut inputs = VecDeque::from([input]);
+        while let Some(input) = inputs.pop_front() {
+            for effect in self.core.on(self.clock(), input) {
+                inputs.extend(self.perform(effect).await?);
             }
-            if let Some(shim) = &self.shim {
-                // A dead shim is noticed when its connection ends.
-                let _ = shim.send(ShimCommand::Acknowledge(self.offset)).await;
-            }
-        }
-        for outgoing in self.batch.take_outgoing() {
-            self.let_out(outgoing, last).await;
         }
         Ok(())
     }
 
-    /// Refuses all commands while the disk is full, except that an interrupt still reaches the
-    /// agent.
-    async fn wait_for_disk_space(&mut self) {
-        warn!(session = %self.id, "the disk is full; the session waits for free space");
-        let pause = tokio::time::sleep(FULL_DISK_RETRY);
-        tokio::pin!(pause);
-        loop {
-            tokio::select! {
-                () = &mut pause => return,
-                Some(command) = self.commands.recv() => match command {
-                    OwnerCommand::Session { command, reply } => {
-                        let result = match (*command, &self.shim) {
-                            (SessionCommand::Capabilities, _) => {
-                                let capabilities = self.machine.capabilities().map(str::to_owned);
-                                Ok(CommandOutput::Payload(capabilities))
-                            }
-                            (SessionCommand::Interrupt { .. }, Some(shim)) => {
-                                let interrupt = ShimCommand::Signal(AgentSignal::Interrupt);
-                                let _ = shim.send(interrupt).await;
-                                Err(Error::NotStored)
-                            }
-                            _ => Err(Error::NotStored),
-                        };
-                        let _ = reply.send(result);
-                    }
-                    OwnerCommand::Release { done } | OwnerCommand::Destroy { done } => drop(done),
-                    #[cfg(test)]
-                    OwnerCommand::Panic => panic!("a test asked for it"),
-                },
+    /// Performs an effect. Returns its result, unless that comes later.
+    async fn perform(&mut self, effect: OwnerEffect) -> Result<Option<OwnerInput>, OwnerError> {
+        match effect {
+            OwnerEffect::Write(batch) => self.write(*batch),
+            OwnerEffect::LoadGrants => {
+                let grants = self.journal.grants(now()).await.unwrap_or_else(|error| {
+                    // Without them, a person is asked.
+                    warn!(session = %self.id, %error, "the grants could not be read");
+                    Vec::new()
+                });
+                return Ok(Some(OwnerInput::Grants(grants)));
             }
-        }
-    }
-
-    async fn let_out(&mut self, outgoing: Outgoing, last: Option<Seq>) {
-        match outgoing {
-            Outgoing::Shim(command) => self.send(command).await,
-            Outgoing::Reply(id, result) => {
+            OwnerEffect::LoadOutbound => {
+                return Ok(Some(OwnerInput::Outbound(self.journal.outbound(self.id).await?)));
+            }
+            OwnerEffect::Send(command) => {
+                if let Some(outbox) = &self.outbox {
+                    outbox.send(command);
+                }
+            }
+            OwnerEffect::Reply(id, result) => {
                 if let Some(reply) = self.replies.remove(&id) {
                     // The client may have gone.
-                    let _ = reply.send(result.map_err(Error::Refused));
+                    let _ = reply.send(result);
                 }
             }
-            Outgoing::Start(mode) => self.start(mode).await,
-            Outgoing::Compact => {
-                if let Some(last) = last {
-                    self.compact(last);
-                }
+            OwnerEffect::Start { run, conversation } => {
+                info!(session = %self.id, run, "starting an agent");
+                let config = self.shim_config(RunId(run), &conversation);
+                let towpath = self.config.towpath.clone();
+                self.starting = Some(tokio::spawn(process::start(towpath, config)));
             }
+            OwnerEffect::Attach { run, from } => {
+                self.attach_target = (RunId(run), from);
+                self.attach();
+            }
+            OwnerEffect::ReadLeftovers { run, from } => self.read_leftovers(RunId(run), from),
+            OwnerEffect::Disconnect => self.disconnect().await,
+            OwnerEffect::RemoveRun(run) => self.remove_run(RunId(run)).await,
+            OwnerEffect::Compact(upto) => self.compact(upto),
+            OwnerEffect::Leave(outcome) => self.left = Some(outcome),
         }
+        Ok(None)
     }
 
-    async fn send(&mut self, command: ShimCommand) {
-        if let Some(shim) = &self.shim
-            && let Err(error) = shim.send(command).await
+    /// The time of both clocks. `Instant` never goes back and does not count suspended time.
+    fn clock(&self) -> ClockReading {
+        let monotonic = u64::try_from(self.epoch.elapsed().as_millis()).unwrap_or(u64::MAX);
+        ClockReading { wall: now(), monotonic }
+    }
+
+    fn write(&mut self, batch: Batch) {
+        let (journal, id) = (self.journal.clone(), self.id);
+        self.writing = Some(Box::pin(async move { journal.write(id, batch).await }));
+    }
+
+    fn receive(&mut self, command: Option<OwnerCommand>) -> OwnerInput {
+        let (done, kills) = match command {
+            Some(OwnerCommand::Session { command, reply }) => {
+                self.last_command += 1;
+                let id = CommandId(self.last_command);
+                self.replies.insert(id, reply);
+                return OwnerInput::Command { id, command };
+            }
+            Some(OwnerCommand::Release { done }) => (Some(done), false),
+            Some(OwnerCommand::Destroy { done }) => (Some(done), true),
+            #[cfg(test)]
+            Some(OwnerCommand::Panic) => panic!("a test asked for it"),
+            None => (None, false),
+        };
+        self.leaving = Some(Leaving { done, kills });
+        OwnerInput::Leave
+    }
+
+    async fn shim_event(&mut self, event: ShimEvent) -> Result<OwnerInput, OwnerError> {
+        if let ShimEvent::Exited { .. } = event
+            && self.core.lacks_stderr()
         {
-            debug!(session = %self.id, %error, "a command did not reach the shim");
+            // An owner that attached too late reads it from the disk.
+            let stderr = self.stored_stderr();
+            self.take(OwnerInput::Shim(ShimEvent::Stderr(stderr))).await?;
         }
+        Ok(OwnerInput::Shim(event))
+    }
+
+    fn use_connection(&mut self, connection: ShimConnection) {
+        self.outbox = Some(ShimOutbox::new(connection.sender()));
+        self.connection = Some(connection);
+    }
+
+    fn started(&mut self, started: Result<Option<ShimConnection>, String>) -> OwnerInput {
+        OwnerInput::Started(match started {
+            Ok(Some(connection)) => {
+                self.use_connection(connection);
+                StartOutcome::Running
+            }
+            Ok(None) => StartOutcome::Exited,
+            Err(message) => StartOutcome::Failed(message),
+        })
+    }
+
+    fn attached(
+        &mut self,
+        attached: Result<Option<(ShimHello, ShimConnection)>, AttachError>,
+    ) -> Result<OwnerInput, OwnerError> {
+        let outcome = match attached {
+            Ok(Some((hello, connection))) => {
+                info!(session = %self.id, "attached to a running agent");
+                self.use_connection(connection);
+                AttachOutcome::Attached { last_write: hello.last_write }
+            }
+            Ok(None) => AttachOutcome::Gone,
+            Err(AttachError::Io(error))
+                if self.settled && error.kind() == io::ErrorKind::TimedOut =>
+            {
+                // It is stopped. The core has reported that, and goes on when it answers.
+                self.attach();
+                return Ok(OwnerInput::Tick);
+            }
+            Err(error) => return Err(error.into()),
+        };
+        Ok(OwnerInput::Attached(outcome))
+    }
+
+    fn attach(&mut self) {
+        let directory = self.config.live_directory(self.id);
+        let (run, from) = self.attach_target;
+        let attach = async move { process::attach(&directory, run, from).await };
+        self.attaching = Some(tokio::spawn(attach));
     }
 
     /// Has the journal drop what only served streaming, in the background. If a compaction still
@@ -396,38 +392,45 @@ impl Owner {
         }));
     }
 
-    /// Kills the agent and waits until it is gone.
-    async fn destroy(&mut self) {
-        self.shim = None;
-        self.finish_start().await;
+    /// Closes the connection, once what is queued has gone out. A shim that is stopped is not
+    /// waited for.
+    async fn disconnect(&mut self) {
+        self.outbox = None;
         if let Some(connection) = self.connection.take() {
-            process::kill(connection).await;
-        }
-        self.release().await;
-    }
-
-    /// Waits for a process that is being started. A shim that nobody waits for would start its agent
-    /// all the same.
-    async fn finish_start(&mut self) {
-        if self.starting.is_some()
-            && let Ok(Some(connection)) = next_start(&mut self.starting).await
-        {
-            self.connection = Some(connection);
+            let _ = tokio::time::timeout(CLOSE_TIMEOUT, connection.close()).await;
         }
     }
 
-    /// Detaches from the shim. The agent finishes its turn, and the next owner reads its output.
-    async fn release(&mut self) {
-        self.shim = None;
-        self.finish_start().await;
-        if let Some(connection) = self.connection.take() {
-            let _ = connection.send(ShimCommand::Detach).await;
-            connection.close().await;
+    /// Detaches from the shim: the agent finishes its turn, and the next owner reads its output. Or
+    /// kills the agent and waits until it is gone.
+    async fn leave(&mut self, kills: bool) {
+        if let Some(starting) = self.starting.take() {
+            // A shim that is being started would start its agent unseen.
+            if let Ok(Ok(Some(connection))) = starting.await {
+                self.use_connection(connection);
+            }
         }
+        if let Some(attaching) = self.attaching.take() {
+            attaching.abort();
+            let _ = attaching.await;
+        }
+        if kills {
+            self.kill_agent().await;
+        } else if let Some(outbox) = &self.outbox {
+            outbox.send(ShimCommand::Detach);
+        }
+        self.disconnect().await;
         if let Some(compaction) = self.compaction.take() {
             let _ = compaction.await;
         }
     }
+}
+
+async fn next_write(writing: &mut Option<WriteTask>) -> Result<Seq, journal::Error> {
+    let Some(task) = writing else { return std::future::pending().await };
+    let result = task.await;
+    *writing = None;
+    result
 }
 
 async fn next_event(connection: &mut Option<ShimConnection>) -> Option<ShimEvent> {
@@ -437,11 +440,45 @@ async fn next_event(connection: &mut Option<ShimConnection>) -> Option<ShimEvent
     }
 }
 
-async fn next_start(starting: &mut Option<StartTask>) -> Result<Option<ShimConnection>, String> {
-    let Some(task) = starting else { return std::future::pending().await };
-    let started = task.await;
-    *starting = None;
-    started.unwrap_or_else(|error| Err(error.to_string()))
+/// The result of a task. A panic in it continues here: it ends this session and no other.
+async fn next_result<T>(task: &mut Option<JoinHandle<T>>) -> T {
+    let Some(running) = task else { return std::future::pending().await };
+    let result = running.await;
+    *task = None;
+    match result {
+        Ok(result) => result,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // Only its owner aborts a task, and does not wait for it here.
+            Err(_) => std::future::pending().await,
+        },
+    }
+}
+
+async fn next_leftover(leftovers: &mut Option<LeftoversTask>) -> Result<OwnerInput, OwnerError> {
+    loop {
+        match leftovers {
+            None => return std::future::pending().await,
+            Some(LeftoversTask::Opening(task)) => {
+                let opened = task.await.map_err(io::Error::other)??;
+                let offset = opened.start;
+                *leftovers = Some(LeftoversTask::Reading { leftovers: opened, offset });
+            }
+            Some(LeftoversTask::Reading { leftovers: reader, offset }) => {
+                let mut bytes = vec![0; CHUNK];
+                let read = reader.read(&mut bytes)?;
+                if read > 0 {
+                    bytes.truncate(read);
+                    let at = *offset;
+                    *offset += read as u64;
+                    return Ok(OwnerInput::Leftover { offset: at, bytes });
+                }
+                let exit = reader.exit.map(|exit| AgentExit::of(exit, &reader.stderr));
+                *leftovers = None;
+                return Ok(OwnerInput::LeftoversEnd(exit.unwrap_or(AgentExit::Unknown)));
+            }
+        }
+    }
 }
 
 async fn sleep(pause: Option<u64>) {

@@ -36,6 +36,9 @@ impl Sessions {
     /// Reads the output of a session's dead agent, unless another process drives the session.
     pub(super) async fn collect_one(&self, record: &SessionRecord) -> Result<(), OpenError> {
         let id = record.id;
+        if let Some(reason) = record.damage.clone() {
+            return Err(OpenError::Damaged { id, reason });
+        }
         let live = self.config().live_directory(id);
         let ownership = Ownership::take(&live)?;
         // The lock shows it even if the shim does not answer.

@@ -27,7 +27,7 @@ use uuid::Uuid;
 use crate::config::SessionsConfig;
 use crate::options::SessionOptions;
 use crate::owner::{OwnerError, now};
-use crate::session::Session;
+use crate::session::{LeaveOutcome, Session};
 use crate::shim::{self, OwnershipError, RunId};
 use opening::Opening;
 pub use stop::StoppedSession;
@@ -72,6 +72,12 @@ pub enum OpenError {
     Directory { path: PathBuf, source: Arc<io::Error> },
     #[error(transparent)]
     Journal(#[from] journal::Error),
+    /// What the journal has of the session is damaged. It can still be exported and deleted.
+    #[error(
+        "session `{id}` is damaged ({reason}); export it with `towpath sessions export`, then \
+         delete it"
+    )]
+    Damaged { id: SessionId, reason: String },
     /// The shim runs and does not answer. The session is opened as soon as it does.
     #[error(
         "the process that runs this session's agent does not answer; the session can be used as \
@@ -239,7 +245,7 @@ impl Sessions {
 
     async fn delete_slot(&self, id: SessionId, slot: Option<SessionSlot>) -> Result<(), OpenError> {
         match slot {
-            Some(SessionSlot::Driven(session)) => session.destroy().await,
+            Some(SessionSlot::Driven(session)) => drop(session.destroy().await),
             Some(SessionSlot::Opening(opening)) => opening.cancel().await,
             Some(SessionSlot::Failed(_) | SessionSlot::Deleting) | None => {}
         }
@@ -270,7 +276,12 @@ impl Sessions {
         for (_, slot) in self.slots().drain() {
             match slot {
                 SessionSlot::Driven(session) => {
-                    releases.spawn(async move { session.release().await });
+                    releases.spawn(async move {
+                        if session.release().await == LeaveOutcome::NotStored {
+                            let id = session.id();
+                            warn!(session = %id, "the last changes of a session were not stored");
+                        }
+                    });
                 }
                 SessionSlot::Opening(opening) => {
                     releases.spawn(opening.cancel());

@@ -152,10 +152,7 @@ async fn drive(sessions: Sessions, id: SessionId, owner: Owner) {
     sessions.remove_closed(id);
     match ended {
         Ok(Ok(None)) => {}
-        Ok(Ok(Some(done))) => {
-            // The client that asked for it may have gone.
-            let _ = done.send(());
-        }
+        Ok(Ok(Some(notice))) => notice.send(),
         Ok(Err(problem)) => {
             error!(session = %id, error = %with_causes(&problem), "a session failed");
         }
@@ -170,6 +167,10 @@ impl Sessions {
         id: SessionId,
         stage: &watch::Sender<OpeningStage>,
     ) -> Result<(Session, Owner), OpenError> {
+        let record = self.journal().session(id).await?;
+        if let Some(reason) = record.and_then(|record| record.damage) {
+            return Err(OpenError::Damaged { id, reason });
+        }
         loop {
             let ownership = self.acquire(id).await?;
             stage.send_if_modified(|stage| {

@@ -86,6 +86,7 @@ impl Sessions {
         drop(ownership);
         ran |= stopped.map_err(|error| OpenError::Takeover(std::sync::Arc::new(error)))?;
         if let Some(record) = self.journal().session(id).await?
+            && record.damage.is_none()
             && self.needs_takeover(&record)
         {
             self.collect_one(&record).await?;

@@ -85,9 +85,12 @@ impl ShimConnection {
         let mut socket = match UnixStream::connect(&path).await {
             Ok(socket) => socket,
             Err(error) => {
+                // It may also exit before it accepts the connection, which resets it.
                 let is_gone = matches!(
                     error.kind(),
-                    io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused
+                    io::ErrorKind::NotFound
+                        | io::ErrorKind::ConnectionRefused
+                        | io::ErrorKind::ConnectionReset
                 );
                 return Err(match damage {
                     Some(damage) if is_gone && is_running(directory) => AttachError::Io(damage),

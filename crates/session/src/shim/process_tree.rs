@@ -9,7 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::Stdio;
 
 #[cfg(target_os = "linux")]
-use rustix::io::Errno;
+use rustix::fd::OwnedFd;
+#[cfg(target_os = "linux")]
+use rustix::process::PidfdFlags;
 use rustix::process::{Pid, Signal};
 use serde::{Deserialize, Serialize};
 
@@ -20,13 +22,27 @@ use super::protocol::AgentSignal;
 /// the one before missed.
 const MAX_PASSES: usize = 50;
 
-/// Lists all running processes, and which of them have the marker.
-type ProcessList = fn(&ProcessMarker) -> Vec<ProcessInfo>;
+/// Where processes are looked up.
+#[derive(Clone, Copy, Debug)]
+struct ProcessSource {
+    /// Lists all running processes, and which of them have the marker.
+    list: fn(&ProcessMarker) -> Vec<ProcessInfo>,
+    /// When a process started, if there is a cheap way to look again.
+    start_time: Option<fn(i32) -> Option<StartTime>>,
+}
 
 #[cfg(target_os = "linux")]
-const LIST: ProcessList = proc::list;
+const SOURCE: ProcessSource =
+    ProcessSource { list: proc::list, start_time: Some(proc::start_time) };
 #[cfg(not(target_os = "linux"))]
-const LIST: ProcessList = ps::list;
+const SOURCE: ProcessSource = PS;
+
+/// For systems without `/proc`.
+#[cfg_attr(
+    all(target_os = "linux", not(test)),
+    expect(dead_code, reason = "on Linux only tests use it; it must compile everywhere")
+)]
+const PS: ProcessSource = ProcessSource { list: ps::list, start_time: None };
 
 /// The agent and everything it started.
 #[derive(Clone, Debug)]
@@ -36,7 +52,7 @@ pub(super) struct ProcessTree {
     agent: Option<i32>,
     /// The shim, if it looks itself: all its children belong to the agent.
     shim: Option<i32>,
-    list: ProcessList,
+    source: ProcessSource,
 }
 
 /// A running process. Zombies do not count.
@@ -58,7 +74,7 @@ pub(super) struct StartTime(String);
 impl ProcessTree {
     /// The tree as the shim itself sees it.
     pub(super) fn of_shim(marker: &ProcessMarker, shim: i32, agent: i32) -> Self {
-        Self { marker: marker.clone(), agent: Some(agent), shim: Some(shim), list: LIST }
+        Self { marker: marker.clone(), agent: Some(agent), shim: Some(shim), source: SOURCE }
     }
 
     /// The tree of an agent whose shim is gone.
@@ -67,11 +83,11 @@ impl ProcessTree {
         agent: i32,
         started: Option<&StartTime>,
     ) -> Self {
-        let processes = LIST(marker);
+        let processes = (SOURCE.list)(marker);
         let same =
             |process: &&ProcessInfo| process.id == agent && Some(&process.started) == started;
         let agent = processes.iter().find(same).map(|process| process.id);
-        Self { marker: marker.clone(), agent, shim: None, list: LIST }
+        Self { marker: marker.clone(), agent, shim: None, source: SOURCE }
     }
 
     /// The agent has exited: another process may get its id.
@@ -87,7 +103,7 @@ impl ProcessTree {
     /// All members that run now, with their start times.
     fn find(&self) -> BTreeMap<i32, StartTime> {
         let excluded = [i32::try_from(std::process::id()).ok(), self.shim];
-        let processes = (self.list)(&self.marker);
+        let processes = (self.source.list)(&self.marker);
         let members = members(&processes, self.agent, self.shim, &excluded);
         let found = processes.into_iter().filter(|process| members.contains(&process.id));
         found.map(|process| (process.id, process.started)).collect()
@@ -106,7 +122,7 @@ impl ProcessTree {
         };
         let members = self.find();
         for (id, started) in &members {
-            send(*id, started, signal);
+            self.source.send(*id, started, signal);
         }
         members.into_keys().collect()
     }
@@ -121,63 +137,75 @@ impl ProcessTree {
                 return;
             }
             for (id, started) in &new {
-                send(*id, started, Signal::STOP);
+                self.source.send(*id, started, Signal::STOP);
             }
             stopped.extend(new.into_keys());
         }
     }
 }
 
-/// Signals a process that was listed, unless it has exited since then. Another process with its id
-/// is never signalled: the system keeps the id as long as the descriptor refers to it, and the start
-/// time shows whether it was opened in time.
-#[cfg(target_os = "linux")]
-fn send(id: i32, started: &StartTime, signal: Signal) {
-    use rustix::process::{PidfdFlags, kill_process, pidfd_open, pidfd_send_signal};
-
-    let Some(pid) = Pid::from_raw(id) else { return };
-    let descriptor = pidfd_open(pid, PidfdFlags::empty());
-    if proc::start_time(id).as_ref() != Some(started) {
-        return;
+impl ProcessSource {
+    /// Signals a process that was listed, unless it has exited since then. Another process with its
+    /// id is never signalled: the descriptor stays with the process for which it was opened, and the
+    /// start time shows which one that is. Without a cheap way to look again, the process was listed
+    /// just before.
+    fn send(self, id: i32, started: &StartTime, signal: Signal) {
+        let Some(pid) = Pid::from_raw(id) else { return };
+        let target = SignalTarget::open(pid);
+        let now = self.start_time.map(|start_time| start_time(id));
+        if now.is_none_or(|now| now.as_ref() == Some(started)) {
+            target.send(signal);
+        }
     }
-    let _ = match descriptor {
-        Ok(descriptor) => pidfd_send_signal(&descriptor, signal),
-        // Kernels before 5.3 have no such descriptors, and some sandboxes refuse them.
-        Err(Errno::NOSYS | Errno::PERM) => kill_process(pid, signal),
-        Err(error) => Err(error),
-    };
 }
 
-/// Signals a process that was listed. It was listed just before: systems without `/proc` have no
-/// cheap way to look again.
-#[cfg(not(target_os = "linux"))]
-fn send(id: i32, _started: &StartTime, signal: Signal) {
-    if let Some(id) = Pid::from_raw(id) {
-        let _ = rustix::process::kill_process(id, signal);
+/// A process to be signalled.
+enum SignalTarget {
+    #[cfg(target_os = "linux")]
+    Descriptor(OwnedFd),
+    Id(Pid),
+}
+
+impl SignalTarget {
+    #[cfg(target_os = "linux")]
+    fn open(pid: Pid) -> Self {
+        let descriptor = rustix::process::pidfd_open(pid, PidfdFlags::empty());
+        // Kernels before 5.3 have no such descriptors, and some sandboxes refuse them.
+        descriptor.map_or(Self::Id(pid), Self::Descriptor)
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn open(pid: Pid) -> Self {
+        Self::Id(pid)
+    }
+
+    fn send(&self, signal: Signal) {
+        // It may have exited in the meantime.
+        let _ = match self {
+            #[cfg(target_os = "linux")]
+            Self::Descriptor(descriptor) => rustix::process::pidfd_send_signal(descriptor, signal),
+            Self::Id(pid) => rustix::process::kill_process(*pid, signal),
+        };
     }
 }
 
 /// Kills one process, if it is still the one that started at this time.
 pub(super) fn kill_one(id: i32, started: Option<&StartTime>) {
-    // Without a marker, nothing but the start time counts.
-    let now = start_time(id, &ProcessMarker::random());
     if let Some(started) = started
-        && now.as_ref() == Some(started)
+        && start_time(id).as_ref() == Some(started)
     {
-        send(id, started, Signal::KILL);
+        SOURCE.send(id, started, Signal::KILL);
     }
 }
 
 /// When a process started.
-#[cfg(target_os = "linux")]
-pub(super) fn start_time(id: i32, _marker: &ProcessMarker) -> Option<StartTime> {
-    proc::start_time(id)
-}
-
-/// When a process started.
-#[cfg(not(target_os = "linux"))]
-pub(super) fn start_time(id: i32, marker: &ProcessMarker) -> Option<StartTime> {
-    LIST(marker).into_iter().find(|process| process.id == id).map(|process| process.started)
+pub(super) fn start_time(id: i32) -> Option<StartTime> {
+    if let Some(start_time) = SOURCE.start_time {
+        return start_time(id);
+    }
+    // The marker does not matter here.
+    let mut processes = (SOURCE.list)(&ProcessMarker::random()).into_iter();
+    processes.find(|process| process.id == id).map(|process| process.started)
 }
 
 fn members(
@@ -264,11 +292,7 @@ mod proc {
     }
 }
 
-/// Lists processes with `ps`, for systems without `/proc`.
-#[cfg_attr(
-    all(target_os = "linux", not(test)),
-    expect(dead_code, reason = "on Linux only tests use it; it must compile everywhere")
-)]
+/// Lists processes with `ps`.
 mod ps {
     use super::{ProcessInfo, ProcessMarker, StartTime, Stdio};
 
@@ -311,7 +335,7 @@ mod ps {
 
 #[cfg(test)]
 mod tests {
-    use super::{LIST, ProcessInfo, ProcessList, ProcessTree, StartTime, members, ps};
+    use super::{PS, ProcessInfo, ProcessTree, SOURCE, StartTime, members, ps};
     use crate::shim::launch::{MARKER_VARIABLE, ProcessMarker};
     use crate::shim::protocol::AgentSignal;
 
@@ -363,19 +387,18 @@ mod tests {
 
     #[test]
     fn all_members_are_killed_with_either_list() {
-        let mut lists: Vec<ProcessList> = vec![LIST];
-        let ps = ps::list as ProcessList;
-        if ps(&ProcessMarker::random()).is_empty() {
+        let mut sources = vec![SOURCE];
+        if ps::list(&ProcessMarker::random()).is_empty() {
             println!("skipped for `ps`: there is none");
         } else {
-            lists.push(ps);
+            sources.push(PS);
         }
-        for list in lists {
+        for source in sources {
             let marker = ProcessMarker::random();
             let mut parent = spawn_tree(&marker);
             let mut line = [0];
             std::io::Read::read(parent.stdout.as_mut().unwrap(), &mut line).unwrap();
-            let tree = ProcessTree { marker, agent: None, shim: None, list };
+            let tree = ProcessTree { marker, agent: None, shim: None, source };
             assert_eq!(tree.members().len(), 3);
             assert_eq!(tree.signal(AgentSignal::Kill).len(), 3);
             parent.wait().unwrap();
@@ -384,6 +407,22 @@ mod tests {
                 assert!(std::time::Instant::now() < deadline, "{:?}", tree.members());
             }
         }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_later_process_with_the_same_id_is_not_signalled() {
+        #[expect(clippy::disallowed_methods, reason = "a test starts a process")]
+        let mut child = std::process::Command::new("sleep").arg("600").spawn().unwrap();
+        let id = i32::try_from(child.id()).unwrap();
+        let started = super::start_time(id).unwrap();
+        let earlier = StartTime(format!("{}0", started.0));
+        super::kill_one(id, Some(&earlier));
+        super::kill_one(id, None);
+        SOURCE.send(id, &earlier, super::Signal::KILL);
+        assert_eq!(super::start_time(id), Some(started.clone()), "it still runs");
+        super::kill_one(id, Some(&started));
+        assert!(!child.wait().unwrap().success());
     }
 
     #[cfg(target_os = "linux")]

@@ -90,6 +90,10 @@ fn refused(refusal: &CommandError) -> BotReply {
         CommandError::Invalid(why) => {
             format!("This answer does not fit the request: {why}.").into()
         }
+        CommandError::NoAgent => "No agent is running.".into(),
+        CommandError::TooLarge { .. } | CommandError::UnreadableOptions(_) => {
+            format!("Not sent: {refusal}.").into()
+        }
         CommandError::Busy => "The agent is working. Use /stop, or wait until it is done.".into(),
         CommandError::RefusedByAgent(text) => {
             format!("The agent refused: {}", shortened(text, 500)).into()
@@ -137,6 +141,9 @@ pub fn open_failed(error: &OpenError) -> BotReply {
             formatted(&format!("The directory `{path}` no longer exists or cannot be used.")).into()
         }
         OpenError::Journal(error) => journal_failed(error),
+        OpenError::Damaged { .. } => {
+            "This session is damaged and cannot be continued. To start a new one, use /new.".into()
+        }
         OpenError::NotResponding => {
             "The agent’s process does not answer right now. Try again later, or start a new session with /new.".into()
         }

@@ -51,7 +51,12 @@ impl CallTracker {
     }
 
     fn close(&mut self, id: &ItemId) {
-        self.open.retain(|open| open != id);
+        // Most often the newest call returns, or the oldest.
+        if self.open.first() == Some(id) {
+            self.open.remove(0);
+        } else if let Some(at) = self.open.iter().rposition(|open| open == id) {
+            self.open.remove(at);
+        }
     }
 }
 
@@ -87,6 +92,29 @@ impl Fold {
             agent: starts_agent(&tool).then(SubAgent::default),
             ..Call::new(tool)
         }))
+    }
+
+    /// Adds what a call's own line says to a call of which only the result is known.
+    pub(super) fn describe_call(&mut self, id: &ItemId, call: &ToolUse<'_>) -> Visibility {
+        let unknown = |item: &Item| matches!(&item.body, ItemBody::Call(it) if it.tool.is_empty());
+        let ItemBody::Call(described) = self.complete_call_body(call) else {
+            return Visibility::Hidden;
+        };
+        if !self.items.get(id).is_some_and(unknown) {
+            return Visibility::Hidden;
+        }
+        let succeeded = self.change(id, |item| {
+            let Some(call) = call_mut(item) else { return false };
+            call.tool = described.tool;
+            call.action = described.action;
+            call.target = described.target;
+            call.input = described.input;
+            call.state == CallState::Done
+        });
+        if succeeded == Some(true) {
+            self.call_succeeded(id, None);
+        }
+        Visibility::Visible
     }
 
     pub(super) fn call_started(

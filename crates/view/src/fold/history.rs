@@ -7,7 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::item_store::ItemStore;
+use super::item_store::{self, ItemStore};
 use super::{DEFAULT_BUDGET, Fold};
 use crate::conversation::Turn;
 use crate::item::{Item, Position};
@@ -50,7 +50,7 @@ impl Fold {
     pub fn older(&self, position: Position, items: usize) -> OlderItems {
         let mut here: Vec<&Item> = self.items.before(position).take(items).collect();
         here.reverse();
-        let whole = here.iter().all(|item| !item.trimmed);
+        let whole = here.iter().all(|item| !item.trimmed || item_store::has_excerpt(item));
         let first = here.first().map_or(position, |item| item.position);
         let enough = here.len() == items || !self.items.is_incomplete();
         if whole && enough && !self.is_incomplete_between(first, position) {

@@ -3,6 +3,9 @@
 //! The store is bounded. Above its budget, the oldest finished items are first *trimmed*: they lose
 //! their long texts. If that is not enough, they are *evicted*; a history page brings them back. Both
 //! save memory without changing the document, so clients get no patches for them.
+//!
+//! The newest items stay whole, unless they alone are far above the budget. Then they keep only the
+//! beginnings of their texts, except for the very newest one.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
@@ -31,6 +34,12 @@ const ITEM_BYTES: usize = 640;
 
 /// Trimming an item drops its texts that are longer than this.
 const LONG_TEXT: usize = 256;
+
+/// How much of a text is kept when one of the newest items is trimmed.
+const EXCERPT: usize = 16 << 10;
+
+/// The newest items may take twice the budget, or this if it is more.
+const MIN_LIMIT: usize = 2 << 20;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(from = "SavedItems", into = "SavedItems")]
@@ -297,6 +306,7 @@ impl ItemStore {
         self.evict_beyond_horizon(&mut evicted);
         // Freeing more than needed makes room for a while, so this runs rarely.
         let enough = self.budget - self.budget / 8;
+        self.trim_newest();
         let Some(newest) = self.items.keys().rev().nth(UNTRIMMED).copied() else { return };
         while self.bytes > enough && self.trimmed_before < newest {
             let next = self.items.range_mut(self.trimmed_before..newest).next();
@@ -304,7 +314,7 @@ impl ItemStore {
             self.trimmed_before = Position(position.0, position.1 + 1);
             if is_finished(item) {
                 let before = item_bytes(item);
-                trim_item(item);
+                trim_item(item, 0);
                 self.bytes -= before - item_bytes(item);
             }
         }
@@ -324,6 +334,30 @@ impl ItemStore {
         };
         for id in finished {
             self.evict(&id, &mut evicted);
+        }
+    }
+
+    /// Cuts long texts of the newest items, the oldest of them first, if all items together are far
+    /// above the budget.
+    fn trim_newest(&mut self) {
+        let limit = self.budget.saturating_mul(2).max(MIN_LIMIT);
+        if self.bytes <= limit {
+            return;
+        }
+        let newest = self.items.iter().rev().take(UNTRIMMED).skip(1);
+        let long: Vec<Position> = newest
+            .filter(|(_, item)| is_finished(item) && text_bytes(item) > EXCERPT)
+            .map(|(position, _)| *position)
+            .collect();
+        for position in long.into_iter().rev() {
+            if self.bytes <= limit {
+                return;
+            }
+            if let Some(item) = self.items.get_mut(&position) {
+                let before = item_bytes(item);
+                trim_item(item, EXCERPT);
+                self.bytes -= before - item_bytes(item);
+            }
         }
     }
 
@@ -366,6 +400,19 @@ fn item_bytes(item: &Item) -> usize {
     ITEM_BYTES + text_bytes(item)
 }
 
+/// Whether a trimmed item still has enough text to be shown as truncated.
+pub(super) fn has_excerpt(item: &Item) -> bool {
+    // Cutting at a character boundary may take up to three bytes more.
+    !matches!(item.body, ItemBody::Call(_)) && text_bytes(item) + 3 >= EXCERPT
+}
+
+impl Item {
+    /// The size of its texts, with a margin for the fields of a call.
+    pub fn text_bytes(&self) -> usize {
+        text_bytes(self)
+    }
+}
+
 /// The size of an item's texts, with a margin for the fields of a call.
 pub(super) fn text_bytes(item: &Item) -> usize {
     match &item.body {
@@ -392,12 +439,26 @@ pub(super) fn text_bytes(item: &Item) -> usize {
     }
 }
 
-/// Drops the long texts of an item; the rest still shows what it was.
-fn trim_item(item: &mut Item) {
+/// Drops the long texts of an item, but for `kept` bytes of prose; the rest still shows what it was.
+fn trim_item(item: &mut Item, kept: usize) {
     let mut trimmed = false;
-    let mut cut = |text: &mut String| {
-        if text.len() > LONG_TEXT {
+    let mut drop_long = |text: &mut String| {
+        if text.len() > LONG_TEXT.max(kept) {
             *text = String::new();
+            trimmed = true;
+        }
+    };
+    if let ItemBody::Call(call) = &mut item.body {
+        // A part of these would not parse.
+        drop_long(&mut call.input);
+        if let Some(hunks) = call.result.as_mut().and_then(|it| it.hunks.as_mut()) {
+            drop_long(hunks);
+        }
+    }
+    let mut cut = |text: &mut String| {
+        if text.len() > LONG_TEXT.max(kept) {
+            // A copy, because truncating would keep the memory.
+            *text = text[..text.floor_char_boundary(kept)].to_owned();
             trimmed = true;
         }
     };
@@ -407,12 +468,8 @@ fn trim_item(item: &mut Item) {
         | ItemBody::Thinking { text, .. }
         | ItemBody::Failure { text, .. } => cut(text),
         ItemBody::Call(call) => {
-            cut(&mut call.input);
             if let Some(result) = &mut call.result {
                 cut(&mut result.text);
-                if let Some(hunks) = &mut result.hunks {
-                    cut(hunks);
-                }
             }
         }
         ItemBody::Hook(hook) => cut(&mut hook.output),

@@ -16,6 +16,9 @@ impl Fold {
                 self.prompt_queued(prompt.to_string(), text, *images, *delivery, by);
             }
             Note::PromptEdited { prompt, text } => self.prompt_edited(&prompt.to_string(), text),
+            Note::PromptDeliveryChanged { prompt, delivery } => {
+                self.prompt_delivery_changed(&prompt.to_string(), *delivery);
+            }
             Note::PromptMoved { prompt, before } => {
                 let before = before.map(|it| it.to_string());
                 self.prompt_moved(&prompt.to_string(), before.as_deref());

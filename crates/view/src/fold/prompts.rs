@@ -84,7 +84,13 @@ impl Fold {
     fn user_text(&mut self, text: UserText) -> Visibility {
         if text.text.starts_with("[Request interrupted by user") {
             self.turn_interrupted();
-            return self.add_line_item(ItemBody::Interruption);
+            let visibility = self.add_line_item(ItemBody::Interruption);
+            // What the user wrote next may be in the same message.
+            let rest = text.text.split_once(']').map_or("", |(_, rest)| rest.trim()).to_owned();
+            if rest.is_empty() && text.images == 0 {
+                return visibility;
+            }
+            return self.user_text(UserText { text: rest, ..text });
         }
         if text.parent.is_none()
             && let Some(compaction) = self.prompts.pending_summary.take()
@@ -259,6 +265,15 @@ impl Fold {
         self.queue.change(rev, |queue| {
             if let Some(queued) = queue.iter_mut().find(|queued| queued.id == id) {
                 text.clone_into(&mut queued.text);
+            }
+        });
+    }
+
+    pub(super) fn prompt_delivery_changed(&mut self, id: &str, delivery: Delivery) {
+        let rev = self.rev();
+        self.queue.change(rev, |queue| {
+            if let Some(queued) = queue.iter_mut().find(|queued| queued.id == id) {
+                queued.delivery = delivery;
             }
         });
     }

@@ -57,6 +57,10 @@ impl ActivitySignals {
     }
 }
 
+/// How many open calls the status counts. It is computed after every entry, so the cost must not grow
+/// with the number of calls.
+const COUNTED_CALLS: usize = 100;
+
 impl Fold {
     /// Updates the status after an entry.
     pub(super) fn update_status(&mut self) {
@@ -118,7 +122,8 @@ impl Fold {
     }
 
     fn running_call(&self) -> Option<SessionPhase> {
-        let mut calls = self.calls.open().filter_map(|id| self.items.get(id)).filter(
+        let newest = self.calls.open().take(COUNTED_CALLS);
+        let mut calls = newest.filter_map(|id| self.items.get(id)).filter(
             |item| matches!(&item.body, ItemBody::Call(call) if call.state == CallState::Running),
         );
         let item = calls.next()?;

@@ -203,15 +203,19 @@ pub fn items<'a>(
             None => top.push(item),
         }
     }
-    add_level(&top, &mut children, options, out);
+    add_level(&top, &mut children, options, 1, out);
 }
 
-/// Appends the items of one agent. Children are removed from the map, so that no item is shown twice
-/// even if parents form a cycle.
+/// How many sub-agents are shown inside each other. Deeper ones are shown side by side.
+const MAX_AGENT_DEPTH: usize = 8;
+
+/// Appends the items of one agent, which is the last of `depth` agents that are inside each other.
+/// Children are removed from the map, so that no item is shown twice even if parents form a cycle.
 fn add_level(
     items: &[&Item],
     children: &mut HashMap<&ItemId, Vec<&Item>>,
     options: HtmlOptions<'_>,
+    depth: usize,
     out: &mut String,
 ) {
     let mut at = 0;
@@ -224,13 +228,31 @@ fn add_level(
         for one in &items[at..at + length] {
             let nested_items = children.remove(&one.id).unwrap_or_default();
             let mut nested = String::new();
-            add_level(&nested_items, children, options, &mut nested);
+            if depth < MAX_AGENT_DEPTH {
+                add_level(&nested_items, children, options, depth + 1, &mut nested);
+            } else {
+                add_flat(nested_items, children, options, &mut nested);
+            }
             item(one, options, &nested, out);
         }
         if length >= CALL_GROUP && !options.full {
             out.push_str("</div></details></div>\n");
         }
         at += length;
+    }
+}
+
+/// Appends items and everything below them, one after the other.
+fn add_flat<'a>(
+    mut items: Vec<&'a Item>,
+    children: &mut HashMap<&ItemId, Vec<&'a Item>>,
+    options: HtmlOptions<'_>,
+    out: &mut String,
+) {
+    items.reverse();
+    while let Some(next) = items.pop() {
+        item(next, options, "", out);
+        items.extend(children.remove(&next.id).into_iter().flatten().rev());
     }
 }
 

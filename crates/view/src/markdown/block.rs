@@ -4,8 +4,11 @@ use std::collections::HashMap;
 
 use pulldown_cmark::{
     BrokenLink, BrokenLinkCallback, CodeBlockKind, CowStr, Event, Options, Parser, RefDefs, Tag,
-    TextMergeStream,
+    TagEnd, TextMergeStream,
 };
+use wire::json::MAX_DEPTH;
+
+use super::line_prefix::LinePrefix;
 
 const OPTIONS: Options =
     Options::ENABLE_TABLES.union(Options::ENABLE_STRIKETHROUGH).union(Options::ENABLE_TASKLISTS);
@@ -34,14 +37,56 @@ impl<'a> MarkdownBlock<'a> {
         self.closed
     }
 
-    /// Its parser events, with adjacent text merged.
+    /// Its parser events, with adjacent text merged. What nests deeper than [`MAX_DEPTH`] has no
+    /// structure of its own.
     pub fn events(&self) -> impl Iterator<Item = Event<'a>> + use<'a> {
         let callback = DefinitionLookup(self.definitions);
-        TextMergeStream::new(Parser::new_with_broken_link_callback(
+        let events = TextMergeStream::new(Parser::new_with_broken_link_callback(
             self.source,
             OPTIONS,
             Some(callback),
-        ))
+        ));
+        let mut depth = 0_usize;
+        events.filter_map(move |event| bounded(event, &mut depth))
+    }
+}
+
+/// Drops quotes, lists and emphasis that nest too deep, but not what is inside. A line would otherwise
+/// get a margin that is longer than itself, and a browser nests no more than some hundred elements.
+fn bounded<'a>(event: Event<'a>, depth: &mut usize) -> Option<Event<'a>> {
+    match &event {
+        Event::Start(tag) => {
+            *depth += 1;
+            let nests = matches!(
+                tag,
+                Tag::BlockQuote(_)
+                    | Tag::List(_)
+                    | Tag::Item
+                    | Tag::Emphasis
+                    | Tag::Strong
+                    | Tag::Strikethrough
+            );
+            match tag {
+                _ if !nests || *depth <= MAX_DEPTH => Some(event),
+                Tag::Item => Some(Event::SoftBreak),
+                _ => None,
+            }
+        }
+        Event::End(tag) => {
+            let nests = matches!(
+                tag,
+                TagEnd::BlockQuote(_)
+                    | TagEnd::List(_)
+                    | TagEnd::Item
+                    | TagEnd::Emphasis
+                    | TagEnd::Strong
+                    | TagEnd::Strikethrough
+            );
+            let kept = !nests || *depth <= MAX_DEPTH;
+            *depth = depth.saturating_sub(1);
+            kept.then_some(event)
+        }
+        _ => Some(event),
     }
 }
 
@@ -159,6 +204,8 @@ fn blank_line_at(text: &str) -> bool {
 pub struct MarkdownStream {
     /// The text behind the last closed block.
     open: String,
+    /// The markers of the current line.
+    prefix: LinePrefix,
     definitions: LinkDefinitions,
     /// How long the open part must be before it is parsed again.
     ///
@@ -174,7 +221,7 @@ impl MarkdownStream {
 
     /// Appends text; `closed` is called for each block that it closes.
     pub fn push(&mut self, text: &str, mut closed: impl FnMut(MarkdownBlock<'_>)) {
-        self.open.push_str(text);
+        self.prefix.append(text, &mut self.open);
         if self.open.len() < self.parse_at || !text.contains('\n') {
             return;
         }
@@ -198,6 +245,7 @@ impl MarkdownStream {
         }
         self.close_blocks(&ends, &mut closed);
         self.open.clear();
+        self.prefix = LinePrefix::default();
         self.parse_at = 0;
     }
 

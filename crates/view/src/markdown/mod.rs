@@ -11,6 +11,7 @@
 //! already on the screen. A block's own definitions win over earlier ones.
 
 mod block;
+mod line_prefix;
 mod link;
 
 pub(crate) use block::is_line_break;

@@ -16,6 +16,9 @@ use crate::wording::{self, SystemMessage};
 const OUTPUT_LINES: usize = 12;
 const DIFF_LINES: usize = 30;
 
+/// An unknown event is cut to this many characters.
+const RAW_CHARS: usize = 300;
+
 /// Output is cut to this many characters.
 const OUTPUT_CHARS: usize = 1500;
 
@@ -89,13 +92,13 @@ pub fn item(item: &Item, options: TelegramOptions<'_>) -> FormattedText {
         ItemBody::Thinking { text, .. } => collapsed_quote(text),
         ItemBody::Call(it) => call(it, options),
         body => match SystemMessage::of(body).filter(|_| !SystemMessage::is_housekeeping(body)) {
-            Some(message) => system_message(&message),
+            Some(message) => system_message(&message, matches!(body, ItemBody::Raw(_))),
             None => FormattedText::default(),
         },
     }
 }
 
-fn system_message(message: &SystemMessage) -> FormattedText {
+fn system_message(message: &SystemMessage, raw: bool) -> FormattedText {
     let mut text = FormattedText::default();
     text.push(match message.level {
         NoticeLevel::Info => "",
@@ -103,6 +106,14 @@ fn system_message(message: &SystemMessage) -> FormattedText {
         NoticeLevel::Error => "✘ ",
     });
     text.push_formatted(TextFormat::Italic, &cut(&ansi::plain(&message.text), usize::MAX));
+    if raw && !message.details.trim().is_empty() {
+        let details = ansi::plain(message.details.trim());
+        let end = details.char_indices().nth(RAW_CHARS).map(|(end, _)| end);
+        let more = if end.is_some() { "…" } else { "" };
+        text.new_line();
+        let shown = &details[..end.unwrap_or(details.len())];
+        text.push_formatted(TextFormat::Code, &format!("{shown}{more}"));
+    }
     text
 }
 

@@ -95,8 +95,8 @@ impl TelegramWriter<'_> {
             | Event::InlineMath(text)
             | Event::DisplayMath(text)
             | Event::FootnoteReference(text) => self.push(&text),
-            Event::SoftBreak => self.push(" "),
-            Event::HardBreak => self.push("\n"),
+            // An agent breaks lines where it means to.
+            Event::SoftBreak | Event::HardBreak => self.push("\n"),
             Event::Rule => {
                 self.text.new_line();
                 self.push("———\n");
@@ -296,6 +296,12 @@ mod tests {
         assert_eq!(html("- a\n  - b\n- [x] c\n\n1. d"), "• a\n   • b\n• ☑ c\n\n1. d");
         assert_eq!(html("> a\n> > b"), "<blockquote>a\n\nb</blockquote>");
         assert_eq!(html("***x***"), "<i><b>x</b></i>");
+    }
+
+    #[test]
+    fn line_breaks_of_the_source_stay() {
+        assert_eq!(html("Ann\nMain Street 1\n\nx"), "Ann\nMain Street 1\n\nx");
+        assert_eq!(html("- a\n  b"), "• a\nb");
     }
 
     #[test]

@@ -18,6 +18,13 @@ const PROMPT: TextStyle = TextStyle::PLAIN.in_colour(6).bold();
 /// Lines of thinking that are shown unless everything is.
 const THINKING_LINES: usize = 3;
 
+/// Lines of an unknown event that are shown unless everything is.
+const RAW_LINES: usize = 3;
+
+fn inner_width(options: TerminalOptions<'_>) -> usize {
+    options.width.saturating_sub(2)
+}
+
 /// A call without its result, to be shown before the items of its sub-agent.
 pub fn call_head(item: &Item, options: TerminalOptions<'_>) -> Vec<StyledLine> {
     match &item.body {
@@ -147,6 +154,18 @@ fn system_message(
             let mut whole = StyledLine::of(style, if lines.is_empty() { sign } else { "  " });
             whole.append(&part);
             lines.push(whole);
+        }
+    }
+    if !options.full && matches!(body, ItemBody::Raw(_)) {
+        let shown = StyledLine::of(SOFT, message.details.trim()).hard_wrapped(inner_width(options));
+        let hidden = shown.len() > RAW_LINES;
+        for line in shown.into_iter().take(RAW_LINES) {
+            let mut indented = StyledLine::of(SOFT, "  ");
+            indented.append(&line);
+            lines.push(indented);
+        }
+        if hidden {
+            lines.push(StyledLine::of(SOFT, "  …"));
         }
     }
     if options.full && !message.details.trim().is_empty() {

@@ -54,8 +54,8 @@ struct TerminalWriter<'o> {
     gap: bool,
     code: Option<(String, String)>,
     table: Option<TextTable>,
-    /// For each enclosing link, its URL and where its text began.
-    links: Vec<(Option<String>, usize)>,
+    /// For each enclosing link, its URL and its text so far.
+    links: Vec<(Option<String>, String)>,
 }
 
 impl TerminalWriter<'_> {
@@ -65,10 +65,10 @@ impl TerminalWriter<'_> {
             Event::End(tag) => self.end(tag),
             Event::Text(text) => match &mut self.code {
                 Some((_, code)) => code.push_str(&text),
-                None => self.inline.push(self.style(), &text),
+                None => self.push(self.style(), &text),
             },
             Event::Code(code) => {
-                self.inline.push(TextStyle { foreground: CODE.foreground, ..self.style() }, &code);
+                self.push(TextStyle { foreground: CODE.foreground, ..self.style() }, &code);
             }
             Event::InlineHtml(html) if is_line_break(&html) => self.line_break(),
             Event::Html(html) => {
@@ -80,9 +80,9 @@ impl TerminalWriter<'_> {
             Event::InlineHtml(text)
             | Event::InlineMath(text)
             | Event::DisplayMath(text)
-            | Event::FootnoteReference(text) => self.inline.push(self.style(), &text),
-            Event::SoftBreak => self.inline.push(self.style(), " "),
-            Event::HardBreak => self.line_break(),
+            | Event::FootnoteReference(text) => self.push(self.style(), &text),
+            // An agent breaks lines where it means to: lists without markers, addresses, verses.
+            Event::SoftBreak | Event::HardBreak => self.line_break(),
             Event::Rule => {
                 self.begin_block();
                 let width = self.available_width().min(40);
@@ -111,7 +111,7 @@ impl TerminalWriter<'_> {
             }
             Tag::BlockQuote(_) => {
                 self.begin_block();
-                self.margins.push(BlockMargin { first: None, rest: StyledLine::of(QUOTE, "│ ") });
+                self.push_margin(None, StyledLine::of(QUOTE, "│ "));
                 self.styles.push(TextStyle { italic: true, ..self.style() });
             }
             Tag::CodeBlock(kind) => {
@@ -141,8 +141,7 @@ impl TerminalWriter<'_> {
                     _ => "• ".to_owned(),
                 };
                 let rest = StyledLine::of(TextStyle::PLAIN, &" ".repeat(marker.chars().count()));
-                self.margins
-                    .push(BlockMargin { first: Some(StyledLine::of(MARKER, &marker)), rest });
+                self.push_margin(Some(StyledLine::of(MARKER, &marker)), rest);
             }
             Tag::Table(alignments) => {
                 self.begin_block();
@@ -164,7 +163,7 @@ impl TerminalWriter<'_> {
             Tag::Strikethrough => self.styles.push(TextStyle { strike: true, ..self.style() }),
             Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. } => {
                 let url = SafeUrl::parse(&dest_url).map(|url| url.as_str().to_owned());
-                self.links.push((url, self.inline.text().len()));
+                self.links.push((url, String::new()));
                 self.styles.push(TextStyle {
                     underline: true,
                     foreground: LINK.foreground,
@@ -233,8 +232,8 @@ impl TerminalWriter<'_> {
             }
             TagEnd::Link | TagEnd::Image => {
                 self.styles.pop();
-                if let Some((Some(url), start)) = self.links.pop()
-                    && self.inline.text().get(start..) != Some(url.as_str())
+                if let Some((Some(url), text)) = self.links.pop()
+                    && text != url
                 {
                     self.inline.push(MARKER, &format!(" ({url})"));
                 }
@@ -250,8 +249,24 @@ impl TerminalWriter<'_> {
         }
     }
 
+    /// Appends text to the current paragraph.
+    fn push(&mut self, style: TextStyle, text: &str) {
+        if let Some((_, link)) = self.links.last_mut() {
+            link.push_str(text);
+        }
+        self.inline.push(style, text);
+    }
+
     fn style(&self) -> TextStyle {
         self.styles.last().copied().unwrap_or_default()
+    }
+
+    /// Adds a margin. Beyond half of the width margins take no space, so that deeply nested text keeps
+    /// its columns and costs no more than other text.
+    fn push_margin(&mut self, first: Option<StyledLine>, rest: StyledLine) {
+        let taken: usize = self.margins.iter().map(|margin| margin.rest.width()).sum();
+        let fits = taken + rest.width() <= self.width / 2;
+        self.margins.push(BlockMargin { first, rest: if fits { rest } else { StyledLine::EMPTY } });
     }
 
     /// The columns beside the margins.
@@ -426,7 +441,7 @@ impl TextTable {
                 .map(StyledLine::width)
                 .max()
                 .unwrap_or(0)
-                .max(1)
+                .clamp(1, width.max(1))
         };
         let mut widths: Vec<usize> = (0..columns).map(natural).collect();
         let borders = columns.saturating_sub(1) * 3;

@@ -2,6 +2,8 @@
 
 // `cfg(test)` makes the helpers count as tests, which may unwrap.
 #[cfg(test)]
+mod depth;
+#[cfg(test)]
 mod fold;
 #[cfg(test)]
 mod markdown;

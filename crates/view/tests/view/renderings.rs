@@ -243,3 +243,11 @@ fn what_an_agent_names_and_prints_is_text_everywhere() {
     let page = html::page_head(&conversation.head, &totals, &timeline, html::CspNonce(7));
     assert!(!page.contains("<img"), "{page}");
 }
+
+#[test]
+fn a_terminal_keeps_the_line_breaks_of_an_answer() {
+    let options = terminal::TerminalOptions { width: 40, base: None, full: false };
+    let lines = terminal::markdown("Ann\nMain *Street\n1* b\n\n- c\n  d\n\n> e\n> f", options);
+    let lines: Vec<String> = lines.iter().map(StyledLine::text).collect();
+    assert_eq!(lines, ["Ann", "Main Street", "1 b", "", "• c", "  d", "", "│ e", "│ f"]);
+}

@@ -1,8 +1,10 @@
 //! A directory that mirrors the project.
 //!
-//! A file is written to a temporary name in the same directory and then renamed, so readers see the old
-//! content or the new one, never a part of it.
+//! A file is written to a temporary name in the same directory, synced to the disk and then renamed, so
+//! readers see the old content or the new one, never a part of it, even after a power failure. Symbolic
+//! links in the directory are not followed.
 
+use std::ffi::OsStr;
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -10,16 +12,17 @@ use std::path::{Path, PathBuf};
 use tokio::fs;
 use tokio::io::AsyncWriteExt as _;
 
+use super::folder::TargetFolder;
 use super::{PushError, changed_while_read};
 use crate::files::SourceFile;
-use crate::project::{ProjectFile, resolve_links};
+use crate::project::ProjectFile;
 
 /// A directory that mirrors the project.
 #[derive(Debug)]
 pub struct DirectoryTarget {
     root: PathBuf,
     name: String,
-    /// Whether to refuse symbolic links that lead out of the directory.
+    /// Whether to refuse symbolic links in the path of the directory itself.
     confined: bool,
 }
 
@@ -51,75 +54,52 @@ impl DirectoryTarget {
         mut source: SourceFile,
         unchanged: impl FnOnce() -> Unchanged,
     ) -> Result<(), PushError> {
-        let path = self.root.join(&file.relative);
-        let folder = path.parent().unwrap_or(&self.root);
-        self.check_confinement(folder)?;
-        self.create_folder(folder).await?;
-        let temporary = tempfile::Builder::new().prefix(".towpath-").tempfile_in(folder)?;
-        let (temporary, temporary_path) = temporary.into_parts();
-        let mut temporary = fs::File::from_std(temporary);
+        let folder = self.open_folder(file, true).await?;
+        let (temporary, temporary_file) = folder.create_temporary()?;
+        let mut temporary_file = fs::File::from_std(temporary_file);
         while let Some(chunk) = source.chunk().await? {
-            temporary.write_all(&chunk).await?;
+            temporary_file.write_all(&chunk).await?;
         }
-        temporary.flush().await?;
+        temporary_file.flush().await?;
         // The set-uid and set-gid bits are not copied.
         let mode = source.version().mode & 0o777;
-        temporary.set_permissions(std::fs::Permissions::from_mode(mode)).await?;
+        temporary_file.set_permissions(std::fs::Permissions::from_mode(mode)).await?;
+        temporary_file.sync_all().await?;
         if !unchanged().await {
             return Err(changed_while_read());
         }
-        drop(temporary);
-        match temporary_path.persist(&path) {
-            Ok(()) => Ok(()),
-            Err(error) if error.error.kind() == io::ErrorKind::IsADirectory => {
-                // The file replaces a directory. It is removed only if it is empty.
-                fs::remove_dir(&path).await?;
-                error.path.persist(&path).map_err(|error| error.error.into())
-            }
-            Err(error) => Err(error.error.into()),
-        }
+        drop(temporary_file);
+        Ok(temporary.persist(name(file)?)?)
     }
 
     pub(crate) async fn delete(&self, file: &ProjectFile) -> Result<(), PushError> {
-        let path = self.root.join(&file.relative);
-        self.check_confinement(path.parent().unwrap_or(&self.root))?;
-        match fs::remove_file(&path).await {
-            Ok(()) => {}
+        let folder = match self.open_folder(file, false).await {
+            Ok(folder) => folder,
             Err(error) if is_missing(&error) => return Ok(()),
             Err(error) => return Err(error.into()),
-        }
-        let mut folder = path.parent();
-        while let Some(parent) = folder.filter(|path| *path != self.root) {
-            // This fails at the first folder that is not empty.
-            if fs::remove_dir(parent).await.is_err() {
-                break;
-            }
-            folder = parent.parent();
+        };
+        if folder.remove_file(name(file)?)? {
+            folder.sync()?;
+            folder.remove_empty();
         }
         Ok(())
     }
 
-    fn check_confinement(&self, folder: &Path) -> Result<(), PushError> {
-        if self.confined && !resolve_links(folder).starts_with(&self.root) {
-            return Err(PushError::Permanent("a symbolic link leads out of the target".to_owned()));
-        }
-        Ok(())
+    /// Opens the directory of a file, on a thread that may block.
+    async fn open_folder(&self, file: &ProjectFile, create: bool) -> io::Result<TargetFolder> {
+        let (root, confined) = (self.root.clone(), self.confined);
+        let below = file.relative.parent().unwrap_or(Path::new("")).to_owned();
+        let open = move || {
+            let mut folder = TargetFolder::root(&root, confined, create)?;
+            folder.enter_path(&below, create)?;
+            Ok(folder)
+        };
+        tokio::task::spawn_blocking(open).await?
     }
+}
 
-    /// Creates the folder. A file that has the name of one of its parents is replaced.
-    async fn create_folder(&self, folder: &Path) -> io::Result<()> {
-        let Err(error) = fs::create_dir_all(folder).await else { return Ok(()) };
-        let below = folder.strip_prefix(&self.root).unwrap_or(Path::new(""));
-        let mut path = self.root.clone();
-        for part in below.components() {
-            path.push(part);
-            if fs::symlink_metadata(&path).await.is_ok_and(|it| it.is_file()) {
-                fs::remove_file(&path).await?;
-                return fs::create_dir_all(folder).await;
-            }
-        }
-        Err(error)
-    }
+fn name(file: &ProjectFile) -> io::Result<&OsStr> {
+    file.relative.file_name().ok_or_else(|| io::ErrorKind::InvalidFilename.into())
 }
 
 fn is_missing(error: &io::Error) -> bool {

@@ -1,6 +1,7 @@
 //! Targets: where changed files are delivered.
 
 mod directory;
+mod folder;
 mod http;
 #[cfg_attr(not(feature = "object-store"), path = "no_store.rs")]
 mod store;

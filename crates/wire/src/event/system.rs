@@ -26,7 +26,7 @@ pub enum System<'a> {
     Hook(Hook<'a>),
     /// A text for the user: `informational`, `notification`, `local_command_output`, ….
     Notice(SystemNotice<'a>),
-    /// A known subtype that Towpath does not interpret, or no subtype.
+    /// A known subtype that Towpath does not interpret.
     Other,
 }
 
@@ -147,10 +147,7 @@ impl<'a> System<'a> {
         cursor: &mut Cursor<'a>,
         top: &mut EnvelopeFields<'a>,
     ) -> Result<Option<Self>, ParseError> {
-        let Some(subtype) = top.kind.subtype else {
-            top.walk(cursor, |_, _| Ok(FieldOutcome::No))?;
-            return Ok(Some(Self::Other));
-        };
+        let subtype = top.kind.subtype.ok_or_else(|| ShapeError::missing("subtype"))?;
         let this = match &*subtype.decode() {
             "status" => Self::Status(StatusUpdate::read(cursor, top)?),
             "compact_boundary" => Self::CompactBoundary(CompactBoundary::read(cursor, top)?),

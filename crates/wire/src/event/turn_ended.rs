@@ -216,15 +216,14 @@ impl<'a> Fault<'a> {
     /// its raw text.
     pub(crate) fn read(cursor: &mut Cursor<'a>) -> Result<Option<Self>, ParseError> {
         let start = cursor.clone();
-        let mut fault = match cursor.shape()? {
-            Shape::Object => Self::read_object(cursor, 1)?,
-            _ => {
-                let value = cursor.value()?;
-                if matches!(value.raw().as_str(), "null" | "false") {
-                    return Ok(None);
-                }
-                Self { name: value.text_if_string(), ..Self::default() }
+        let mut fault = if cursor.shape()? == Shape::Object {
+            Self::read_object(cursor, 1)?
+        } else {
+            let value = cursor.value()?;
+            if matches!(value.raw().as_str(), "null" | "false") {
+                return Ok(None);
             }
+            Self { name: value.text_if_string(), ..Self::default() }
         };
         fault.raw = Some(start.raw_up_to(cursor));
         Ok(Some(fault))

@@ -45,6 +45,11 @@ pub enum Note {
         /// The prompt it is now in front of; none for the end of the queue.
         before: Option<Uuid>,
     },
+    /// A queued prompt is to be delivered in another way.
+    PromptDeliveryChanged {
+        prompt: Uuid,
+        delivery: Delivery,
+    },
     #[serde(alias = "prompt_became")]
     PromptStateChanged {
         prompt: Uuid,

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use axum::Json;
 use axum::extract::State;
+use axum::response::Response;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
@@ -15,9 +16,11 @@ use view::{CallState, Fold, ItemBody, ToolInput, Turn, html};
 
 use super::{for_each_entry, subscribe};
 use crate::api::extract::{PathParams, QueryParams};
+use crate::api::large_body::large_json;
 use crate::api::sessions::{find_record, resolve_directory};
 use crate::api::tag;
 use crate::gateway::Gateway;
+use crate::limits::MAX_DIFF_BYTES;
 use crate::live::push;
 use crate::problem::{ApiResult, Problem};
 
@@ -29,6 +32,9 @@ const MAX_MATCHES: usize = 50;
 
 /// How many files are searched.
 const MAX_SEARCHED: usize = 20_000;
+
+/// How much of a turn is kept while its diffs are made.
+const TURN_FOLD_BYTES: usize = 16 << 20;
 
 /// The files a turn changed.
 #[derive(Debug, Serialize, ToSchema)]
@@ -47,7 +53,7 @@ pub(super) struct FileDiff {
     added: usize,
     /// Lines removed.
     removed: usize,
-    /// The diffs in order.
+    /// The diffs in order, as far as they are not too long.
     html: String,
 }
 
@@ -144,15 +150,17 @@ fn files_of(turns: &[Turn]) -> Vec<SessionFile> {
 pub(super) async fn edited_in_turn(
     State(gateway): State<Gateway>,
     PathParams((id, turn)): PathParams<(Uuid, u64)>,
-) -> ApiResult<Json<TurnFilesResponse>> {
+) -> ApiResult<Response> {
     let subscription = subscribe(&gateway, id).await?;
     let turns = subscription.with_document(|it| it.fold.conversation(0).turns);
     let at = turns.iter().position(|it| it.number == turn);
     let at = at.ok_or_else(|| Problem::not_found("turn"))?;
+    let _permit = gateway.expensive.acquire().await.map_err(|it| Problem::failed(&it))?;
     let last = turns.get(at + 1).map_or(u64::MAX, |next| next.first.saturating_sub(1));
-    let mut fold = Fold::new();
+    let mut fold = Fold::with_budget(TURN_FOLD_BYTES);
     for_each_entry(&gateway, id, turns[at].first, last, |entry| push(&mut fold, entry)).await?;
     let mut files: BTreeMap<String, FileDiff> = BTreeMap::new();
+    let mut bytes = 0;
     for item in fold.conversation(usize::MAX).items {
         let ItemBody::Call(call) = &item.body else { continue };
         let (path, content) = match call.tool_input() {
@@ -170,12 +178,15 @@ pub(super) async fn edited_in_turn(
             Diff::of(call).filter(|diff| !diff.is_empty()).unwrap_or_else(|| added_file(&content));
         file.added += diff.added;
         file.removed += diff.removed;
-        if !diff.is_empty() {
+        if !diff.is_empty() && bytes < MAX_DIFF_BYTES {
+            let before = file.html.len();
             html::diff(&diff, &mut file.html);
+            bytes += file.html.len() - before;
         }
         file.path = path;
     }
-    Ok(Json(TurnFilesResponse { files: files.into_values().collect() }))
+    let files = TurnFilesResponse { files: files.into_values().collect() };
+    large_json(&gateway, &files).await
 }
 
 /// A new file as a diff.

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::State;
@@ -24,7 +25,9 @@ use crate::api::extract::{PathParams, QueryParams};
 use crate::api::sessions::SessionResponse;
 use crate::api::tag;
 use crate::gateway::{Gateway, now};
+use crate::limits::SMALL_BYTES;
 use crate::live::LiveState;
+use crate::memory_pool::MemoryPool;
 use crate::problem::{ApiResult, Problem};
 
 /// How long nothing may be sent before the client gets a heartbeat.
@@ -72,7 +75,8 @@ pub(in crate::api) async fn session(
     let subscription = subscribe(&gateway, id).await?;
     let authorization = gateway.authorize_stream(&client);
     Ok(upgrade.on_upgrade(async move |socket| {
-        let stream = follow_session(socket, subscription, since.map(Revision));
+        let client = FrameSender { socket, memory: gateway.memory.clone() };
+        let stream = follow_session(client, subscription, since.map(Revision));
         while_authorized(authorization, stream).await;
     }))
 }
@@ -88,7 +92,8 @@ pub(in crate::api) async fn session_list(
     let upgrade = with_limits(upgrade)?;
     let authorization = gateway.authorize_stream(&client);
     Ok(upgrade.on_upgrade(async move |socket| {
-        while_authorized(authorization, follow_list(socket, gateway)).await;
+        let client = FrameSender { socket, memory: gateway.memory.clone() };
+        while_authorized(authorization, follow_list(client, gateway)).await;
     }))
 }
 
@@ -116,7 +121,7 @@ enum FollowEvent {
 }
 
 async fn follow_session(
-    mut socket: WebSocket,
+    mut client: FrameSender,
     mut subscription: ConversationSubscription,
     mut known: Option<Revision>,
 ) {
@@ -131,7 +136,7 @@ async fn follow_session(
         } else {
             tokio::select! {
                 biased;
-                message = socket.recv() => FollowEvent::Received(message.and_then(Result::ok)),
+                message = client.socket.recv() => FollowEvent::Received(message.and_then(Result::ok)),
                 state = subscription.newer_than(known.unwrap_or_default()) => {
                     FollowEvent::State(state)
                 }
@@ -146,8 +151,8 @@ async fn follow_session(
         };
         let frame = match event {
             FollowEvent::State(LiveState::Deleted) => {
-                let _ = send(&mut socket, serialise(&ConversationFrame::Deleted)).await;
-                let _ = timeout(SEND_TIMEOUT, socket.send(Message::Close(None))).await;
+                let _ = client.send(serialise(&ConversationFrame::Deleted)).await;
+                let _ = timeout(SEND_TIMEOUT, client.socket.send(Message::Close(None))).await;
                 return;
             }
             FollowEvent::State(LiveState::Ready(_) | LiveState::Loading) => {
@@ -170,18 +175,19 @@ async fn follow_session(
                 Message::Binary(_) | Message::Ping(_) | Message::Pong(_),
             )) => continue,
         };
-        if send(&mut socket, frame).await.is_none() {
+        if client.send(frame).await.is_none() {
             return;
         }
         last_sent = Instant::now();
     }
 }
 
-async fn follow_list(mut socket: WebSocket, gateway: Gateway) {
+async fn follow_list(mut client: FrameSender, gateway: Gateway) {
     let mut lists = gateway.session_list.watch();
-    let Ok(mut known) = gateway.session_list.load().await else { return };
-    let first = SessionListFrame::Sessions { sessions: known.clone() };
-    if send(&mut socket, serialise(&first)).await.is_none() {
+    let Ok(first) = gateway.session_list.load().await else { return };
+    let mut known = Arc::new(first);
+    let first = serialise(&SessionListFrame::Sessions { sessions: known.to_vec() });
+    if client.send(first).await.is_none() {
         return;
     }
     let mut last_sent = Instant::now();
@@ -191,12 +197,12 @@ async fn follow_list(mut socket: WebSocket, gateway: Gateway) {
                 Ok(()) => {
                     let list = lists.borrow_and_update().clone();
                     let frames = list_changes(&known, &list);
-                    known.clone_from(&list);
+                    known = list;
                     frames
                 }
                 Err(_) => return,
             },
-            message = socket.recv() => match message {
+            message = client.socket.recv() => match message {
                 Some(Ok(Message::Close(_)) | Err(_)) | None => return,
                 Some(Ok(_)) => continue,
             },
@@ -205,7 +211,7 @@ async fn follow_list(mut socket: WebSocket, gateway: Gateway) {
             }
         };
         for frame in &frames {
-            if send(&mut socket, serialise(frame)).await.is_none() {
+            if client.send(serialise(frame)).await.is_none() {
                 return;
             }
             last_sent = Instant::now();
@@ -233,9 +239,32 @@ fn list_changes(before: &[SessionResponse], after: &[SessionResponse]) -> Vec<Se
     frames
 }
 
-/// Sends a frame; `None` if the client is gone or takes too long.
-async fn send(socket: &mut WebSocket, frame: Utf8Bytes) -> Option<()> {
-    timeout(SEND_TIMEOUT, socket.send(Message::Text(frame))).await.ok()?.ok()
+/// Sends frames to a client.
+struct FrameSender {
+    socket: WebSocket,
+    memory: MemoryPool,
+}
+
+impl FrameSender {
+    /// Sends a frame; `None` if the client is gone or takes too long. A long frame is copied for
+    /// each client, so it needs memory of the pool, which a client that stalls may lose.
+    async fn send(&mut self, frame: Utf8Bytes) -> Option<()> {
+        let lease = if frame.len() > SMALL_BYTES {
+            Some(self.memory.lease(frame.len()).await.send(()))
+        } else {
+            None
+        };
+        let revoked = async {
+            match &lease {
+                Some(lease) => lease.revoked().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            sent = timeout(SEND_TIMEOUT, self.socket.send(Message::Text(frame))) => sent.ok()?.ok(),
+            () = revoked => None,
+        }
+    }
 }
 
 fn serialise(frame: &impl Serialize) -> Utf8Bytes {

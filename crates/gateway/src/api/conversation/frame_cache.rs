@@ -28,6 +28,12 @@ const MAX_UPDATE_BYTES: usize = 256 << 10;
 /// How many serialised items are cached.
 const MAX_CACHED_ITEMS: usize = 512;
 
+/// How many bytes of them.
+const MAX_CACHED_BYTES: usize = 1 << 20;
+
+/// How many frames are cached. Clients that keep up need one; the others are at many revisions.
+const MAX_CACHED_FRAMES: usize = 8;
+
 /// What was made from a document for its clients.
 #[derive(Debug, Default)]
 pub(crate) struct FrameCache {
@@ -36,6 +42,8 @@ pub(crate) struct FrameCache {
     texts: HashMap<ItemId, StreamedText>,
     /// Items as they were last sent, with their revision.
     items: HashMap<ItemId, (Revision, SharedJson)>,
+    /// The size of what was added to `items`.
+    item_bytes: usize,
     /// The revision that `frames` are of.
     revision: Revision,
     /// Frames by the revision they start from.
@@ -106,7 +114,9 @@ impl FrameCache {
         }
         let update = since.and_then(|since| self.update(fold, since));
         let frame = update.unwrap_or_else(|| self.snapshot_frame(fold));
-        self.frames.insert(since, frame.clone());
+        if self.frames.len() < MAX_CACHED_FRAMES {
+            self.frames.insert(since, frame.clone());
+        }
         frame
     }
 
@@ -257,9 +267,11 @@ impl FrameCache {
             ItemResponse::new(item, base)
         };
         let json = SharedJson::new(&response);
-        if self.items.len() >= MAX_CACHED_ITEMS {
+        if self.items.len() >= MAX_CACHED_ITEMS || self.item_bytes >= MAX_CACHED_BYTES {
             self.items.clear();
+            self.item_bytes = 0;
         }
+        self.item_bytes += json.len();
         self.items.insert(item.id.clone(), (item.rev, json.clone()));
         json
     }

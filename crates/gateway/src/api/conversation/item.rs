@@ -134,11 +134,15 @@ impl ItemResponse {
     /// An item in a conversation. A long one is truncated.
     pub(crate) fn new(item: &Item, base: Option<&str>) -> Self {
         let look = HtmlOptions { base, full: false };
-        let mut html = element(item, look);
-        let mut truncated = false;
-        if html.len() > MAX_ELEMENT_BYTES {
+        // Text never becomes shorter as HTML, so a long one need not be rendered to know that.
+        let mut truncated = item.text_bytes() > 2 * MAX_ELEMENT_BYTES;
+        let mut html = String::new();
+        if !truncated {
+            html = element(item, look);
+            truncated = html.len() > MAX_ELEMENT_BYTES;
+        }
+        if truncated {
             html = element(&excerpt(item), look);
-            truncated = true;
         }
         if html.len() > MAX_ELEMENT_BYTES {
             // The markup alone is too long, so only the heading is shown.
@@ -322,6 +326,6 @@ fn truncate(text: &mut String) {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
-fn is_false(flag: &bool) -> bool {
+pub(super) fn is_false(flag: &bool) -> bool {
     !*flag
 }

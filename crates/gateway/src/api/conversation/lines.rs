@@ -1,33 +1,31 @@
 //! The journal's entries as they are: in pages, as a stream, and the images in them.
 
-use std::convert::Infallible;
-use std::time::Duration;
-
-use axum::Json;
+use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, header};
-use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
-use futures_util::stream::{self, Stream, StreamExt as _};
-use journal::{Entry, Follower, Origin, Seq, SessionId};
+use futures_util::stream::StreamExt as _;
+use journal::{Entry, Seq, SessionId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 use wire::outgoing::Image;
 
+use super::item::is_false;
+use super::line_stream::{LineFormat, LineStream, origin};
+use super::whole_line::WholeLine;
 use crate::access::AuthenticatedClient;
 use crate::api::extract::{PathParams, QueryParams};
+use crate::api::large_body::large_body;
 use crate::api::sessions::find_record;
 use crate::api::tag;
 use crate::gateway::Gateway;
+use crate::limits::MAX_LINE_BYTES;
 use crate::problem::{ApiResult, Problem};
-
-/// How often an idle stream sends a comment, so that both sides notice a dead connection.
-const HEARTBEAT: Duration = Duration::from_secs(15);
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -74,26 +72,32 @@ pub(super) struct LineResponse {
     /// Its bytes in base64, if they are not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none")]
     base64: Option<String>,
+    /// The line is too long to be given here; it can be requested by itself.
+    #[serde(skip_serializing_if = "is_false")]
+    omitted: bool,
+    /// How many bytes it has, if it is omitted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes: Option<usize>,
 }
 
 fn default_limit() -> usize {
     100
 }
 
-impl From<&Entry> for LineResponse {
-    fn from(entry: &Entry) -> Self {
+impl LineResponse {
+    pub(super) fn new(entry: &Entry) -> Self {
         let (line, base64) = match std::str::from_utf8(&entry.bytes) {
             Ok(line) => (Some(line.to_owned()), None),
             Err(_) => (None, Some(BASE64_STANDARD.encode(&entry.bytes))),
         };
-        Self { seq: entry.seq.0, at: entry.at, origin: origin(entry), line, base64 }
+        let (seq, at, origin) = (entry.seq.0, entry.at, origin(entry.origin));
+        Self { seq, at, origin, line, base64, omitted: false, bytes: None }
     }
-}
 
-fn origin(entry: &Entry) -> &'static str {
-    match entry.origin {
-        Origin::Agent => "agent",
-        Origin::Towpath => "towpath",
+    pub(super) fn omitted(entry: &Entry) -> Self {
+        let (seq, at, origin) = (entry.seq.0, entry.at, origin(entry.origin));
+        let bytes = Some(entry.bytes.len() + entry.omitted);
+        Self { seq, at, origin, line: None, base64: None, omitted: true, bytes }
     }
 }
 
@@ -104,15 +108,31 @@ pub(super) async fn list(
     State(gateway): State<Gateway>,
     PathParams(id): PathParams<Uuid>,
     QueryParams(LinesQuery { after, limit }): QueryParams<LinesQuery>,
-) -> ApiResult<Json<LinePageResponse>> {
+) -> ApiResult<Response> {
     if !(1..=1000).contains(&limit) {
         return Err(Problem::invalid("`limit` must be between 1 and 1000"));
     }
     let last = find_record(&gateway, id).await?.last;
-    let after = Seq(after.min(last.0));
-    let entries = gateway.sessions.journal().read(SessionId(id), after, limit).await?;
-    let more = entries.last().is_some_and(|it| it.seq < last) && entries.len() == limit;
-    Ok(Json(LinePageResponse { lines: entries.iter().map(LineResponse::from).collect(), more }))
+    let format = LineFormat::Page { limit, last };
+    let lines = LineStream::new(gateway, SessionId(id), Seq(after.min(last.0)), format);
+    let body = Body::from_stream(lines.into_pieces());
+    Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
+}
+
+#[utoipa::path(get, path = "/sessions/{id}/lines/{seq}", tag = tag::JOURNAL, params(("id" = Uuid, Path), ("seq" = u64, Path)),
+    responses((status = 200, content_type = "application/octet-stream", body = Vec<u8>)))]
+/// The bytes of an entry.
+pub(super) async fn whole(
+    State(gateway): State<Gateway>,
+    PathParams((id, seq)): PathParams<(Uuid, u64)>,
+) -> ApiResult<Response> {
+    let line = WholeLine::find(gateway, SessionId(id), Seq(seq)).await?;
+    let line = line.ok_or_else(|| Problem::not_found("line"))?;
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream")),
+        (header::CONTENT_LENGTH, HeaderValue::from(line.length())),
+    ];
+    Ok((headers, Body::from_stream(line.into_pieces())).into_response())
 }
 
 #[utoipa::path(get, path = "/sessions/{id}/lines/{seq}/pictures/{number}", tag = tag::JOURNAL,
@@ -128,8 +148,14 @@ pub(super) async fn image(
     if seq == 0 || seq > last.0 {
         return Err(missing());
     }
-    let entries = gateway.sessions.journal().read(SessionId(id), Seq(seq - 1), 1).await?;
+    let _permit = gateway.expensive.acquire().await.map_err(|it| Problem::failed(&it))?;
+    let journal = gateway.sessions.journal();
+    let entries = journal.read_within(SessionId(id), Seq(seq - 1), 1, 1, MAX_LINE_BYTES).await?;
     let entry = entries.into_iter().next().filter(|it| it.seq.0 == seq).ok_or_else(missing)?;
+    if entry.omitted > 0 {
+        let detail = "the line with the image is too long; download the line";
+        return Err(Problem::too_large(detail));
+    }
     let line: Value = serde_json::from_slice(&entry.bytes).map_err(|_| missing())?;
     let mut images = Vec::new();
     collect_images(&line, &mut images);
@@ -141,7 +167,7 @@ pub(super) async fn image(
         (header::CONTENT_TYPE, HeaderValue::from_static(media_type)),
         (header::CACHE_CONTROL, HeaderValue::from_static("private, max-age=31536000, immutable")),
     ];
-    Ok((head, Bytes::from(bytes)).into_response())
+    Ok((head, large_body(&gateway, Bytes::from(bytes)).await).into_response())
 }
 
 fn collect_images<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
@@ -176,7 +202,7 @@ pub(super) async fn events(
     PathParams(id): PathParams<Uuid>,
     QueryParams(EventsQuery { after }): QueryParams<EventsQuery>,
     headers: HeaderMap,
-) -> ApiResult<Sse<impl Stream<Item = Result<Event, Infallible>>>> {
+) -> ApiResult<Response> {
     find_record(&gateway, id).await?;
     let after = match headers.get("last-event-id") {
         None => after,
@@ -186,26 +212,9 @@ pub(super) async fn events(
                 .ok_or_else(|| Problem::invalid("`Last-Event-ID` must be the number of an entry"))?
         }
     };
-    let follower = gateway.sessions.journal().follow(SessionId(id), Seq(after.min(1 << 40)));
-    let keep_alive = KeepAlive::new().interval(HEARTBEAT);
-    let events = event_stream(follower).take_until(gateway.authorize_stream(&client).revoked());
-    Ok(Sse::new(events).keep_alive(keep_alive))
-}
-
-fn event_stream(follower: Follower) -> impl Stream<Item = Result<Event, Infallible>> {
-    stream::unfold((follower, Vec::new().into_iter()), async |(mut follower, mut ready)| {
-        loop {
-            let next: Option<Entry> = ready.next();
-            if let Some(entry) = next {
-                return Some((Ok(event(&entry)), (follower, ready)));
-            }
-            // An error is a deleted session or a server that stops. The stream ends.
-            ready = follower.next().await.ok()?.into_iter();
-        }
-    })
-}
-
-fn event(entry: &Entry) -> Event {
-    let data = serde_json::to_string(&LineResponse::from(entry)).unwrap_or_default();
-    Event::default().id(entry.seq.to_string()).event(origin(entry)).data(data)
+    let revoked = gateway.authorize_stream(&client).revoked();
+    let after = Seq(after.min(1 << 40));
+    let events = LineStream::new(gateway, SessionId(id), after, LineFormat::Events);
+    let events = events.into_pieces().take_until(revoked);
+    Ok(([(header::CONTENT_TYPE, "text/event-stream")], Body::from_stream(events)).into_response())
 }

@@ -5,20 +5,26 @@ mod follow;
 mod frame;
 mod frame_cache;
 mod item;
+mod line_stream;
 mod lines;
 mod parts;
 mod streamed_text;
+mod whole_line;
 
-use axum::Json;
+use std::time::Duration;
+
 use axum::extract::State;
-use journal::{Entry, Seq, SessionId};
+use axum::response::Response;
+use bytes::Bytes;
+use journal::{Entry, Journal, Seq, SessionId};
 use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use uuid::Uuid;
 use view::html::HtmlOptions;
-use view::{Fold, HistoryPage, Item, OlderItems, Position};
+use view::{Fold, HistoryPage, Item, OlderItems, Position, Turn};
 
 pub(super) use follow::ClientFrame;
 pub(super) use frame::{ConversationFrame, SessionListFrame};
@@ -27,9 +33,11 @@ pub(crate) use parts::PromptStateName;
 pub(super) use parts::{DeliveryKind, TokenCountsResponse};
 
 use super::extract::{PathParams, QueryParams};
+use super::large_body::{json_body, large_json};
 use super::sessions::find_record;
 use super::tag;
 use crate::gateway::Gateway;
+use crate::limits::{MAX_ITEM_SOURCE_BYTES, MAX_LINE_BYTES, MAX_PAGE_BYTES, READ_BYTES};
 use crate::live::{Subscription, push};
 use crate::problem::{ApiResult, Problem};
 use item::ItemResponse;
@@ -38,8 +46,11 @@ use parts::TurnResponse;
 /// How many entries are read at a time.
 const READ_ENTRIES: usize = 1024;
 
-/// How many turns are folded again in search of something to show.
-const MAX_TURNS_SEARCHED: usize = 16;
+/// How long turns without anything to show are folded again before the client has to ask again.
+const MAX_SEARCH: Duration = Duration::from_secs(5);
+
+/// How much of a turn is kept while one of its items is folded again.
+const ITEM_FOLD_BYTES: usize = 8 << 20;
 
 pub(super) type ConversationSubscription = Subscription<FrameCache>;
 
@@ -52,6 +63,7 @@ pub(super) fn operations() -> OpenApiRouter<Gateway> {
         .routes(routes!(older_items))
         .routes(routes!(whole_item))
         .routes(routes!(lines::list))
+        .routes(routes!(lines::whole))
         .routes(routes!(lines::image))
         .routes(routes!(lines::events))
         .routes(routes!(follow::session))
@@ -80,6 +92,9 @@ struct ItemPageResponse {
     turns: Vec<TurnResponse>,
     /// There are older items.
     more: bool,
+    /// Where to continue if there are no items here although there are older ones.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    before: Option<String>,
 }
 
 /// The whole of an item.
@@ -104,7 +119,7 @@ async fn older_items(
     State(gateway): State<Gateway>,
     PathParams(id): PathParams<Uuid>,
     QueryParams(ItemsQuery { before, limit }): QueryParams<ItemsQuery>,
-) -> ApiResult<Json<ItemPageResponse>> {
+) -> ApiResult<Response> {
     let mut position = match before {
         Some(text) => parse_position(&text)?,
         None => Position(u64::MAX, u32::MAX),
@@ -115,7 +130,9 @@ async fn older_items(
     let subscription = subscribe(&gateway, id).await?;
     let base = subscription.with_document(|it| it.base());
     let base = base.as_deref();
-    for _ in 0..MAX_TURNS_SEARCHED {
+    let _permit = gateway.expensive.acquire().await.map_err(|it| Problem::failed(&it))?;
+    let deadline = Instant::now() + MAX_SEARCH;
+    while Instant::now() < deadline {
         let older = subscription.with_document(|it| it.fold.older(position, limit));
         let (older, first) = match older {
             OlderItems::Page(page) => (fold_page(&gateway, id, &page).await?, page.first),
@@ -127,14 +144,38 @@ async fn older_items(
             position = Position(first, 0);
             continue;
         }
-        let look = HtmlOptions { base, full: false };
-        return Ok(Json(ItemPageResponse {
-            items: items.iter().map(|item| ItemResponse::new(item, base)).collect(),
-            turns: turns.into_iter().map(|it| TurnResponse::new(it, look)).collect(),
-            more,
-        }));
+        let page = ItemPageResponse::new(&items, turns, more, base);
+        return large_json(&gateway, &page).await;
     }
-    Ok(Json(ItemPageResponse { items: Vec::new(), turns: Vec::new(), more: false }))
+    // There may be more before all these empty turns. The client continues from here.
+    let (items, turns) = (Vec::new(), Vec::new());
+    let before = Some(format!("{}.{}", position.0, position.1));
+    let page = ItemPageResponse { items, turns, more: true, before };
+    large_json(&gateway, &page).await
+}
+
+impl ItemPageResponse {
+    /// The newest of some items, as many as a page may have.
+    fn new(items: &[Item], turns: Vec<Turn>, more: bool, base: Option<&str>) -> Self {
+        let mut page = Self { items: Vec::new(), turns: Vec::new(), more, before: None };
+        let mut bytes = 0;
+        for item in items.iter().rev() {
+            let response = ItemResponse::new(item, base);
+            bytes += response.html.len();
+            if bytes > MAX_PAGE_BYTES && !page.items.is_empty() {
+                page.more = true;
+                break;
+            }
+            page.items.push(response);
+        }
+        page.items.reverse();
+        let shown = &items[items.len() - page.items.len()..];
+        let look = HtmlOptions { base, full: false };
+        let included = |turn: &Turn| shown.iter().any(|item| item.turn == turn.number);
+        let turns = turns.into_iter().filter(included);
+        page.turns = turns.map(|it| TurnResponse::new(it, look)).collect();
+        page
+    }
 }
 
 #[utoipa::path(get, path = "/sessions/{id}/items/{item}", tag = tag::CONVERSATION,
@@ -143,9 +184,10 @@ async fn older_items(
 async fn whole_item(
     State(gateway): State<Gateway>,
     PathParams((id, item)): PathParams<(Uuid, String)>,
-) -> ApiResult<Json<WholeItemResponse>> {
+) -> ApiResult<Response> {
     let subscription = subscribe(&gateway, id).await?;
     let base = subscription.with_document(|it| it.base());
+    let _permit = gateway.expensive.acquire().await.map_err(|it| Problem::failed(&it))?;
     // Ids are opaque, so it is searched among the items that are there.
     let (found, turn) = subscription.with_document(|it| {
         let document = it.fold.conversation(usize::MAX);
@@ -162,8 +204,20 @@ async fn whole_item(
     {
         found = restored;
     }
+    if found.text_bytes() > MAX_ITEM_SOURCE_BYTES {
+        let detail = format!(
+            "the item has more than {MAX_ITEM_SOURCE_BYTES} bytes; download the lines {} to {}",
+            found.first, found.rev.0
+        );
+        return Err(Problem::too_large(detail));
+    }
+    // The element and the source, as text and as JSON.
+    let lease = gateway.memory.lease(8 * found.text_bytes()).await;
     let item = ItemResponse::whole(&found, base.as_deref());
-    Ok(Json(WholeItemResponse { item, source: found.body }))
+    let json = serde_json::to_vec(&WholeItemResponse { item, source: found.body });
+    let json = Bytes::from(json.map_err(|it| Problem::failed(&it))?);
+    drop(lease);
+    Ok(json_body(&gateway, json).await)
 }
 
 /// Subscribes to a session and waits until its document is loaded.
@@ -186,9 +240,18 @@ async fn fold_item(
     first: u64,
     item: &Item,
 ) -> ApiResult<Option<Item>> {
-    let mut fold = Fold::new();
+    let mut fold = Fold::with_budget(ITEM_FOLD_BYTES);
     for_each_entry(gateway, id, first, item.rev.0, |entry| push(&mut fold, entry)).await?;
     Ok(fold.item(&item.id).filter(|it| !it.trimmed).cloned())
+}
+
+/// Reads some entries of a session, as many as fit into memory.
+pub(super) async fn read_entries(
+    journal: &Journal,
+    session: SessionId,
+    after: Seq,
+) -> Result<Vec<Entry>, journal::Error> {
+    journal.read_within(session, after, READ_ENTRIES, READ_BYTES, MAX_LINE_BYTES).await
 }
 
 /// Reads the entries `first..=last` of a session.
@@ -199,10 +262,9 @@ async fn for_each_entry(
     last: u64,
     mut visit: impl FnMut(&Entry),
 ) -> ApiResult<()> {
-    let _permit = gateway.expensive.acquire().await.map_err(|it| Problem::failed(&it))?;
     let mut after = Seq(first.saturating_sub(1));
     loop {
-        let entries = gateway.sessions.journal().read(SessionId(id), after, READ_ENTRIES).await?;
+        let entries = read_entries(gateway.sessions.journal(), SessionId(id), after).await?;
         let Some(end) = entries.last().map(|it| it.seq) else { return Ok(()) };
         entries.iter().take_while(|it| it.seq.0 <= last).for_each(&mut visit);
         if end.0 >= last {

@@ -4,7 +4,7 @@ use journal::{SessionId, SessionStatus};
 use wire::TurnResult;
 use wire::note::{Delivery, ExitCause, Note, Outcome, PromptState, TurnEnding};
 
-use super::{Harness, id, permission_request, turn_result};
+use super::{Harness, at, id, permission_request, turn_result};
 use crate::agent_event::AgentEvent;
 use crate::config::SessionLimits;
 use crate::machine::{AgentExit, Input, MachineSnapshot, StartMode};
@@ -43,8 +43,12 @@ fn a_prompt_that_was_only_written_when_the_agent_died_is_indeterminate() {
 #[test]
 fn a_cut_turn_continues_only_if_the_options_say_so() {
     let options = SessionOptions { continue_after_cut: true, ..SessionOptions::default() };
-    let mut harness =
-        Harness::from(MachineSnapshot::new(0, SessionId(id(0)), SessionLimits::default(), options));
+    let mut harness = Harness::from(MachineSnapshot::new(
+        at(0),
+        SessionId(id(0)),
+        SessionLimits::default(),
+        options,
+    ));
     harness.prompt(1, Delivery::Queue).unwrap();
     harness.ready();
     harness.agent(AgentEvent::TurnStarted { conversation: Some("c".to_owned()) });
@@ -122,7 +126,7 @@ fn an_idle_agent_is_parked_and_started_again_for_the_next_prompt() {
 #[test]
 fn a_session_taken_over_during_a_turn_continues_it() {
     let mut snapshot = MachineSnapshot::new(
-        0,
+        at(0),
         SessionId(id(0)),
         SessionLimits::default(),
         SessionOptions::default(),
@@ -147,7 +151,7 @@ fn nothing_is_written_to_an_agent_that_only_left_output() {
     let mut harness = Harness::with_running_turn();
     harness.prompt(2, Delivery::Queue).unwrap();
     let mut snapshot = MachineSnapshot::new(
-        0,
+        at(0),
         SessionId(id(0)),
         SessionLimits::default(),
         SessionOptions::default(),

@@ -1,6 +1,7 @@
 //! Examples of the machine's decisions. The simulation checks what must always hold.
 
 mod agent;
+mod limits;
 mod prompts;
 mod requests;
 mod turns;
@@ -12,7 +13,7 @@ use wire::note::{
     Actor, Delivery, Note, Outcome, PromptState, QueuePolicy, RequestKind, TurnEnding,
 };
 
-use super::{CommandId, Effect, Input, Machine, MachineSnapshot, StartMode};
+use super::{ClockReading, CommandId, Effect, Input, Machine, MachineSnapshot, StartMode};
 use crate::agent_event::{AgentEvent, PermissionRequest};
 use crate::command::{CommandResult, NewPrompt, RequestAnswer, SessionCommand};
 use crate::config::SessionLimits;
@@ -20,6 +21,11 @@ use crate::options::SessionOptions;
 
 fn ann() -> Actor {
     Actor { name: "ann".to_owned(), via: "terminal".to_owned() }
+}
+
+/// A time at which both clocks show the same.
+fn at(time: u64) -> ClockReading {
+    ClockReading { wall: time, monotonic: time }
 }
 
 fn id(number: u128) -> Uuid {
@@ -45,7 +51,7 @@ impl Harness {
     }
 
     fn with(limits: SessionLimits) -> Self {
-        Self::from(MachineSnapshot::new(0, SessionId(id(0)), limits, SessionOptions::default()))
+        Self::from(MachineSnapshot::new(at(0), SessionId(id(0)), limits, SessionOptions::default()))
     }
 
     fn from(snapshot: MachineSnapshot) -> Self {
@@ -63,7 +69,7 @@ impl Harness {
     }
 
     fn on(&mut self, input: Input) {
-        for effect in self.machine.on(self.now, input) {
+        for effect in self.machine.on(at(self.now), input) {
             match effect {
                 Effect::Note(note) => self.notes.push(note),
                 Effect::Write(saying) => self.written.push(saying.as_str().to_owned()),

@@ -4,7 +4,7 @@ use journal::{SessionId, SessionStatus};
 use wire::note::{Delivery, PromptState, TurnEnding};
 use wire::{ReportedState, TurnResult};
 
-use super::{Harness, id, turn_result};
+use super::{Harness, at, id, turn_result};
 use crate::agent_event::AgentEvent;
 use crate::command::{CommandError, CommandOutput, SessionCommand};
 use crate::config::SessionLimits;
@@ -76,6 +76,27 @@ fn a_steering_prompt_that_is_folded_in_ends_with_the_turn() {
 }
 
 #[test]
+fn a_waiting_prompt_can_be_steered_into_the_running_turn() {
+    let mut harness = Harness::with_running_turn();
+    harness.prompt(2, Delivery::Queue).unwrap();
+    assert_eq!(harness.written_prompts(), 1);
+    let steer = || SessionCommand::DeliverPrompt { prompt: id(2), delivery: Delivery::Steer };
+    harness.command(steer()).unwrap().unwrap();
+    assert_eq!(harness.states(2), [Written]);
+    assert!(harness.written.last().unwrap().contains(r#""priority":"next""#));
+    let again = harness.command(steer());
+    assert_eq!(again, Some(Err(CommandError::NotWaiting(Written))));
+}
+
+#[test]
+fn a_question_to_an_agent_that_does_not_run_starts_none() {
+    let mut harness = Harness::new();
+    let query = SessionCommand::Query(crate::command::AgentQuery::Context);
+    assert_eq!(harness.command(query), Some(Err(CommandError::NoAgent)));
+    assert!(harness.starts.is_empty());
+}
+
+#[test]
 fn a_steering_prompt_that_came_too_late_gets_its_own_turn() {
     let mut harness = Harness::with_running_turn();
     harness.prompt(2, Delivery::Steer).unwrap();
@@ -137,7 +158,7 @@ fn a_carried_prompt_keeps_its_timeout_after_a_takeover() {
     harness.prompt(2, Delivery::Steer).unwrap();
     harness.agent(turn_result(&[1]));
     let mut snapshot = MachineSnapshot::new(
-        0,
+        at(0),
         SessionId(id(0)),
         SessionLimits::default(),
         SessionOptions::default(),

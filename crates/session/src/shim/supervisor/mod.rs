@@ -6,24 +6,22 @@
 
 mod agent_process;
 mod connections;
+mod ending;
 mod lifetime;
 mod signal_pipe;
+mod start;
 mod turn_tracker;
 
-use std::fmt::Display;
 use std::fs::File;
-use std::io::{self, Read as _, Write as _};
-use std::net::Shutdown as SocketShutdown;
+use std::io::{self, Write as _};
 use std::os::fd::AsFd;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{WaitOptions, WaitStatus};
 
 use super::launch::{ExitStatus, LaunchError, LaunchReport, RunEnd, RunId, ShimConfig, ShimPids};
-use super::live_directory::{LiveDirectory, ShimRecord, private_directory};
-use super::process_tree::{self, ProcessTree};
+use super::live_directory::LiveDirectory;
+use super::process_tree::ProcessTree;
 use super::protocol::{
     AgentSignal, AttachRefusal, ProtocolVersion, ShimCommand, ShimEvent, ShimHello, SpoolFailure,
     StdinState,
@@ -37,10 +35,6 @@ use turn_tracker::ShimTurnTracker;
 
 /// How much is read from a pipe or a socket at once: as much as a pipe holds.
 const CHUNK: usize = 64 << 10;
-
-/// How long the previous shim may still take to exit. It has reported the exit of its agent by
-/// then.
-const PREDECESSOR_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// How long an agent without an owner may take to finish once its stdin is closed: with a
 /// background shell the CLI was seen to wait six seconds.
@@ -57,14 +51,8 @@ const DRAIN_RETRY: Duration = Duration::from_millis(10);
 /// The time between two attempts to write to a full disk.
 const SPOOL_RETRY: Duration = Duration::from_secs(1);
 
-/// How often the end of a run is written at most, a second apart.
-const RECORD_ATTEMPTS: u32 = 60;
-
 /// How long an owner may receive nothing before the shim exits without it.
 const OWNER_STALL_TIMEOUT: Duration = Duration::from_mins(1);
-
-/// How long an owner that has received everything may take to disconnect.
-const DISCONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Runs a shim: reads its configuration from stdin, reports on stdout, and supervises the agent
 /// until it has exited. Returns the exit code of the process. Must be called before any thread is
@@ -171,75 +159,6 @@ enum ReadySource {
 }
 
 impl Supervisor {
-    /// Starts the agent. Everything else comes first: the lock, the spool, the socket. `shim.json`
-    /// is written last, so that its reader finds a socket that listens.
-    fn launch(config: &ShimConfig) -> Result<Self, LaunchError> {
-        for path in [&config.directory, &config.socket, &config.working_directory] {
-            if !path.is_absolute() {
-                let text = format!("`{}` is not an absolute path", path.display());
-                return Err(LaunchError::Config(text));
-            }
-        }
-        detach();
-        let in_directory = |error: io::Error| cannot_create(&config.directory, &error);
-        let live = LiveDirectory::new(&config.directory);
-        private_directory(&config.directory).map_err(in_directory)?;
-        if let Some(directory) = config.socket.parent() {
-            private_directory(directory).map_err(|error| cannot_create(directory, &error))?;
-        }
-        let occupied =
-            || LaunchError::Occupied { directory: config.directory.display().to_string() };
-        let lock = live.lock_shim_within(PREDECESSOR_TIMEOUT).map_err(in_directory)?;
-        let lock = lock.ok_or_else(occupied)?;
-        if live.has_run(config.run) {
-            return Err(occupied());
-        }
-        let signals = SignalPipe::install().map_err(in_directory)?;
-        let spool = Spool::create(&live, config.run).map_err(in_directory)?;
-        let listener = ShimListener::bind(&config.socket)
-            .map_err(|error| cannot_create(&config.socket, &error))?;
-        let agent = AgentProcess::start(config).inspect_err(|_| {
-            // An empty spool would look like the leftovers of an agent.
-            let _ = live.remove_run(config.run);
-            listener.remove();
-        })?;
-        let shim = rustix::process::getpid().as_raw_nonzero().get();
-        let pids = ShimPids { shim, agent: agent.id };
-        let supervisor = Self {
-            live,
-            run: config.run,
-            pids,
-            lock,
-            spool,
-            listener,
-            tree: ProcessTree::of_shim(&config.marker, pids.shim, pids.agent),
-            agent,
-            owner: None,
-            lease: Lease::new(config.unattended, Instant::now()),
-            stderr: StderrTail::default(),
-            phase: SupervisorPhase::Running,
-            stuck: None,
-            signals,
-            turn: ShimTurnTracker::new(),
-            shutdown: Shutdown::default(),
-            chunk: vec![0; CHUNK],
-        };
-        let record = ShimRecord {
-            run: config.run,
-            socket: config.socket.clone(),
-            shim: pids.shim,
-            agent: pids.agent,
-            shim_started: process_tree::start_time(pids.shim, &config.marker),
-            agent_started: process_tree::start_time(pids.agent, &config.marker),
-            marker: config.marker.clone(),
-        };
-        if let Err(error) = supervisor.live.write_shim_record(&record) {
-            supervisor.abort();
-            return Err(cannot_create(&config.directory, &error));
-        }
-        Ok(supervisor)
-    }
-
     /// Supervises the agent until it has exited and the owner knows.
     fn run(mut self) {
         loop {
@@ -513,122 +432,5 @@ impl Supervisor {
             Some(ShutdownStep::Kill) => drop(self.tree.signal(AgentSignal::Kill)),
             None => {}
         }
-    }
-
-    /// Reaps exited children, including the agent.
-    fn reap(&mut self, now: Instant) {
-        while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
-            if pid.as_raw_nonzero().get() == self.agent.id
-                && matches!(self.phase, SupervisorPhase::Running)
-            {
-                self.agent.drop_stdin();
-                self.tree.remove_agent();
-                let until = now + DRAIN_TIMEOUT;
-                self.phase = SupervisorPhase::Draining { exit: exit_status(status), until };
-            }
-        }
-    }
-
-    /// After the agent's exit: drains its output, then records the end of the run.
-    fn advance_end(&mut self, now: Instant) {
-        if let SupervisorPhase::Draining { exit, until } = self.phase
-            && self.is_drained(now, until)
-        {
-            self.agent.drop_output();
-            let end = RunEnd { exit, end: self.spool.end() };
-            let record = RecordState::Due { at: now, attempts: RECORD_ATTEMPTS };
-            self.phase = SupervisorPhase::Ended { end, record };
-        }
-        if let SupervisorPhase::Ended { end, record: RecordState::Due { at, attempts } } =
-            self.phase
-            && at <= now
-        {
-            let record = match self.record_end(&end) {
-                Err(_) if attempts > 1 => {
-                    RecordState::Due { at: now + Duration::from_secs(1), attempts: attempts - 1 }
-                }
-                Ok(()) | Err(_) => RecordState::Done,
-            };
-            self.phase = SupervisorPhase::Ended { end, record };
-        }
-    }
-
-    /// Kills what the agent left and reads its output. Returns whether that is complete.
-    fn is_drained(&mut self, now: Instant, until: Instant) -> bool {
-        let alone = self.tree.members().is_empty();
-        if !alone {
-            self.tree.signal(AgentSignal::Kill);
-            self.reap(now);
-        }
-        while self.stuck.is_none() && matches!(self.read_stdout(now), PipeRead::Bytes(_)) {}
-        while matches!(self.read_stderr(), PipeRead::Bytes(_)) {}
-        if self.stuck.is_some() {
-            // On a full disk the output is kept in memory as long as an owner may still come for
-            // it.
-            return self.lease.total_end().is_some_and(|end| end <= now);
-        }
-        (alone && self.agent.stdout.is_none()) || until <= now
-    }
-
-    fn record_end(&mut self, end: &RunEnd) -> io::Result<()> {
-        self.live.write_stderr_tail(self.run, self.stderr.bytes())?;
-        self.live.write_run_end(self.run, end)
-    }
-
-    /// Whether the end of the run is recorded and the owner knows it.
-    fn is_done(&self, now: Instant) -> bool {
-        let SupervisorPhase::Ended { record: RecordState::Done, .. } = &self.phase else {
-            return false;
-        };
-        self.owner.as_ref().is_none_or(|owner| {
-            owner.is_complete() || owner.last_progress + OWNER_STALL_TIMEOUT <= now
-        })
-    }
-
-    /// Exits: accepts no new owner, and lets the current one read the end before the socket closes.
-    fn exit(self) {
-        self.listener.remove();
-        drop(self.lock);
-        let Some(owner) = self.owner else { return };
-        let mut socket = owner.socket;
-        let _ = socket.shutdown(SocketShutdown::Write);
-        let _ = socket.set_nonblocking(false);
-        let _ = socket.set_read_timeout(Some(DISCONNECT_TIMEOUT));
-        let deadline = Instant::now() + DISCONNECT_TIMEOUT;
-        let mut chunk = [0; 4096];
-        while matches!(socket.read(&mut chunk), Ok(read) if read > 0) && Instant::now() < deadline {
-        }
-    }
-
-    /// Undoes a launch that could not be completed.
-    fn abort(self) {
-        self.tree.signal(AgentSignal::Kill);
-        self.listener.remove();
-        let _ = self.live.remove_run(self.run);
-    }
-}
-
-fn cannot_create(path: &Path, reason: &dyn Display) -> LaunchError {
-    LaunchError::Files { path: path.display().to_string(), reason: reason.to_string() }
-}
-
-/// Leaves the parent's session and working directory, and becomes the parent of orphans.
-fn detach() {
-    // It fails only for the leader of a process group, which is detached already.
-    let _ = rustix::process::setsid();
-    let _ = std::env::set_current_dir("/");
-    #[cfg(target_os = "linux")]
-    {
-        let ours = rustix::process::getpid();
-        // Without it, orphans are found by their marker alone.
-        let _ = rustix::process::set_child_subreaper(Some(ours));
-    }
-}
-
-fn exit_status(status: WaitStatus) -> ExitStatus {
-    match (status.exit_status(), status.terminating_signal()) {
-        (Some(code), _) => ExitStatus::Code(code),
-        (None, Some(signal)) => ExitStatus::Signal(signal),
-        (None, None) => ExitStatus::Unknown,
     }
 }

@@ -300,7 +300,7 @@ impl AgentModel {
                 self.unsupported.insert(request.clone());
                 self.print(AgentEvent::UnsupportedRequest {
                     id: request,
-                    subtype: "teleport".to_owned(),
+                    subtype: "mcp_message".to_owned(),
                 });
             }
             6 if self.background > 0 && !in_background => self.ask(random, storage, true),
@@ -326,19 +326,27 @@ impl AgentModel {
         storage.last_request += 1;
         let request = format!("ask-{}", storage.last_request);
         self.requests.insert(request.clone(), background);
-        let (kind, tool) = match random.below(6) {
-            0 => (RequestKind::Question, "AskUserQuestion"),
-            1 => (RequestKind::Plan, "ExitPlanMode"),
-            _ => (RequestKind::Permission, "Bash"),
+        let (kind, tool, input) = match random.below(7) {
+            0 => (
+                RequestKind::Question,
+                "AskUserQuestion",
+                r#"{"questions":[{"options":[{"label":"This"}],"question":"Which?"}]}"#,
+            ),
+            1 => (RequestKind::Plan, "ExitPlanMode", r#"{"plan":"x"}"#),
+            2 if !background => {
+                (RequestKind::Unknown, "teleport", r#"{"subtype":"teleport","to":7}"#)
+            }
+            _ => (RequestKind::Permission, "Bash", r#"{"command":"id"}"#),
         };
         self.print(AgentEvent::RequestOpened(PermissionRequest {
             id: request,
             kind,
             tool_name: tool.to_owned(),
             tool_use_id: None,
-            input: r#"{"command":"id"}"#.to_owned(),
+            input: input.to_owned(),
             suggestions: None,
-            agent: (background || random.one_in(4)).then(|| "a".to_owned()),
+            agent: (background || kind != RequestKind::Unknown && random.one_in(4))
+                .then(|| "a".to_owned()),
         }));
     }
 

@@ -1,15 +1,21 @@
-//! The session machine against random failures, thousands of times.
+//! The core of an owner, with its machine, against random failures, thousands of times.
+//!
+//! It is the code that ships: only the journal, the shim with its agent, the users and the clocks
+//! are models.
 //!
 //! Each run follows from one number. A run that fails names it: `TOWPATH_SIM_SEED` repeats that run
-//! and prints every step, `TOWPATH_SIM_RUNS` changes the number of runs.
+//! and prints every step, `TOWPATH_SIM_RUNS` changes the number of runs and `TOWPATH_SIM_FIRST` the first
+//! of them.
 
 mod agent_model;
 mod invariants;
+mod lines;
 mod storage;
 mod users;
 mod world;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use towpath_session::{RequestAnswer, SessionCommand};
 use wire::note::{PromptState, QueuePolicy};
@@ -23,9 +29,22 @@ fn nothing_is_lost_repeated_or_left_waiting_whatever_fails() {
     if let Some(seed) = number_from("TOWPATH_SIM_SEED") {
         return run_seed(seed, true);
     }
-    for seed in 0..number_from("TOWPATH_SIM_RUNS").unwrap_or(4000) {
-        run_seed(seed, false);
-    }
+    let runs = number_from("TOWPATH_SIM_RUNS").unwrap_or(10_000);
+    let first = number_from("TOWPATH_SIM_FIRST").unwrap_or(0);
+    let next = AtomicU64::new(first);
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from).min(8) {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= first + runs {
+                        break;
+                    }
+                    run_seed(seed, false);
+                }
+            });
+        }
+    });
 }
 
 fn run_seed(seed: u64, traced: bool) {
@@ -69,36 +88,34 @@ fn run_world(world: &mut World) {
 /// Lets one random thing happen.
 fn step(world: &mut World) {
     if world.down {
-        // Request ids are counted from the time, so the clock must go on.
-        world.now += 1000 + if world.random.one_in(4) { world.random.below(200_000) } else { 0 };
+        if world.random.one_in(4) {
+            world.now += world.random.below(200_000);
+        }
         return world.take_over();
     }
-    match world.random.below(30) {
-        0..=4 => {
-            let requests: Vec<String> = world.invariants.requests.keys().cloned().collect();
-            let recent = requests.len().saturating_sub(4);
-            let command = world.users.command(&mut world.random, &requests[recent..]);
-            world.command(command);
-        }
+    world.deliver_commands(usize::MAX);
+    match world.random.below(34) {
+        0..=4 => command(world),
         5..=14 => {
             world.step_agent();
         }
         15..=22 => {
-            let most = 1 + world.random.below(4);
-            if !world.read_output(most) {
+            let most = if world.random.one_in(3) { 100 } else { 2000 };
+            let most = 1 + world.random.below(most);
+            if !world.read_leftovers(most) && !world.read_output(most) {
                 world.read_exit();
             }
         }
         23 | 24 => {
-            world.finish_start();
+            let _ = world.finish_write() || world.finish_start() || world.finish_attach();
         }
         25 | 26 => {
             let pause = 1 + world.random.below(300);
             pass(world, world.now + pause);
         }
         27 => {
-            if let Some(at) = world.machine.deadline() {
-                wait_long(world, at);
+            if let Some(pause) = world.pause() {
+                wait_long(world, world.now + pause);
             }
         }
         28 if world.random.one_in(6) => world.kill_agent(),
@@ -106,21 +123,68 @@ fn step(world: &mut World) {
             world.record(|| "towpath dies".to_owned());
             world.die();
         }
+        30 if world.random.one_in(4) => world.lose_connection(),
+        31 if world.random.one_in(6) => {
+            let stopped = world.random.one_in(2);
+            world.record(|| format!("the shim is stopped: {stopped}"));
+            world.stop_shim(stopped);
+        }
+        32 if world.random.one_in(3) => disturb_clocks(world),
+        33 if world.random.one_in(8) => world.release(),
         _ => {}
+    }
+}
+
+/// Lets a user send a command: a new one, an earlier one again, or one that was delayed.
+fn command(world: &mut World) {
+    if !world.takes_commands() {
+        return;
+    }
+    let requests: Vec<String> = world.invariants.requests.keys().cloned().collect();
+    let recent = requests.len().saturating_sub(4);
+    let command = world.users.next(&mut world.random, &requests[recent..]);
+    if let Some(command) = command {
+        world.command(command);
+    }
+}
+
+/// Sets the wall clock, suspends the machine, or stops Towpath itself for a while.
+fn disturb_clocks(world: &mut World) {
+    const HOUR: u64 = 60 * 60 * 1000;
+    let length = 1 + world.random.below(3 * HOUR);
+    match world.random.below(3) {
+        0 => world.wall -= length,
+        // A suspended machine does not count its monotonic clock on.
+        1 => world.wall += length,
+        _ => {
+            world.record(|| format!("towpath is stopped for {length} ms"));
+            world.paused = true;
+            world.now += length;
+            let owed = world.shim.as_ref().is_some_and(|shim| shim.kill_at.is_some());
+            // The agent and its shim went on meanwhile.
+            while !owed && world.random.below(4) > 0 && world.step_agent() {}
+            world.tick();
+            kill_if_due(world);
+        }
     }
 }
 
 /// Lets time pass until a deadline. The machine may give up on an agent that takes so long, except
 /// that an agent may be slow to start with a turn.
 fn wait_long(world: &mut World, at: u64) {
-    let all_heard = !world.read_output(1);
+    let all_heard = !world.finish_write()
+        && !world.finish_attach()
+        && !world.read_leftovers(1000)
+        && !world.deliver_commands(usize::MAX)
+        && !world.read_output(1000);
+    let stopped = world.shim.as_ref().is_some_and(|shim| shim.stopped);
     let slow = world.shim.as_ref().is_some_and(|shim| shim.agent.is_slow_to_start());
-    let turn = world.machine.turns();
+    let turn = world.core.machine().turns();
     if world.down {
     } else if all_heard && slow && world.invariants.turn.is_some() && world.slow_turn < turn {
         world.slow_turn = turn;
         pass(world, at.min(world.now + 20_000));
-    } else if all_heard && !world.step_agent() {
+    } else if all_heard && !stopped && !world.step_agent() {
         pass(world, at);
     } else if world.random.one_in(4) {
         world.timed_out = true;
@@ -131,10 +195,12 @@ fn wait_long(world: &mut World, at: u64) {
 /// Lets time pass until a moment, with a tick at every deadline before it.
 fn pass(world: &mut World, until: u64) {
     let mut ticks = 0;
-    while let Some(at) = world.machine.deadline().filter(|at| *at <= until) {
+    while let Some(pause) = world.pause().filter(|pause| world.now + pause <= until) {
         ticks += 1;
-        assert!(ticks < 200, "a deadline that never passes");
-        world.now = world.now.max(at);
+        assert!(ticks < 300, "a deadline that never passes");
+        world.now += pause;
+        // What is stopped cannot answer in time.
+        world.timed_out |= world.shim.as_ref().is_some_and(|shim| shim.stopped);
         world.tick();
         if world.down {
             return;
@@ -146,8 +212,8 @@ fn pass(world: &mut World, until: u64) {
 
 fn kill_if_due(world: &mut World) {
     let now = world.now;
-    let late = world.shim.as_ref().and_then(|shim| shim.kill_at).is_some_and(|at| at <= now);
-    if late {
+    let late = world.shim.as_ref().filter(|shim| !shim.stopped).and_then(|shim| shim.kill_at);
+    if late.is_some_and(|at| at <= now) {
         world.kill_agent();
     }
 }
@@ -155,44 +221,54 @@ fn kill_if_due(world: &mut World) {
 /// Lets everything finish without faults, until nothing is left to do.
 fn finish(world: &mut World) {
     world.faulty = false;
+    world.stop_shim(false);
     if let Some(shim) = &mut world.shim {
         shim.agent.faults =
             Faults { never_ready: shim.agent.faults.never_ready, ..Faults::default() };
     }
     let mut interrupts = 0;
+    let mut waiting_since: Option<u64> = None;
     for _ in 0..20_000 {
         if world.down {
             world.now += 1000;
             world.take_over();
             continue;
         }
-        if world.finish_start()
-            || world.read_output(3)
+        if world.finish_write()
+            || world.finish_attach()
+            || world.read_leftovers(100_000)
+            || world.finish_start()
+            || world.deliver_commands(usize::MAX)
+            || world.read_output(500)
             || world.step_agent()
             || world.read_exit()
             || answer_request(world)
         {
             continue;
         }
-        if let Some(shim) = &world.shim {
-            let waits = shim.exit().is_none() && shim.agent.waits_for_answer();
-            assert!(!waits || !world.connected, "the agent waits for an answer for ever");
-        }
+        let mut shims = world.shim.iter().filter(|_| world.connected && world.core.is_ready());
+        let waits = shims.any(|it| it.exit().is_none() && it.agent.waits_for_answer());
+        // A line that the shim refused is sent again a little later.
+        waiting_since = waits.then(|| waiting_since.unwrap_or(world.now));
+        let waited = waiting_since.map_or(0, |since| world.now - since);
+        assert!(waited < 5_000, "the agent waits for an answer for ever");
         let kill_at = world.shim.as_ref().and_then(|shim| shim.kill_at);
+        let kill_at = kill_at.filter(|at| *at > world.now);
         let due = world.shim.as_ref().and_then(|shim| shim.agent.due());
-        let next = [world.machine.deadline(), kill_at, due].into_iter().flatten().min();
+        let tick = world.pause().map(|pause| world.now + pause);
+        let next = [tick, kill_at, due].into_iter().flatten().min();
         match next {
             Some(at) => {
                 assert!(at - world.now.min(at) < VERY_LONG, "a deadline far away");
                 pass(world, at);
             }
-            None if world.machine.is_busy() => {
+            None if world.core.machine().is_busy() => {
                 interrupts += 1;
                 assert!(interrupts < 3, "busy for ever");
                 let by = ann();
                 world.command(SessionCommand::Interrupt { queue: QueuePolicy::Keep, by });
             }
-            None if world.machine.status() == journal::SessionStatus::Failed => {
+            None if world.status() == journal::SessionStatus::Failed => {
                 let prompt = world.users.plain_prompt();
                 world.command(SessionCommand::Prompt(prompt));
             }
@@ -203,10 +279,15 @@ fn finish(world: &mut World) {
 }
 
 fn answer_request(world: &mut World) -> bool {
-    let Some(request) = world.invariants.open_requests().first().cloned() else { return false };
+    if !world.takes_commands() || !world.core.is_ready() {
+        return false;
+    }
+    let open = world.invariants.open_requests();
+    let Some(request) = open.first().cloned() else { return false };
     let answer = RequestAnswer::Deny { message: "no".to_owned(), interrupt: false };
     world.command(SessionCommand::Answer { request, answer, by: ann() });
-    true
+    // A process that is being stopped cannot be answered.
+    world.invariants.open_requests() != open
 }
 
 fn check_prompts(world: &World) {
@@ -238,7 +319,7 @@ fn check_prompts(world: &World) {
 fn check_settings(world: &World) {
     let live = world.shim.as_ref().filter(|shim| shim.exit().is_none() && world.connected);
     if let Some(shim) = live.filter(|_| !world.settings_unknown) {
-        let wanted = &world.machine.options().model;
+        let wanted = &world.core.machine().options().model;
         assert_eq!(shim.agent.model, *wanted, "the agent does not have the model of the options");
     }
 }

@@ -2,32 +2,98 @@
 
 use std::collections::BTreeMap;
 
-use journal::{Grant, PromptRecord, RequestRecord, SessionStatus};
+use bytes::Bytes;
+use journal::{
+    Batch, Grant, OutboundLine, PromptRecord, RequestRecord, Seq, SessionId, SessionRecord,
+    SessionStatus, SpoolPosition,
+};
+use towpath_session::SessionOptions;
 use towpath_session::machine::AgentExit;
-use towpath_session::{AgentEvent, SessionOptions};
+use towpath_session::shim::{ExitStatus, ShimCommand, ShimEvent};
 use uuid::Uuid;
 
 use super::agent_model::AgentModel;
+use super::lines;
+use super::users::Random;
 
 /// The session as the journal has it.
-#[derive(Default)]
 pub(super) struct StoredSession {
+    pub(super) record: SessionRecord,
     pub(super) prompts: BTreeMap<Uuid, PromptRecord>,
     pub(super) requests: BTreeMap<String, RequestRecord>,
     pub(super) grants: Vec<Grant>,
-    pub(super) options: SessionOptions,
-    pub(super) status: SessionStatus,
-    pub(super) turn: u64,
-    pub(super) turn_ended: u64,
-    /// Whether the agent has reported an id of the conversation.
-    pub(super) conversation: bool,
-    /// The number of the process.
-    pub(super) run: u64,
-    /// How much of its output is in the journal.
-    pub(super) offset: usize,
-    /// How many lines were written to it, and those lines.
-    pub(super) writes: u64,
-    pub(super) outbound: Vec<(u64, String)>,
+    pub(super) outbound: BTreeMap<u64, Bytes>,
+}
+
+impl StoredSession {
+    pub(super) fn new(options: &SessionOptions) -> Self {
+        let record = SessionRecord {
+            id: SessionId(Uuid::nil()),
+            title: None,
+            directory: "/p".into(),
+            status: SessionStatus::Idle,
+            options: serde_json::to_string(options).unwrap(),
+            created: 0,
+            active: 0,
+            last: Seq(0),
+            agent_ids: Vec::new(),
+            spool: SpoolPosition::default(),
+            writes: 0,
+            turn: 0,
+            turn_ended: 0,
+            damage: None,
+        };
+        Self {
+            record,
+            prompts: BTreeMap::new(),
+            requests: BTreeMap::new(),
+            grants: Vec::new(),
+            outbound: BTreeMap::new(),
+        }
+    }
+
+    /// Stores a batch like the journal: all of it.
+    pub(super) fn write(&mut self, batch: &Batch) -> Seq {
+        let record = &mut self.record;
+        record.last.0 += batch.entries.len() as u64;
+        for prompt in &batch.prompts {
+            self.prompts.insert(prompt.id, prompt.clone());
+        }
+        for request in &batch.requests {
+            self.requests.insert(request.id.clone(), request.clone());
+        }
+        self.grants.extend(batch.grants.iter().cloned());
+        let change = &batch.change;
+        if let Some(delivered) = change.delivered {
+            self.outbound.retain(|number, _| *number > delivered);
+        }
+        for OutboundLine { number, bytes } in &batch.outbound {
+            self.outbound.insert(*number, bytes.clone());
+        }
+        record.status = change.status.unwrap_or(record.status);
+        record.spool = change.spool.unwrap_or(record.spool);
+        record.writes = change.writes.unwrap_or(record.writes);
+        record.turn = change.turn.unwrap_or(record.turn);
+        record.turn_ended = change.turn_ended.unwrap_or(record.turn_ended);
+        if let Some(options) = &change.options {
+            record.options.clone_from(options);
+        }
+        if let Some(id) = &change.agent_id {
+            record.agent_ids.retain(|known| known != id);
+            record.agent_ids.push(id.clone());
+        }
+        if let Some(title) = &change.title {
+            record.title = Some(title.clone());
+        }
+        record.last
+    }
+
+    pub(super) fn lines(&self) -> Vec<OutboundLine> {
+        let lines = self.outbound.iter();
+        lines
+            .map(|(number, bytes)| OutboundLine { number: *number, bytes: bytes.clone() })
+            .collect()
+    }
 }
 
 /// An agent process and its shim.
@@ -36,19 +102,55 @@ pub(super) struct SimulatedShim {
     pub(super) agent: AgentModel,
     /// Whether the shim itself runs. A dead one left its files.
     pub(super) lives: bool,
-    pub(super) spool: Vec<AgentEvent>,
+    /// Whether the shim was stopped and does nothing.
+    pub(super) stopped: bool,
+    pub(super) spool: Vec<u8>,
     pub(super) last_write: u64,
-    /// When an agent that was asked to stop is killed.
+    /// When an agent that was asked to stop is killed, in monotonic time.
     pub(super) kill_at: Option<u64>,
+    /// Reports to the owner, which are lost with the connection.
+    pub(super) reports: Vec<ShimEvent>,
+}
+
+/// What became of a command to a shim.
+pub(super) enum Received {
+    /// A line for the agent.
+    Line(String),
+    /// The agent is to be killed.
+    Kill,
+    Nothing,
 }
 
 impl SimulatedShim {
-    pub(super) fn collect_output(&mut self) {
-        self.spool.append(&mut self.agent.stdout);
+    pub(super) fn new(run: u64, agent: AgentModel) -> Self {
+        Self {
+            run,
+            agent,
+            lives: true,
+            stopped: false,
+            spool: Vec::new(),
+            last_write: 0,
+            kill_at: None,
+            reports: Vec::new(),
+        }
+    }
+
+    pub(super) fn collect_output(&mut self, random: &mut Random) {
+        for event in self.agent.stdout.drain(..) {
+            lines::print(&mut self.spool, &event, random);
+        }
     }
 
     pub(super) fn exit(&self) -> Option<&AgentExit> {
         self.agent.exit.as_ref()
+    }
+
+    pub(super) fn exit_status(&self) -> Option<ExitStatus> {
+        self.exit().map(|exit| match exit {
+            AgentExit::Exited { code, .. } => ExitStatus::Code(*code),
+            AgentExit::Killed(signal) => ExitStatus::Signal(*signal),
+            AgentExit::NotStarted(_) | AgentExit::Unknown => ExitStatus::Unknown,
+        })
     }
 
     /// Kills the agent.
@@ -56,13 +158,35 @@ impl SimulatedShim {
         self.agent.exit.get_or_insert(AgentExit::Killed(9));
     }
 
-    /// Writes a line to the agent. Returns whether its stdin was open.
-    pub(super) fn write(&mut self, number: u64, line: String) -> bool {
-        self.last_write = self.last_write.max(number);
-        let open = !self.agent.closed && self.exit().is_none();
-        if open {
-            self.agent.stdin.push_back(line);
+    /// Obeys a command like the real shim.
+    pub(super) fn receive(&mut self, command: ShimCommand, now: u64, has_room: bool) -> Received {
+        match command {
+            ShimCommand::Write { number, .. } if number <= self.last_write => Received::Nothing,
+            ShimCommand::Write { number, bytes } => {
+                let open = !self.agent.closed && self.exit().is_none();
+                if number > self.last_write + 1 || !open || !has_room {
+                    let last = self.last_write;
+                    self.reports.push(ShimEvent::WriteRefused { number, last });
+                    return Received::Nothing;
+                }
+                self.last_write = number;
+                self.reports.push(ShimEvent::Written(number));
+                let line = String::from_utf8(bytes).expect("UTF-8");
+                self.agent.stdin.push_back(line.clone());
+                Received::Line(line)
+            }
+            ShimCommand::Stop { timeout } => {
+                self.agent.closed = true;
+                let timeout = u64::try_from(timeout.as_millis()).unwrap();
+                self.kill_at = Some(now + 3 * timeout);
+                Received::Nothing
+            }
+            ShimCommand::Signal(_) => Received::Kill,
+            ShimCommand::CloseStdin => {
+                self.agent.closed = true;
+                Received::Nothing
+            }
+            ShimCommand::Acknowledge(_) | ShimCommand::Detach => Received::Nothing,
         }
-        open
     }
 }

@@ -11,11 +11,37 @@ use wire::note::{Actor, Delivery, QueuePolicy, Rewind, Setting};
 #[derive(Default)]
 pub(super) struct Users {
     prompts: Vec<Uuid>,
+    /// The last command, which may be sent again.
+    last: Option<SessionCommand>,
+    /// Commands on their way, which arrive in any order.
+    delayed: Vec<SessionCommand>,
 }
 
 impl Users {
+    /// The next command that arrives, if one does: commands are sent twice and overtake each other.
+    pub(super) fn next(
+        &mut self,
+        random: &mut Random,
+        requests: &[String],
+    ) -> Option<SessionCommand> {
+        if random.one_in(12) && self.last.is_some() {
+            return self.last.clone();
+        }
+        if random.one_in(6) && !self.delayed.is_empty() {
+            let at = usize::try_from(random.below(self.delayed.len() as u64)).unwrap_or(0);
+            return Some(self.delayed.swap_remove(at));
+        }
+        let command = self.command(random, requests);
+        if random.one_in(12) {
+            self.delayed.push(command);
+            return None;
+        }
+        self.last = Some(command.clone());
+        Some(command)
+    }
+
     /// A random command. `requests` are recent requests, answered or not.
-    pub(super) fn command(&mut self, random: &mut Random, requests: &[String]) -> SessionCommand {
+    fn command(&mut self, random: &mut Random, requests: &[String]) -> SessionCommand {
         let by = if random.one_in(2) { ann() } else { bob() };
         match random.below(24) {
             0..=6 => SessionCommand::Prompt(self.prompt(random, by)),

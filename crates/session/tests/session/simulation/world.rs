@@ -1,33 +1,46 @@
-//! Everything around the machine: its owner, the journal, the agent process, users and the clock.
+//! Everything around the core of an owner: the journal, the agent process, users and the clocks.
 //!
-//! The simulated owner works like the real one: the effects of a batch are durable before any of
-//! them leaves, and Towpath may die before the batch, after it, or between any two effects that it
-//! lets out.
+//! The world performs the core's effects like the owner's task, and everything fails. Towpath may
+//! die before and after every effect, the journal may be full or locked at every write, the shim
+//! may be stopped, refuse lines or lose its connection with some of the lines.
 
-use journal::SessionId;
-use towpath_session::machine::{
-    AgentExit, CommandId, Effect, Input, Machine, MachineSnapshot, StartMode,
+use std::collections::VecDeque;
+
+use journal::{Batch, Origin, SessionStatus};
+use towpath_session::machine::{AgentExit, ClockReading, CommandId};
+use towpath_session::owner::{
+    AttachOutcome, OwnerCore, OwnerEffect, OwnerInput, OwnerSnapshot, StartOutcome, WriteFailure,
 };
-use towpath_session::{AgentEvent, SessionCommand, SessionLimits};
+use towpath_session::shim::{ShimCommand, ShimEvent};
+use towpath_session::{
+    CliConversation, CommandOutput, LeaveOutcome, SessionCommand, SessionLimits, SessionOptions,
+};
 use uuid::Uuid;
-use wire::note::{ExitCause, Note, PromptState};
+use wire::note::{ExitCause, Note, Outcome, PromptState};
 
 use super::agent_model::{AgentModel, AgentStorage, Faults, Generation};
 use super::invariants::Invariants;
-use super::storage::{SimulatedShim, StoredSession};
+use super::storage::{Received, SimulatedShim, StoredSession};
 use super::users::{Random, Users};
 
 #[expect(clippy::struct_excessive_bools, reason = "the state of a run has many independent parts")]
 pub(super) struct World {
     pub(super) random: Random,
+    /// The monotonic time.
     pub(super) now: u64,
+    /// How far the wall clock is ahead of it.
+    pub(super) wall: u64,
+    /// Whether Towpath itself was stopped for a while, so that times cannot be compared.
+    pub(super) paused: bool,
     pub(super) limits: SessionLimits,
-    pub(super) machine: Machine,
+    pub(super) core: OwnerCore,
     /// Whether Towpath is down and must be started again.
     pub(super) down: bool,
+    /// Whether Towpath has not yet found out what an earlier one left.
+    taking_over: bool,
     /// Whether faults may happen.
     pub(super) faulty: bool,
-    /// How rarely Towpath dies in a step.
+    /// How rarely Towpath dies at an effect.
     crashes: u64,
     pub(super) generation: Generation,
     pub(super) stored: StoredSession,
@@ -36,14 +49,22 @@ pub(super) struct World {
     pub(super) invariants: Invariants,
     pub(super) users: Users,
     commands: u64,
+    /// The prompts of commands without a reply.
+    prompted: Vec<(CommandId, Uuid)>,
     /// Whether there is a connection to the shim.
     pub(super) connected: bool,
-    /// A process that is being started, and the model it is started with.
-    starting: Option<(StartMode, Option<String>)>,
-    offset: usize,
-    writes: u64,
-    conversation: bool,
-    pending: Vec<Effect>,
+    /// How much of the agent's output went over it.
+    sent: usize,
+    /// Commands on their way to the shim.
+    in_flight: VecDeque<ShimCommand>,
+    /// A process that is being started: its number, its conversation and its model.
+    starting: Option<(u64, CliConversation, Option<String>)>,
+    attaching: Option<(u64, u64)>,
+    /// How much of the output of a dead agent was read.
+    leftovers: Option<usize>,
+    writing: Option<Box<Batch>>,
+    /// Whether the last write failed.
+    refused: bool,
     /// How often Towpath has died.
     deaths: u32,
     /// Prompts that were with an agent when it died.
@@ -69,19 +90,21 @@ impl World {
             park: (!random.one_in(4)).then_some(90_000),
             ..SessionLimits::default()
         };
-        let mut stored = StoredSession::default();
-        stored.options.continue_after_cut = random.one_in(3);
+        let options =
+            SessionOptions { continue_after_cut: random.one_in(3), ..SessionOptions::default() };
+        let stored = StoredSession::new(&options);
         let now = 1_000_000;
-        let session = SessionId(Uuid::nil());
-        let snapshot = MachineSnapshot::new(now, session, limits, stored.options.clone());
-        Self {
+        let mut world = Self {
+            core: new_core(&stored, ClockReading { wall: now, monotonic: now }, limits, 0, false),
             random,
             now,
+            wall: 1_700_000_000_000,
+            paused: false,
             limits,
-            machine: Machine::new(snapshot),
             down: false,
+            taking_over: true,
             faulty: true,
-            crashes: [25, 100, 1000][usize::try_from(seed % 3).unwrap_or(0)],
+            crashes: [40, 200, 2000][usize::try_from(seed % 3).unwrap_or(0)],
             generation,
             stored,
             shim: None,
@@ -89,12 +112,15 @@ impl World {
             invariants: Invariants::default(),
             users: Users::default(),
             commands: 0,
+            prompted: Vec::new(),
             connected: false,
+            sent: 0,
+            in_flight: VecDeque::new(),
             starting: None,
-            offset: 0,
-            writes: 0,
-            conversation: false,
-            pending: Vec::new(),
+            attaching: None,
+            leftovers: None,
+            writing: None,
+            refused: false,
             deaths: 0,
             orphaned: Vec::new(),
             agent_died: false,
@@ -103,7 +129,9 @@ impl World {
             settings_unknown: false,
             last_output: now,
             trace: traced.then(Vec::new),
-        }
+        };
+        world.take(OwnerInput::TakeOver);
+        world
     }
 
     pub(super) fn record(&mut self, what: impl FnOnce() -> String) {
@@ -113,93 +141,172 @@ impl World {
         }
     }
 
-    // The owner.
+    pub(super) fn clock(&self) -> ClockReading {
+        ClockReading { wall: self.wall + self.now, monotonic: self.now }
+    }
 
-    fn input(&mut self, input: Input) {
-        self.record(|| format!("> {input:?}"));
-        if let Input::Agent(_) = input {
-            self.last_output = self.now;
-        }
-        let effects = self.machine.on(self.now, input);
-        if let Some(at) = self.machine.deadline() {
-            assert!(at > self.now, "a deadline of {at} is left at {}", self.now);
-        }
-        for effect in &effects {
-            self.record(|| format!("    {effect:?}"));
-            match effect {
-                Effect::Write(line) => {
-                    assert!(self.connected, "written to no agent: {}", line.as_str());
-                    self.writes += 1;
+    /// How long it is until the core needs a tick.
+    pub(super) fn pause(&self) -> Option<u64> {
+        self.core.pause(self.clock())
+    }
+
+    /// Whether something may fail now.
+    fn chance(&mut self, times: u64) -> bool {
+        self.faulty && self.random.one_in(times)
+    }
+
+    // The owner's task.
+
+    fn take(&mut self, input: OwnerInput) {
+        let mut inputs = VecDeque::from([input]);
+        while let Some(input) = inputs.pop_front() {
+            self.record(|| format!("> {input:?}"));
+            // A slow write keeps deadlines waiting, but a tick passes them all.
+            let passes = self.core.is_ready() && !self.paused && matches!(input, OwnerInput::Tick);
+            let effects = self.core.on(self.clock(), input);
+            if passes && self.core.is_ready() {
+                assert_ne!(self.pause(), Some(0), "a deadline is left at {}", self.now);
+            }
+            for effect in effects {
+                self.record(|| format!("    {effect:?}"));
+                if self.chance(self.crashes) {
+                    self.record(|| "towpath dies before that".to_owned());
+                    return self.die();
                 }
-                Effect::Note(Note::RequestResolved { .. }) => self.last_output = self.now,
-                Effect::Note(Note::Stalled { .. }) => {
+                inputs.extend(self.perform(effect));
+                if self.down {
+                    return;
+                }
+            }
+        }
+        self.taking_over &= !self.core.is_settled();
+        if self.writing.is_some() && !self.chance(12) {
+            self.finish_write();
+        }
+    }
+
+    fn perform(&mut self, effect: OwnerEffect) -> Option<OwnerInput> {
+        match effect {
+            OwnerEffect::Write(batch) => {
+                assert!(self.writing.is_none(), "two writes at once");
+                if !std::mem::take(&mut self.refused) {
+                    self.check_silence(&batch);
+                }
+                self.writing = Some(batch);
+            }
+            OwnerEffect::LoadGrants => return Some(OwnerInput::Grants(self.stored.grants.clone())),
+            OwnerEffect::LoadOutbound => return Some(OwnerInput::Outbound(self.stored.lines())),
+            OwnerEffect::Send(command) => {
+                self.check_command(&command);
+                self.in_flight.push_back(command);
+            }
+            OwnerEffect::Reply(id, result) => {
+                self.invariants.command_replied(id);
+                if let Some(at) = self.prompted.iter().position(|(it, _)| *it == id)
+                    && let (_, prompt) = self.prompted.swap_remove(at)
+                    && let Ok(CommandOutput::Prompt(_)) = result
+                {
+                    let stored = self.stored.prompts.contains_key(&prompt);
+                    assert!(stored, "{prompt} was confirmed and is not stored");
+                }
+            }
+            OwnerEffect::Start { run, conversation } => {
+                assert_eq!(self.stored.record.spool.run, run, "a run that is not stored");
+                assert!(self.starting.is_none(), "two starts at once");
+                let model = self.core.machine().options().model.clone();
+                self.starting = Some((run, conversation, model));
+            }
+            OwnerEffect::Attach { run, from } => self.attaching = Some((run, from)),
+            OwnerEffect::ReadLeftovers { run, from } => self.open_leftovers(run, from),
+            OwnerEffect::Disconnect => self.disconnect(),
+            OwnerEffect::RemoveRun(run) => {
+                self.shim = self.shim.take().filter(|shim| shim.run != run);
+            }
+            OwnerEffect::Compact(upto) => assert!(upto <= self.stored.record.last),
+            OwnerEffect::Leave(outcome) => {
+                assert!(outcome == LeaveOutcome::Stored || self.faulty, "not stored");
+                if let Some((run, conversation, model)) = self.starting.take() {
+                    self.spawn(run, &conversation, model);
+                }
+                self.deliver_commands(usize::MAX);
+                self.die();
+            }
+        }
+        None
+    }
+
+    /// Nothing reaches the shim before it is in the journal.
+    fn check_command(&self, command: &ShimCommand) {
+        let stored = &self.stored;
+        match command {
+            ShimCommand::Write { number, bytes } => {
+                let line = stored.outbound.get(number);
+                assert!(
+                    line.is_some_and(|line| line == bytes),
+                    "line {number} is not in the journal"
+                );
+                assert!(*number <= stored.record.writes, "line {number} is not counted");
+            }
+            ShimCommand::Acknowledge(offset) => {
+                assert_eq!(*offset, stored.record.spool.offset, "output that is not stored");
+            }
+            _ => {}
+        }
+    }
+
+    /// Finishes a write, or fails to. Returns whether there was one.
+    pub(super) fn finish_write(&mut self) -> bool {
+        let Some(batch) = self.writing.take() else { return false };
+        if self.chance(25) {
+            let failure =
+                if self.random.one_in(2) { WriteFailure::Full } else { WriteFailure::Busy };
+            self.refused = true;
+            self.take(OwnerInput::Written(Err(failure)));
+            return true;
+        }
+        let last = self.store(&batch);
+        if self.chance(self.crashes) {
+            self.record(|| "towpath dies after it has stored that".to_owned());
+            self.die();
+        } else {
+            self.take(OwnerInput::Written(Ok(last)));
+        }
+        true
+    }
+
+    fn store(&mut self, batch: &Batch) -> journal::Seq {
+        let last = self.stored.write(batch);
+        let notes: Vec<Note> = notes(batch).collect();
+        let remembered = notes.iter().filter(|note| {
+            let outcome = Outcome::AllowedAndRemembered;
+            matches!(note, Note::RequestResolved { outcome: it, .. } if *it == outcome)
+        });
+        assert_eq!(remembered.count(), batch.grants.len(), "grants come with their answers");
+        for note in &notes {
+            self.check_end_of_prompt(note, batch.at);
+            self.invariants.note(note);
+        }
+        self.invariants.check_status(self.stored.record.status);
+        last
+    }
+
+    /// A turn is not reported as stalled too early.
+    fn check_silence(&mut self, batch: &Batch) {
+        for note in notes(batch) {
+            match note {
+                Note::RequestResolved { .. } => self.last_output = self.now,
+                Note::Stalled { .. } if !self.paused => {
                     let silence = self.now - self.last_output;
                     assert!(silence >= self.limits.stall, "stalled after {silence} ms");
                 }
                 _ => {}
             }
         }
-        self.pending.extend(effects);
-    }
-
-    fn commit(&mut self) {
-        if self.chance(self.crashes) {
-            self.record(|| "towpath dies before it has stored that".to_owned());
-            return self.die();
-        }
-        let pending = std::mem::take(&mut self.pending);
-        let mut out = Vec::new();
-        let mut number = self.writes;
-        number -= pending.iter().filter(|it| matches!(it, Effect::Write(_))).count() as u64;
-        for effect in pending {
-            match effect {
-                Effect::Note(note) => {
-                    match note {
-                        Note::TurnStarted { turn, .. } => self.stored.turn = turn,
-                        Note::TurnEnded { turn, .. } => self.stored.turn_ended = turn,
-                        _ => {}
-                    }
-                    self.check_end_of_prompt(&note);
-                    self.invariants.note(&note);
-                }
-                Effect::Prompt(record) => drop(self.stored.prompts.insert(record.id, record)),
-                Effect::Request(record) => {
-                    drop(self.stored.requests.insert(record.id.clone(), record));
-                }
-                Effect::Grant(grant) => self.stored.grants.push(grant),
-                Effect::Options(options) => self.stored.options = *options,
-                Effect::Write(line) => {
-                    number += 1;
-                    self.stored.outbound.push((number, line.as_str().to_owned()));
-                    out.push(Outgoing::Write(number, line.as_str().to_owned()));
-                }
-                Effect::Start(start) => out.push(Outgoing::Start(start)),
-                Effect::Stop { timeout } => out.push(Outgoing::Stop(timeout)),
-                Effect::Kill => out.push(Outgoing::Kill),
-                Effect::Reply(id, _) => out.push(Outgoing::Reply(id)),
-                Effect::Compact => {}
-            }
-        }
-        self.stored.offset = self.offset;
-        self.stored.writes = self.writes;
-        self.stored.conversation = self.conversation;
-        self.stored.status = self.machine.status();
-        self.invariants.check_status(self.stored.status);
-        let dies = self.chance(self.crashes);
-        let all = out.len() as u64;
-        let most = if dies { self.random.below(all + 1) } else { all };
-        for outgoing in out.into_iter().take(usize::try_from(most).unwrap_or(usize::MAX)) {
-            self.let_out(outgoing);
-        }
-        if dies {
-            self.record(|| format!("towpath dies after {most} of {all}"));
-            self.die();
-        }
     }
 
     /// A prompt is not done before the agent has started with it, and an agent that has a prompt is
     /// not parked.
-    fn check_end_of_prompt(&self, note: &Note) {
+    fn check_end_of_prompt(&self, note: &Note, at: u64) {
         match note {
             Note::PromptStateChanged { prompt, state: PromptState::Done } => {
                 let runs = self.storage.runs.get(prompt).copied().unwrap_or(0);
@@ -212,46 +319,11 @@ impl World {
                 assert!(runs > 0 || excused, "{prompt} is done and was not started");
             }
             Note::AgentExited { cause: ExitCause::Parked } => {
-                let mut ends = self.stored.prompts.values().filter(|it| it.changed == self.now);
+                let mut ends = self.stored.prompts.values().filter(|it| it.changed == at);
                 let lost = ends.find(|it| it.state == PromptState::Indeterminate);
                 assert!(lost.is_none() || self.timed_out, "parked with {lost:?}");
             }
             _ => {}
-        }
-    }
-
-    fn let_out(&mut self, outgoing: Outgoing) {
-        match outgoing {
-            Outgoing::Write(number, line) => self.write(number, &line),
-            Outgoing::Reply(id) => self.invariants.command_replied(id),
-            Outgoing::Start(start) => {
-                self.stored.run += 1;
-                (self.stored.offset, self.offset) = (0, 0);
-                (self.stored.writes, self.writes) = (0, 0);
-                self.stored.outbound.clear();
-                self.starting = Some((start, self.stored.options.model.clone()));
-            }
-            Outgoing::Stop(timeout) => {
-                let now = self.now;
-                if let Some(shim) = self.shim.as_mut().filter(|_| self.connected) {
-                    shim.agent.closed = true;
-                    shim.kill_at = Some(now + 3 * timeout);
-                }
-            }
-            Outgoing::Kill => {
-                if self.connected {
-                    self.kill_agent();
-                }
-            }
-        }
-    }
-
-    fn write(&mut self, number: u64, line: &str) {
-        if let Some(shim) = self.shim.as_mut().filter(|_| self.connected)
-            && number > shim.last_write
-            && shim.write(number, line.to_owned())
-        {
-            self.invariants.line_written(line);
         }
     }
 
@@ -260,81 +332,197 @@ impl World {
         self.commands += 1;
         let id = CommandId(self.commands);
         self.invariants.command_sent(id);
-        self.input(Input::Command { id, command });
-        self.commit();
+        if let SessionCommand::Prompt(prompt) = &command {
+            self.prompted.push((id, prompt.id));
+        }
+        self.take(OwnerInput::Command { id, command: Box::new(command) });
     }
 
     pub(super) fn tick(&mut self) {
-        self.input(Input::Tick);
-        self.commit();
+        self.take(OwnerInput::Tick);
     }
 
-    /// Takes in some of the agent's output. Returns whether there was any.
-    pub(super) fn read_output(&mut self, most: u64) -> bool {
-        let Some(shim) = self.shim.as_ref().filter(|_| self.connected) else { return false };
-        let most = usize::try_from(most).unwrap_or(usize::MAX);
-        let event: Vec<AgentEvent> =
-            shim.spool.iter().skip(self.offset).take(most).cloned().collect();
-        let some = !event.is_empty();
-        self.input_output(event);
-        some
+    pub(super) fn release(&mut self) {
+        self.record(|| "towpath is asked to leave".to_owned());
+        self.take(OwnerInput::Leave);
     }
 
-    fn input_output(&mut self, output: Vec<AgentEvent>) {
-        for event in output {
-            self.offset += 1;
-            match &event {
-                AgentEvent::TurnStarted { .. } => self.conversation = true,
-                AgentEvent::RequestOpened(_) => {
-                    let grants = self.stored.grants.clone();
-                    self.input(Input::Grants(grants));
-                }
-                _ => {}
+    // The shim.
+
+    /// Lets commands arrive at the shim. Returns whether there were any.
+    pub(super) fn deliver_commands(&mut self, most: usize) -> bool {
+        let mut delivered = false;
+        for _ in 0..most {
+            let has_room = !self.chance(60);
+            let Some(shim) = self.shim.as_mut().filter(|it| self.connected && !it.stopped) else {
+                break;
+            };
+            let Some(command) = self.in_flight.pop_front() else { break };
+            delivered = true;
+            if !shim.lives {
+                continue;
             }
-            self.input(Input::Agent(event));
+            match shim.receive(command, self.now, has_room) {
+                Received::Line(line) => self.invariants.line_written(&line),
+                Received::Kill => self.kill_agent(),
+                Received::Nothing => {}
+            }
         }
-        self.commit();
+        delivered
+    }
+
+    fn disconnect(&mut self) {
+        self.deliver_commands(usize::MAX);
+        self.in_flight.clear();
+        self.connected = false;
+    }
+
+    /// The connection ends, and some commands with it.
+    pub(super) fn lose_connection(&mut self) {
+        if !self.connected || !self.core.is_ready() {
+            return;
+        }
+        self.record(|| "the connection is lost".to_owned());
+        let some = usize::try_from(self.random.below(4)).unwrap();
+        self.deliver_commands(some);
+        self.connected = false;
+        self.in_flight.clear();
+        self.take(OwnerInput::Disconnected);
+    }
+
+    /// The shim is stopped, or continued.
+    pub(super) fn stop_shim(&mut self, stopped: bool) {
+        if let Some(shim) = self.shim.as_mut().filter(|shim| shim.lives) {
+            shim.stopped = stopped;
+        }
+    }
+
+    fn live_shim(&self) -> Option<&SimulatedShim> {
+        self.shim.as_ref().filter(|shim| self.connected && !shim.stopped && self.core.is_ready())
+    }
+
+    /// Takes in some of the agent's output or a report. Returns whether there was any.
+    pub(super) fn read_output(&mut self, most: u64) -> bool {
+        let sent = self.sent;
+        let Some(shim) = self.live_shim() else { return false };
+        let end = shim.spool.len().min(sent + usize::try_from(most).unwrap_or(usize::MAX));
+        if sent < end {
+            let bytes = shim.spool[sent..end].to_vec();
+            self.sent = end;
+            self.last_output = self.now;
+            self.take(OwnerInput::Shim(ShimEvent::Output { offset: sent as u64, bytes }));
+            return true;
+        }
+        let Some(shim) = self.shim.as_mut().filter(|it| it.lives && !it.reports.is_empty()) else {
+            return false;
+        };
+        let report = shim.reports.remove(0);
+        self.take(OwnerInput::Shim(report));
+        true
     }
 
     /// Takes in the agent's exit after all its output. Returns whether it has exited.
     pub(super) fn read_exit(&mut self) -> bool {
-        let Some(shim) = self.shim.as_ref().filter(|_| self.connected) else { return false };
-        let Some(exit) = shim.exit().cloned().filter(|_| shim.spool.len() <= self.offset) else {
+        let sent = self.sent;
+        let Some(shim) = self.live_shim() else { return false };
+        if !shim.lives {
+            self.connected = false;
+            self.in_flight.clear();
+            self.take(OwnerInput::Disconnected);
+            return true;
+        }
+        let Some(status) = shim.exit_status().filter(|_| shim.spool.len() <= sent) else {
             return false;
         };
-        self.agent_gone(exit);
+        let end = shim.spool.len() as u64;
+        // Some may have been written when it was dead already.
+        self.orphan_prompts();
+        self.take(OwnerInput::Shim(ShimEvent::Exited { status, end }));
         true
     }
 
-    fn agent_gone(&mut self, exit: AgentExit) {
-        self.connected = false;
-        let run = self.stored.run;
-        // Some may have been written when it was dead already.
-        self.orphan_prompts();
-        self.input(Input::AgentGone(exit));
-        self.commit();
-        if !self.down {
-            // The files of the process are removed.
-            self.shim = self.shim.take().filter(|shim| shim.run != run);
+    /// Finishes an attempt to attach. Returns whether there was one that could be finished.
+    pub(super) fn finish_attach(&mut self) -> bool {
+        let Some((run, from)) = self.attaching.filter(|_| self.core.is_ready()) else {
+            return false;
+        };
+        let outcome = match &mut self.shim {
+            Some(shim) if shim.lives && shim.stopped => return false,
+            Some(shim) if shim.lives && shim.run == run => {
+                // What was reported to the last owner is lost, but the last write is reported again.
+                shim.reports = vec![ShimEvent::Written(shim.last_write)];
+                self.connected = true;
+                self.sent = usize::try_from(from).unwrap();
+                AttachOutcome::Attached { last_write: shim.last_write }
+            }
+            Some(shim) if shim.lives => {
+                self.shim = None;
+                AttachOutcome::Gone
+            }
+            _ => AttachOutcome::Gone,
+        };
+        self.attaching = None;
+        self.take(OwnerInput::Attached(outcome));
+        true
+    }
+
+    fn open_leftovers(&mut self, run: u64, from: u64) {
+        if let Some(shim) = self.shim.as_mut().filter(|shim| shim.run == run) {
+            // The agent of a dead shim is reaped.
+            shim.kill();
         }
+        self.collect_output();
+        self.orphan_prompts();
+        self.leftovers = Some(usize::try_from(from).unwrap());
+    }
+
+    /// Reads some output of a dead agent. Returns whether there is one.
+    pub(super) fn read_leftovers(&mut self, most: u64) -> bool {
+        let Some(from) = self.leftovers.filter(|_| self.core.is_ready()) else { return false };
+        let run = self.stored.record.spool.run;
+        let shim = self.shim.as_ref().filter(|shim| shim.run == run);
+        let spool = shim.map_or(&[][..], |shim| &shim.spool);
+        let end = spool.len().min(from + usize::try_from(most).unwrap_or(usize::MAX));
+        if from < end {
+            let bytes = spool[from..end].to_vec();
+            self.leftovers = Some(end);
+            self.last_output = self.now;
+            self.take(OwnerInput::Leftover { offset: from as u64, bytes });
+        } else {
+            let exit = shim.and_then(|shim| shim.exit().cloned()).unwrap_or(AgentExit::Unknown);
+            self.leftovers = None;
+            self.take(OwnerInput::LeftoversEnd(exit));
+        }
+        true
     }
 
     /// Finishes the start of a process. Returns whether one was being started.
     pub(super) fn finish_start(&mut self) -> bool {
-        let Some((start, model)) = self.starting.take() else { return false };
-        if self.chance(8) {
-            self.shim = None;
-            self.agent_gone(AgentExit::NotStarted("no such file".to_owned()));
-        } else {
-            self.spawn(start, model);
-            self.connected = true;
-            self.input(Input::AgentStarted);
-            self.commit();
+        if !self.core.is_ready() {
+            return false;
         }
+        let Some((run, conversation, model)) = self.starting.take() else { return false };
+        let outcome = if self.chance(8) {
+            self.shim = None;
+            StartOutcome::Failed("no such file".to_owned())
+        } else {
+            self.spawn(run, &conversation, model);
+            if self.chance(10) {
+                self.kill_agent();
+                self.shim.as_mut().expect("it was spawned").lives = false;
+                StartOutcome::Exited
+            } else {
+                self.connected = true;
+                self.sent = 0;
+                self.in_flight.clear();
+                StartOutcome::Running
+            }
+        };
+        self.take(OwnerInput::Started(outcome));
         true
     }
 
-    fn spawn(&mut self, start: StartMode, model: Option<String>) {
+    fn spawn(&mut self, run: u64, conversation: &CliConversation, model: Option<String>) {
         let faults = if self.faulty {
             Faults {
                 ignores_interrupts: self.random.one_in(6),
@@ -348,42 +536,31 @@ impl World {
         };
         let mut agent = AgentModel::new(self.generation, faults, model);
         self.settings_unknown = false;
-        match start {
-            StartMode::NewConversation => AgentModel::start_conversation(&mut self.storage),
-            StartMode::Resume if !self.storage.saved => agent.fail_to_resume(),
-            StartMode::Resume => {}
+        match conversation {
+            CliConversation::New(_) => AgentModel::start_conversation(&mut self.storage),
+            _ if !self.storage.saved => agent.fail_to_resume(),
+            _ => {}
         }
-        self.record(|| format!("a process starts: {start:?}, {faults:?}"));
-        let run = self.stored.run;
-        self.shim = Some(SimulatedShim {
-            run,
-            agent,
-            lives: true,
-            spool: Vec::new(),
-            last_write: 0,
-            kill_at: None,
-        });
+        self.record(|| format!("a process starts: {conversation:?}, {faults:?}"));
+        self.shim = Some(SimulatedShim::new(run, agent));
         self.collect_output();
     }
 
     // Deaths.
 
-    fn chance(&mut self, times: u64) -> bool {
-        self.faulty && self.random.one_in(times)
-    }
-
     pub(super) fn kill_agent(&mut self) {
         self.record(|| "the agent dies".to_owned());
         if let Some(shim) = &mut self.shim {
             shim.kill();
-            shim.lives = !self.faulty || self.random.one_in(2);
+            shim.lives &= !self.faulty || self.random.one_in(2);
+            shim.stopped &= shim.lives;
         }
         self.collect_output();
     }
 
     /// Lets the agent take one step. Returns whether it did anything.
     pub(super) fn step_agent(&mut self) -> bool {
-        let Some(shim) = &mut self.shim else { return false };
+        let Some(shim) = self.shim.as_mut().filter(|shim| !shim.stopped) else { return false };
         let did = shim.agent.step(self.now, &mut self.random, &mut self.storage);
         if let Some(violation) = shim.agent.violation.take() {
             // 2.1.37 does not report which turn it works on, so a prompt may seem done too early.
@@ -396,7 +573,7 @@ impl World {
 
     fn collect_output(&mut self) {
         let Some(shim) = &mut self.shim else { return };
-        shim.collect_output();
+        shim.collect_output(&mut self.random);
         if shim.exit().is_some() {
             self.orphan_prompts();
         }
@@ -415,14 +592,24 @@ impl World {
     pub(super) fn die(&mut self) {
         self.deaths += 1;
         self.down = true;
-        self.pending.clear();
         self.invariants.clear_commands();
-        self.connected = false;
-        self.settings_unknown = true;
-        if let Some((start, model)) = self.starting.take()
+        self.prompted.clear();
+        if let Some(batch) = self.writing.take()
             && self.random.one_in(2)
         {
-            self.spawn(start, model);
+            self.store(&batch);
+        }
+        let some = usize::try_from(self.random.below(4)).unwrap();
+        self.deliver_commands(some);
+        self.in_flight.clear();
+        self.connected = false;
+        self.attaching = None;
+        self.leftovers = None;
+        self.settings_unknown = true;
+        if let Some((run, conversation, model)) = self.starting.take()
+            && self.random.one_in(2)
+        {
+            self.spawn(run, &conversation, model);
         }
     }
 
@@ -430,69 +617,45 @@ impl World {
     pub(super) fn take_over(&mut self) {
         self.record(|| "towpath takes over".to_owned());
         self.down = false;
-        let open = matches!(
-            self.stored.status,
-            journal::SessionStatus::Running | journal::SessionStatus::Waiting
-        );
-        let shim = self.shim.as_ref().filter(|shim| shim.run == self.stored.run);
-        let attached = shim.is_some_and(|shim| shim.lives);
-        let agent_may_run = shim.is_some() || open;
-        self.machine = Machine::new(MachineSnapshot {
-            now: self.now,
-            session: SessionId(Uuid::nil()),
-            limits: self.limits,
-            options: self.stored.options.clone(),
-            prompts: self.stored.prompts.values().cloned().collect(),
-            requests: self
-                .stored
-                .requests
-                .values()
-                .filter(|it| it.resolution.is_none())
-                .cloned()
-                .collect(),
-            turns: self.stored.turn,
-            turn_is_open: self.stored.turn > self.stored.turn_ended,
-            agent_may_run,
-            resumable: self.stored.conversation,
-        });
-        self.offset = self.stored.offset;
-        self.writes = self.stored.writes;
-        self.conversation = self.stored.conversation;
+        self.refused = false;
+        self.taking_over = true;
+        let run = self.stored.record.spool.run;
+        let has_process = self.shim.as_ref().is_some_and(|shim| shim.lives || shim.run == run);
+        let seed = self.random.below(u64::MAX);
+        self.core = new_core(&self.stored, self.clock(), self.limits, seed, has_process);
         self.last_output = self.now;
-        if attached {
-            self.connected = true;
-            for (number, line) in self.stored.outbound.clone() {
-                self.write(number, &line);
-            }
-            self.input(Input::AgentAttached);
-            self.commit();
-        } else if agent_may_run {
-            let (exit, rest) = match &mut self.shim {
-                Some(shim) if shim.run == self.stored.run => {
-                    // The agent of a dead shim is reaped.
-                    shim.kill();
-                    shim.collect_output();
-                    let rest = shim.spool.iter().skip(self.offset).cloned().collect();
-                    (shim.exit().cloned().unwrap_or(AgentExit::Unknown), rest)
-                }
-                _ => (AgentExit::Unknown, Vec::new()),
-            };
-            self.collect_output();
-            self.input_output(rest);
-            if !self.down {
-                self.agent_gone(exit);
-            }
-        } else {
-            self.tick();
-        }
+        self.take(OwnerInput::TakeOver);
+    }
+
+    /// Whether Towpath takes commands.
+    pub(super) fn takes_commands(&self) -> bool {
+        !self.down && !self.taking_over
+    }
+
+    pub(super) fn status(&self) -> SessionStatus {
+        self.core.machine().status()
     }
 }
 
-/// What may leave once a batch is stored.
-enum Outgoing {
-    Write(u64, String),
-    Start(StartMode),
-    Stop(u64),
-    Kill,
-    Reply(CommandId),
+fn notes(batch: &Batch) -> impl Iterator<Item = Note> {
+    let notes = batch.entries.iter().filter(|entry| entry.origin == Origin::Towpath);
+    notes.map(|entry| Note::read(&entry.bytes).expect("a note"))
+}
+
+fn new_core(
+    stored: &StoredSession,
+    now: ClockReading,
+    limits: SessionLimits,
+    seed: u64,
+    has_process: bool,
+) -> OwnerCore {
+    OwnerCore::new(OwnerSnapshot {
+        now,
+        seed: u128::from(seed) << 13,
+        limits,
+        record: stored.record.clone(),
+        prompts: stored.prompts.values().cloned().collect(),
+        requests: stored.requests.values().filter(|it| it.resolution.is_none()).cloned().collect(),
+        has_process,
+    })
 }

@@ -5,7 +5,7 @@ use towpath_view::{
     CallState, Conversation, Fold, ItemBody, ItemId, PromptAuthor, SessionPhase, SubAgentState,
     TodoState,
 };
-use wire::note::{PromptState, TurnEnding};
+use wire::note::{PromptState, RequestKind, TurnEnding};
 
 fn fold(lines: &[serde_json::Value]) -> Conversation {
     let mut fold = Fold::new();
@@ -310,4 +310,90 @@ fn prompts_of_a_bare_stream_are_done_with_their_turn() {
     assert_eq!(prompt.state, PromptState::Done);
     let ending = document.turns[0].end.as_ref().unwrap().ending.clone();
     assert_eq!(ending, Some(TurnEnding::Failed { message: "no way".to_owned() }));
+}
+
+#[test]
+fn the_words_behind_an_interruption_are_shown() {
+    let document = fold(&[
+        json!({"type":"user","uuid":"u1","message":{"content":"start"}}),
+        json!({"type":"user","uuid":"u2","message":{"content":[
+            {"type":"text","text":"[Request interrupted by user]"},
+            {"type":"text","text":"use tabs instead"},
+        ]}}),
+        json!({"type":"user","uuid":"u3","message":{"content":"[Request interrupted by user for tool use]"}}),
+    ]);
+    let expected = [
+        ("prompt", "start"),
+        ("prompt", "use tabs instead"),
+        ("interruption", ""),
+        ("interruption", ""),
+    ];
+    let mut found = outline(&document);
+    found.sort_by_key(|(sort, _)| *sort == "interruption");
+    assert_eq!(found, owned(&expected));
+}
+
+#[test]
+fn a_result_before_its_call_loses_neither() {
+    let document = fold(&[
+        json!({"type":"user","message":{"content":[
+            {"type":"tool_result","tool_use_id":"t1","content":"no such file","is_error":true},
+            {"type":"tool_result","tool_use_id":"t2","content":"done"},
+        ]}}),
+        json!({"type":"assistant","message":{"id":"m","content":[
+            {"type":"tool_use","id":"t1","name":"Read","input":{"file_path":"a.rs"}},
+            {"type":"tool_use","id":"t2","name":"Write","input":{"file_path":"b.rs","content":""}},
+        ]}}),
+    ]);
+    let expected = [("call", "Read a.rs Failed no such file"), ("call", "Write b.rs Done done")];
+    assert_eq!(outline(&document), owned(&expected));
+    assert_eq!(document.turns[0].files[0].path, "b.rs");
+}
+
+#[test]
+fn a_result_of_another_agent_is_not_taken_for_a_success() {
+    // As Gemini and droid write them.
+    let document = fold(&[
+        json!({"type":"tool_result","tool_id":"x","status":"error","output":"no"}),
+        json!({"type":"tool_result","id":"x","toolId":"Read","isError":true,"value":"no"}),
+        json!({"type":"tool_result","tool_use_id":"x","status":"error"}),
+    ]);
+    assert_eq!(document.items.len(), 3);
+    assert!(document.items.iter().all(|item| matches!(item.body, ItemBody::Raw(_))));
+}
+
+#[test]
+fn a_system_line_without_a_subtype_is_shown() {
+    let document = fold(&[json!({"type":"system","text":"hello"})]);
+    assert!(outline(&document)[0].1.contains("hello"));
+}
+
+#[test]
+fn a_request_of_an_unknown_kind_waits_for_a_person_and_a_strange_result_ends_the_turn() {
+    let ask =
+        json!({"type":"control_request","request_id":"r","request":{"subtype":"teleport","to":7}});
+    let start = json!({"type":"system","subtype":"init","session_id":"s"});
+    let document = fold(&[start.clone(), ask.clone()]);
+    let request = &document.requests[0];
+    assert_eq!((request.kind, request.tool.as_str()), (RequestKind::Unknown, "teleport"));
+    assert!(request.disclosures()[0].text.contains("\"to\":7"));
+    assert!(matches!(document.status.phase, SessionPhase::Waiting { requests: 1 }));
+    for result in [
+        json!({"type":"result"}),
+        json!({"type":"result","subtype":"success","usage":"many","duration_ms":-1.5,"is_error":"x"}),
+    ] {
+        let document = fold(&[start.clone(), ask.clone(), result]);
+        assert!(document.turns[0].end.is_some());
+        assert!(document.requests.is_empty());
+        assert_eq!(document.status.phase, SessionPhase::Idle);
+    }
+    let odd = json!({"type":"control_request","request_id":"r","request":{
+        "subtype":"can_use_tool","tool_name":"Bash","input":"rm -rf /","decision_reason":{"type":"rule"},
+        "blocked_path":7,"permission_suggestions":{},"agent_id":5,"description":["a"]}});
+    let document = fold(&[start, odd]);
+    let request = &document.requests[0];
+    assert_eq!(request.kind, RequestKind::Permission);
+    assert_eq!(request.reason.as_deref(), Some(r#"{"type":"rule"}"#));
+    assert_eq!(request.blocked_path.as_deref(), Some("7"));
+    assert_eq!(request.disclosures()[0].text, "\"rm -rf /\"");
 }

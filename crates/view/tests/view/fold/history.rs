@@ -172,6 +172,24 @@ fn the_newest_items_are_whole_whatever_the_budget() {
 }
 
 #[test]
+fn huge_newest_items_keep_the_beginnings_of_their_texts() {
+    let text = |number: usize| format!("answer {number} {}", "y".repeat(1 << 20));
+    let line = |number| json!({"type":"assistant","message":{"id":format!("m{number}"),"content":[{"type":"text","text":text(number)}]}});
+    let lines: Vec<_> = (0..30).map(|number| line(number).to_string().into_bytes()).collect();
+    let fold = fold(&lines, Fold::with_budget(BUDGET));
+    let items = fold.conversation(60).items;
+    assert_eq!(items.len(), 30);
+    let bytes: usize = items.iter().map(towpath_view::Item::text_bytes).sum();
+    assert!(bytes < 4 << 20, "{bytes}");
+    let (last, others) = items.split_last().unwrap();
+    assert!(!last.trimmed && last.text_bytes() > 1 << 20);
+    for (number, item) in others.iter().enumerate().take(25) {
+        let towpath_view::ItemBody::Text { text } = &item.body else { panic!("{item:?}") };
+        assert!(item.trimmed && text.starts_with(&format!("answer {number} yyy")));
+    }
+}
+
+#[test]
 fn a_client_that_was_away_too_long_needs_a_new_document() {
     let small = fold(&stream(150), Fold::with_budget(BUDGET));
     assert_eq!(small.patches(Revision(3)), None);

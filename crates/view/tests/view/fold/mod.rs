@@ -12,11 +12,11 @@ use std::path::{Path, PathBuf};
 use towpath_view::{Conversation, Fold, Visibility};
 
 /// A recorded session.
-struct Record {
+pub(crate) struct Record {
     /// Its path below `captures`.
     name: String,
     /// Its lines with their numbers.
-    lines: Vec<(u64, Vec<u8>)>,
+    pub(crate) lines: Vec<(u64, Vec<u8>)>,
 }
 
 impl Record {
@@ -48,7 +48,7 @@ fn push(fold: &mut Fold, seq: u64, line: &[u8]) -> Vec<Visibility> {
 }
 
 /// All captures.
-fn captures() -> Vec<Record> {
+pub(crate) fn captures() -> Vec<Record> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../captures");
     let mut files = Vec::new();
     collect(&root, &mut files);

@@ -12,10 +12,14 @@
 //! - A rule covers only input fields this module knows. A call that sets another field, such as
 //!   `dangerouslyDisableSandbox`, is asked again.
 
+mod visible;
+
 use serde::{Deserialize, Serialize};
 
 use crate::json::{Raw, Shape};
 use crate::outgoing::PermissionMode;
+
+pub use visible::visible;
 
 /// The tools that change files. A rule for edits covers all of them.
 const EDIT_TOOLS: &[&str] = &["Edit", "MultiEdit", "NotebookEdit", "Write"];
@@ -46,20 +50,24 @@ const PROTECTED: &[&str] = &[
     "towpath.toml",
 ];
 
+/// The short names that Windows gives to protected ones.
+const SHORT_NAMES: &[&str] = &["git~1", "claude~1", "gitmod~1", "vscode~1", "ssh~1"];
+
 /// Input fields that do not change what a command may do.
 const COMMAND_FIELDS: &[&str] = &["command", "description", "run_in_background", "timeout"];
 
-/// Input fields of the edit tools.
+/// A longer description is shown in full too, because clients cut it.
+const SHORT_DESCRIPTION: usize = 200;
+
+/// Input fields of the edit tools, beside the path.
 const EDIT_FIELDS: &[&str] = &[
     "cell_id",
     "cell_type",
     "content",
     "edit_mode",
     "edits",
-    "file_path",
     "new_source",
     "new_string",
-    "notebook_path",
     "old_string",
     "replace_all",
 ];
@@ -193,10 +201,10 @@ pub fn rules(tool: &str, input: &str, directory: &str) -> Vec<Rule> {
                 RuleId::Exact,
                 ALL_EDIT_TOOLS,
                 Some(path.clone()),
-                format!("Edit {path}, whatever the change"),
+                format!("Edit {}, whatever the change", visible(&path)),
             );
             if is_project_directory(directory) && covers_path(&below, &path) {
-                let label = format!("Edit any file in {directory}");
+                let label = format!("Edit any file in {}", visible(directory));
                 vec![exact, rule(RuleId::Directory, ALL_EDIT_TOOLS, Some(below), label)]
             } else {
                 vec![exact]
@@ -253,27 +261,34 @@ pub fn covers(rule_tool: &str, pattern: Option<&str>, tool: &str, input: &str) -
     }
 }
 
-/// What a client must show in full, unshortened, before *Allow* can be pressed.
+/// What a client must show in full, unshortened, before *Allow* can be pressed. Characters that would
+/// not be seen are [made visible](visible).
 pub fn disclosures(tool: &str, input: &str) -> Vec<Disclosure> {
     let disclosure =
-        |label: &str, text: &str| Disclosure { label: label.to_owned(), text: text.to_owned() };
+        |label: &str, text: &str| Disclosure { label: label.to_owned(), text: visible(text) };
     let Some(parsed) = Raw::parse(input) else { return vec![disclosure("Input", input)] };
     let field = |name: &str| parsed.get(name).and_then(Raw::text).map(String::from);
-    match Scope::of(tool, parsed) {
+    let mut shown = match Scope::of(tool, parsed) {
         Scope::Command(command) => vec![disclosure("Command", &command)],
         Scope::Edit(path) => vec![disclosure("File", &path)],
         Scope::Fetch(url) => vec![disclosure("Address", &url)],
-        Scope::Other => match field("file_path").or_else(|| field("path")) {
-            Some(path) if only_fields(parsed, &["file_path", "path", "offset", "limit"]) => {
-                vec![disclosure("File", &path)]
+        Scope::Other => {
+            let names_file = ["file_path", "path"]
+                .into_iter()
+                .find(|key| field(key).is_some() && only_fields(parsed, &[key, "offset", "limit"]));
+            match names_file.and_then(field) {
+                Some(path) => vec![disclosure("File", &path)],
+                None => return vec![disclosure("Input", input)],
             }
-            _ => vec![disclosure("Input", input)],
-        },
+        }
         Scope::Unsafe => {
             let command = field("command").map(|it| disclosure("Command", &it));
-            command.into_iter().chain([disclosure("Input", input)]).collect()
+            return command.into_iter().chain([disclosure("Input", input)]).collect();
         }
-    }
+    };
+    let description = field("description").filter(|it| it.chars().count() > SHORT_DESCRIPTION);
+    shown.extend(description.map(|it| disclosure("Description", &it)));
+    shown
 }
 
 /// The part of a call that a rule is about.
@@ -298,9 +313,12 @@ impl Scope {
             return known(COMMAND_FIELDS, Self::Command(command));
         }
         if EDIT_TOOLS.contains(&tool) {
-            return match field("file_path").or_else(|| field("notebook_path")) {
-                Some(path) => known(EDIT_FIELDS, Self::Edit(path)),
-                None => Self::Unsafe,
+            // A path in the field of another tool would be shown while this one writes elsewhere.
+            let key = if tool == "NotebookEdit" { "notebook_path" } else { "file_path" };
+            let fields: Vec<&str> = EDIT_FIELDS.iter().copied().chain([key]).collect();
+            return match field(key) {
+                Some(path) if only_fields(input, &fields) => Self::Edit(path),
+                _ => Self::Unsafe,
             };
         }
         match (tool, field("url")) {
@@ -348,11 +366,21 @@ fn covers_path(pattern: &str, path: &str) -> bool {
         return false;
     };
     path.starts_with('/')
+        // A NUL ends the path for the system, and Windows separates with backslashes.
+        && !path.contains(['\0', '\\'])
         && rest.split('/').all(|part| {
-            // File systems of macOS and Windows ignore case.
-            let part = part.to_lowercase();
-            !matches!(part.as_str(), "" | "." | "..") && !PROTECTED.contains(&part.as_str())
+            let name = folded(part);
+            // Windows ignores blanks and dots at the end.
+            let name = name.trim_end_matches([' ', '.']);
+            !name.is_empty() && !PROTECTED.contains(&name) && !SHORT_NAMES.contains(&name)
         })
+}
+
+/// A name as file systems compare it: those of macOS and Windows ignore case, and the older one of
+/// macOS ignores characters that cannot be seen.
+fn folded(name: &str) -> String {
+    let seen: String = name.chars().filter(|&c| !visible::is_hidden(c)).collect();
+    seen.to_uppercase().to_lowercase()
 }
 
 /// The host of a plain address; none if the address has a user, a port or anything unusual.
@@ -378,129 +406,4 @@ fn canonical(input: Raw<'_>) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::{Value, json};
-
-    use super::{RuleId, covers, disclosures, rules};
-
-    /// Whether the rule `id` offered for a call covers another one.
-    #[expect(clippy::needless_pass_by_value, reason = "tests build calls in place")]
-    fn covered(id: RuleId, call: (&str, Value), other: (&str, Value)) -> bool {
-        let offered = rules(call.0, &call.1.to_string(), "/home/ann/project");
-        let Some(rule) = offered.iter().find(|rule| rule.id == id) else { return false };
-        covers(&rule.tool, rule.pattern.as_deref(), other.0, &other.1.to_string())
-    }
-
-    fn offered(tool: &str, input: &Value, directory: &str) -> Vec<RuleId> {
-        rules(tool, &input.to_string(), directory).iter().map(|rule| rule.id).collect()
-    }
-
-    #[test]
-    fn a_command_is_remembered_literally() {
-        let bash = |command: &str| ("Bash", json!({ "command": command, "description": "x" }));
-        assert!(covered(RuleId::Exact, bash("rm -rf build"), bash("rm -rf build")));
-        for other in ["rm -rf /", "rm -rf build /", "rm -rf build; id", " rm -rf build", "rm"] {
-            assert!(!covered(RuleId::Exact, bash("rm -rf build"), bash(other)), "{other}");
-        }
-        assert_eq!(offered("Bash", &bash("ls").1, "/p/q"), [RuleId::Exact]);
-        // A prefix that an earlier version stored does not cover anything any more.
-        let input = json!({ "command": "git diff --stat" }).to_string();
-        assert!(!covers("Bash", Some("git diff:*"), "Bash", &input));
-        assert!(!covers("Bash", None, "Bash", &input));
-    }
-
-    #[test]
-    fn a_field_no_rule_accounts_for_is_asked_every_time() {
-        let plain = ("Bash", json!({ "command": "make" }));
-        let unconfined = ("Bash", json!({ "command": "make", "dangerouslyDisableSandbox": true }));
-        assert!(!covered(RuleId::Exact, plain, unconfined.clone()));
-        assert!(offered(unconfined.0, &unconfined.1, "/p/q").is_empty());
-        assert!(offered("Bash", &json!({ "command": ["sh"] }), "/p/q").is_empty());
-        let twice = r#"{"command":"ls","command":"rm -rf /"}"#;
-        assert!(rules("Bash", twice, "/p/q").is_empty());
-        assert!(!covers("Bash", Some("ls"), "Bash", twice));
-    }
-
-    #[test]
-    fn an_edit_in_the_project_covers_the_project_and_nothing_beside_it() {
-        let edit = |path: &str| ("Edit", json!({ "file_path": path, "old_string": "a" }));
-        let write = |path: &str| ("Write", json!({ "file_path": path, "content": "a" }));
-        let inside = || edit("/home/ann/project/src/a.rs");
-        assert!(covered(RuleId::Directory, inside(), edit("/home/ann/project/b/c.rs")));
-        assert!(covered(RuleId::Directory, inside(), write("/home/ann/project/new")));
-        for path in [
-            "/home/ann/.bashrc",
-            "/home/ann/project",
-            "/home/ann/projects/a",
-            "/home/ann/project/../.ssh/id",
-            "/home/ann/project/./../x",
-            "/home/ann/project//etc",
-            "/home/ann/project/.git/hooks/pre-commit",
-            "/home/ann/project/sub/.GIT/config",
-            "/home/ann/project/.claude/settings.json",
-            "project/a",
-        ] {
-            assert!(!covered(RuleId::Directory, inside(), write(path)), "{path}");
-        }
-        let bash = ("Bash", json!({ "command": "/home/ann/project/a" }));
-        assert!(!covered(RuleId::Directory, inside(), bash));
-    }
-
-    #[test]
-    fn an_edit_elsewhere_covers_that_file_alone() {
-        let write = |path: &str| ("Write", json!({ "file_path": path, "content": "a" }));
-        let bashrc = || write("/home/ann/.bashrc");
-        assert_eq!(offered("Write", &bashrc().1, "/home/ann/project"), [RuleId::Exact]);
-        assert!(covered(RuleId::Exact, bashrc(), bashrc()));
-        assert!(!covered(RuleId::Exact, bashrc(), write("/home/ann/.ssh/authorized_keys")));
-        // A working directory that is a home or the root is too wide for a rule.
-        for directory in ["/", "", "/root", "/home/ann", "/Users/ann", "/home", "relative", "/p/.."]
-        {
-            let below = json!({ "file_path": format!("{directory}/a"), "content": "" });
-            assert_eq!(offered("Write", &below, directory), [RuleId::Exact], "{directory}");
-        }
-    }
-
-    #[test]
-    fn a_host_covers_its_own_pages() {
-        let fetch = |url: &str| ("WebFetch", json!({ "url": url, "prompt": "x" }));
-        assert!(covered(
-            RuleId::Host,
-            fetch("https://example.org/a"),
-            fetch("http://EXAMPLE.org/b")
-        ));
-        for url in [
-            "https://example.org.evil.com/",
-            "https://example.org@evil.com/",
-            "https://example.org:8443/",
-            "https://evil.com/?example.org",
-            "ftp://example.org/",
-        ] {
-            assert!(!covered(RuleId::Host, fetch("https://example.org/a"), fetch(url)), "{url}");
-        }
-        let odd = fetch("https://a@b.org/x");
-        assert_eq!(offered(odd.0, &odd.1, "/p/q"), [RuleId::Exact]);
-    }
-
-    #[test]
-    fn other_tools_are_remembered_by_their_input_or_whole() {
-        let call = |name: &str| ("mcp__db__query", json!({ "name": name }));
-        assert!(covered(RuleId::Exact, call("a"), call("a")));
-        assert!(!covered(RuleId::Exact, call("a"), call("b")));
-        assert!(covered(RuleId::Tool, call("a"), call("b")));
-        assert!(!covered(RuleId::Tool, call("a"), ("mcp__db__drop", json!({ "name": "a" }))));
-        // A tool that takes a command is a shell, whatever its name.
-        let shell = ("mcp__x__shell", json!({ "command": "ls" }));
-        assert_eq!(offered(shell.0, &shell.1, "/p/q"), [RuleId::Exact]);
-    }
-
-    #[test]
-    fn what_must_be_seen_is_never_shortened() {
-        let command = format!("echo {}; rm -rf ~", "x".repeat(5000));
-        let shown = disclosures("Bash", &json!({ "command": command }).to_string());
-        assert_eq!(shown[0].text, command);
-        let odd = json!({ "command": "ls", "dangerouslyDisableSandbox": true }).to_string();
-        assert!(disclosures("Bash", &odd).iter().any(|it| it.text == odd));
-        assert_eq!(disclosures("Bash", "not json")[0].text, "not json");
-    }
-}
+mod tests;

@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use journal::{Batch, Grant, NewEntry, Origin, OutboundLine, SessionStatus, SpoolPosition};
+use uuid::Uuid;
 use wire::note::Note;
 
 use crate::command::CommandResult;
-use crate::machine::{CommandId, Effect, StartMode};
+use crate::machine::{CommandId, Effect};
+use crate::options::CliConversation;
 use crate::shim::{AgentSignal, ShimCommand};
 
 /// The length of a title made from a prompt, in characters.
@@ -17,7 +19,6 @@ const TITLE_LENGTH: usize = 60;
 #[derive(Debug, Default)]
 pub(super) struct PendingBatch {
     batch: Batch,
-    grants: Vec<Grant>,
     outgoing: Vec<Outgoing>,
     /// The number of the last line in the agent's pipe. Earlier lines need not be stored any
     /// longer. That alone is not worth a write.
@@ -31,23 +32,28 @@ pub(super) struct PendingBatch {
 pub(super) enum Outgoing {
     Shim(ShimCommand),
     Reply(CommandId, CommandResult),
-    Start(StartMode),
+    Start { run: u64, conversation: CliConversation },
+    RemoveRun(u64),
     Compact,
 }
 
 impl PendingBatch {
     /// Adds a line of the agent.
-    pub(super) fn add_line(&mut self, bytes: &[u8], transient: bool) {
+    pub(super) fn add_line(&mut self, bytes: Bytes, transient: bool) {
         self.durable = true;
-        let bytes = Bytes::copy_from_slice(bytes);
         self.batch.entries.push(NewEntry { origin: Origin::Agent, bytes, transient });
+    }
+
+    /// The line that was added last goes on in the next one.
+    pub(super) fn mark_unfinished(&mut self) {
+        self.batch.unfinished.extend(self.batch.entries.len().checked_sub(1));
     }
 
     /// Adds an effect of the machine. `write` is the number of the last line to the agent, this one
     /// included.
+    /// The core has taken out starts and grants.
     pub(super) fn add_effect(&mut self, effect: Effect, write: u64, titled: &mut bool) {
         let outgoing = match effect {
-            Effect::Start(mode) => Outgoing::Start(mode),
             Effect::Stop { timeout } => {
                 Outgoing::Shim(ShimCommand::Stop { timeout: Duration::from_millis(timeout) })
             }
@@ -86,13 +92,24 @@ impl PendingBatch {
             }
             Effect::Prompt(record) => self.batch.prompts.push(record),
             Effect::Request(record) => self.batch.requests.push(record),
-            Effect::Grant(grant) => self.grants.push(grant),
             Effect::Options(options) => self.batch.change.options = Some(options.to_json()),
             _ => {}
         }
     }
 
-    fn add_note(&mut self, note: &Note) {
+    /// Adds a grant. It is stored together with the answer that gave it, or not at all.
+    pub(super) fn add_grant(&mut self, grant: Grant, id: Uuid) {
+        self.durable = true;
+        self.batch.grants.push(Grant { id, ..grant });
+    }
+
+    /// Adds what may leave once the batch is written.
+    pub(super) fn add_outgoing(&mut self, outgoing: Outgoing) {
+        self.outgoing.push(outgoing);
+    }
+
+    pub(super) fn add_note(&mut self, note: &Note) {
+        self.durable = true;
         let bytes = note.to_line().into();
         self.batch.entries.push(NewEntry { origin: Origin::Towpath, bytes, transient: false });
     }
@@ -113,18 +130,19 @@ impl PendingBatch {
     /// Starts the counts of a new process.
     pub(super) fn start_run(&mut self) {
         self.durable = true;
+        debug_assert!(self.batch.outbound.is_empty(), "there is no process to write to");
         // No line that was meant for another process may be sent to this one.
         self.delivered = Some(u64::MAX >> 1);
         self.batch.change.writes = Some(0);
     }
 
-    /// Takes the batch, if there is something to write, with its grants.
+    /// Takes the batch, if there is something to write.
     pub(super) fn take_batch(
         &mut self,
         at: u64,
         spool: SpoolPosition,
         writes: u64,
-    ) -> Option<(Batch, Vec<Grant>)> {
+    ) -> Option<Batch> {
         if !std::mem::take(&mut self.durable) {
             return None;
         }
@@ -135,7 +153,7 @@ impl PendingBatch {
             batch.change.writes = Some(writes);
         }
         batch.change.delivered = self.delivered.take();
-        Some((batch, std::mem::take(&mut self.grants)))
+        Some(batch)
     }
 
     /// Takes what may leave once the batch is written.

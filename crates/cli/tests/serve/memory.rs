@@ -1,0 +1,240 @@
+//! The memory of the server: huge lines, and clients that never read, stay within its bound.
+//!
+//! The bound is on the real process: the most memory it ever had (`VmHWM`).
+
+use std::path::Path;
+
+use bytes::Bytes;
+use futures_util::StreamExt as _;
+use futures_util::future::join_all;
+use journal::{Batch, Journal, NewEntry, NewSession, Origin, SessionId};
+use reqwest::Method;
+use serde_json::{Value, json};
+use session::SessionsConfig;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use uuid::Uuid;
+use wire::note::{Note, TurnEnding};
+
+use crate::fixture::{Fixture, TIMEOUT, TestServer};
+
+/// What `docs/api.md` promises for the whole server.
+const MAX_SERVER_BYTES: u64 = 256 << 20;
+
+/// The most memory the server ever had, in bytes; `None` where `/proc` does not tell.
+fn peak_memory(server: &TestServer) -> Option<u64> {
+    let pid = server.child.id().expect("it runs");
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|it| it.strip_prefix("VmHWM:"))?;
+    Some(line.split_whitespace().next()?.parse::<u64>().ok()? * 1024)
+}
+
+fn check_peak(server: &TestServer, after: &str) {
+    let Some(peak) = peak_memory(server) else {
+        println!("skipped: there is no /proc to measure memory with");
+        return;
+    };
+    println!("{after}: at most {} MB", peak >> 20);
+    assert!(peak < MAX_SERVER_BYTES, "{after}: {} MB", peak >> 20);
+}
+
+fn open_journal(fixture: &Fixture) -> Journal {
+    let path = SessionsConfig::journal_path(&fixture.path("data"));
+    Journal::open(&path).expect("a journal").journal
+}
+
+async fn add_session(journal: &Journal, directory: &Path) -> SessionId {
+    let id = SessionId(Uuid::new_v4());
+    let options = json!({ "directory": directory }).to_string();
+    let directory = directory.to_owned();
+    let new = NewSession { id, directory, title: Some("Huge".to_owned()), options, at: 1 };
+    journal.create(new).await.expect("a session");
+    id
+}
+
+async fn add_line(journal: &Journal, session: SessionId, line: String) {
+    add_lines(journal, session, vec![(Origin::Agent, line)]).await;
+}
+
+async fn add_lines(journal: &Journal, session: SessionId, lines: Vec<(Origin, String)>) {
+    let entry = |(origin, line): (Origin, String)| {
+        let bytes = Bytes::from(line);
+        NewEntry { origin, bytes, transient: false }
+    };
+    let entries = lines.into_iter().map(entry).collect();
+    let batch = Batch { at: 1, entries, ..Batch::default() };
+    journal.write(session, batch).await.expect("it is stored");
+}
+
+#[tokio::test]
+async fn paging_goes_on_before_any_number_of_empty_turns() {
+    let fixture = Fixture::new("api text \"hi\"").await;
+    let journal = open_journal(&fixture);
+    let id = add_session(&journal, &fixture.path("project")).await;
+    for turn in 1..=500 {
+        let start = Note::TurnStarted { turn, prompts: Vec::new() }.to_line();
+        let end = Note::TurnEnded { turn, ending: TurnEnding::Completed }.to_line();
+        let note = |line| (Origin::Towpath, String::from_utf8(line).expect("JSON"));
+        let mut lines = vec![note(start)];
+        let number = usize::try_from(turn).expect("a small number");
+        match turn {
+            1 => lines.push((Origin::Agent, answer(number, 10).replace("All", "The oldest"))),
+            2..=101 => {}
+            _ => lines.push((Origin::Agent, answer(number, 20_000))),
+        }
+        lines.push(note(end));
+        add_lines(&journal, id, lines).await;
+    }
+    journal.close().await.expect("it closes");
+    let server = fixture.serve().await;
+    let mut path = format!("/sessions/{id}/items?limit=200");
+    for _ in 0..100 {
+        let page = server.get(&path).await;
+        if page.to_string().contains("The oldest") {
+            assert_eq!(page["more"], false, "{page}");
+            return;
+        }
+        assert_eq!(page["more"], true, "{page}");
+        let before = match page["items"].get(0) {
+            Some(first) => format!("{}.{}", first["position"][0], first["position"][1]),
+            None => page["before"].as_str().expect("a position").to_owned(),
+        };
+        path = format!("/sessions/{id}/items?limit=200&before={before}");
+    }
+    panic!("it was not found");
+}
+
+/// A line of the agent with a text of so many bytes.
+fn answer(number: usize, bytes: usize) -> String {
+    let text = "All work and no play. ".repeat(bytes / 22 + 1);
+    let content = json!([{ "type": "text", "text": text }]);
+    let message = json!({ "id": format!("msg_{number}"), "type": "message", "role": "assistant",
+        "model": "m", "content": content, "stop_reason": null, "stop_sequence": null,
+        "usage": { "input_tokens": 1, "output_tokens": 1 } });
+    json!({ "type": "assistant", "message": message, "parent_tool_use_id": null,
+        "session_id": "s", "uuid": Uuid::from_u128(number as u128) })
+    .to_string()
+}
+
+/// Sends a request and reads nothing of the response.
+async fn stalled_request(server: &TestServer, path: &str, token: &str, more: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(server.address()).await.expect("a connection");
+    let host = server.address();
+    let request = format!(
+        "GET /api/v1{path} HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {token}\r\n{more}\r\n"
+    );
+    stream.write_all(request.as_bytes()).await.expect("it is sent");
+    stream
+}
+
+const UPGRADE: &str = "connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n\
+     sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+
+async fn watch_token(server: &TestServer) -> String {
+    let (status, made) = server.post("/tokens", json!({ "name": "eyes", "role": "watch" })).await;
+    assert_eq!(status, 201, "{made}");
+    made["token"].as_str().expect("a token").to_owned()
+}
+
+/// The length of a body, read to its end.
+async fn download(server: &TestServer, path: &str, token: &str) -> (u16, usize) {
+    let url = format!("{}/api/v1{path}", server.url);
+    let sent = server.http.get(url).bearer_auth(token).send();
+    // Unoptimized code takes a while to read hundreds of megabytes.
+    let response = timeout(5 * TIMEOUT, sent).await.expect("in time").expect("a response");
+    let status = response.status().as_u16();
+    let mut chunks = response.bytes_stream();
+    let mut length = 0;
+    while let Some(chunk) = timeout(TIMEOUT, chunks.next()).await.expect("in time") {
+        length += chunk.expect("a whole body").len();
+    }
+    (status, length)
+}
+
+#[tokio::test]
+async fn huge_lines_are_read_within_the_bound_by_many_at_once() {
+    let fixture = Fixture::new("api text \"hi\"").await;
+    let journal = open_journal(&fixture);
+    let id = add_session(&journal, &fixture.path("project")).await;
+    for number in 0..60 {
+        add_line(&journal, id, answer(number, 5_000_000)).await;
+    }
+    journal.close().await.expect("it closes");
+    let server = fixture.serve().await;
+    let token = watch_token(&server).await;
+    check_peak(&server, "start");
+
+    let lines = format!("/sessions/{id}/lines?limit=1000");
+    let (status, length) = download(&server, &lines, &token).await;
+    assert_eq!(status, 200);
+    assert!(length > 300_000_000, "every line came: {length}");
+    check_peak(&server, "one page of 60 lines");
+
+    let mut stalled = Vec::new();
+    for _ in 0..30 {
+        stalled.push(stalled_request(&server, &lines, &token, "").await);
+        stalled.push(stalled_request(&server, &format!("/sessions/{id}/events"), &token, "").await);
+        let follow = format!("/sessions/{id}/follow");
+        stalled.push(stalled_request(&server, &follow, &token, UPGRADE).await);
+    }
+    let items = format!("/sessions/{id}/items?limit=200");
+    for path in [&items, &format!("/sessions/{id}/changed"), "/usage", "/sessions"] {
+        let all = join_all((0..20).map(|_| download(&server, path, &token))).await;
+        assert!(all.iter().all(|(status, _)| *status == 200), "{path}: {all:?}");
+        check_peak(&server, path);
+    }
+    let page = server.get(&items).await;
+    let first = page["items"][0]["id"].as_str().expect("an item").to_owned();
+    let whole = format!("/sessions/{id}/items/{first}");
+    let all = join_all((0..8).map(|_| download(&server, &whole, &token))).await;
+    assert!(all.iter().all(|(status, _)| matches!(status, 200 | 413)), "{all:?}");
+    check_peak(&server, "whole items");
+    drop(stalled);
+}
+
+#[tokio::test]
+async fn a_line_of_100_megabytes_and_stalled_clients_stay_within_the_bound() {
+    let fixture = Fixture::new("api text \"hi\"").await;
+    let journal = open_journal(&fixture);
+    let id = add_session(&journal, &fixture.path("project")).await;
+    add_line(&journal, id, answer(0, 100)).await;
+    let server = fixture.serve().await;
+    let token = watch_token(&server).await;
+    let mut stalled = Vec::new();
+    for _ in 0..10 {
+        let path = format!("/sessions/{id}");
+        let mut request = async |kind: &str, more| {
+            stalled.push(stalled_request(&server, &format!("{path}/{kind}"), &token, more).await);
+        };
+        request("follow", UPGRADE).await;
+        request("events", "").await;
+        request("lines?limit=1000", "").await;
+    }
+    let mut quick = server.follow(&format!("/sessions/{id}/follow")).await;
+    quick.until(|page| page.snapshots > 0).await;
+    let before = quick.page.revision;
+    // Another process writes it, so that only what serves clients is measured.
+    add_line(&journal, id, answer(1, 100_000_000)).await;
+    add_line(&journal, id, answer(2, 100)).await;
+    quick.until(|page| page.revision >= before + 2).await;
+    check_peak(&server, "a line of 100 MB arrived");
+
+    for _ in 0..10 {
+        stalled
+            .push(stalled_request(&server, &format!("/sessions/{id}/lines/2"), &token, "").await);
+        let from_start = format!("/sessions/{id}/events");
+        stalled.push(stalled_request(&server, &from_start, &token, "").await);
+    }
+    let page = server.get(&format!("/sessions/{id}/lines?limit=10")).await;
+    let line = &page["lines"][1];
+    assert_eq!((&line["seq"], &line["omitted"]), (&json!(2), &json!(true)), "{page}");
+    assert!(line["bytes"].as_u64() > Some(100_000_000) && line["line"].is_null());
+    assert_eq!(page["lines"][2]["seq"], 3, "the page goes on behind it");
+    drop(stalled);
+    let (status, length) = download(&server, &format!("/sessions/{id}/lines/2"), &token).await;
+    assert_eq!((status, length as u64), (200, line["bytes"].as_u64().expect("a length")));
+    let after = server.ask(Method::GET, "/sessions", None).await;
+    assert_eq!(after.json::<Value>().await.expect("JSON")["sessions"][0]["last"], 3);
+    check_peak(&server, "a line of 100 MB was downloaded");
+}

@@ -1,0 +1,112 @@
+//! What the core does with the agent's output and the shim's other reports.
+
+use bytes::Bytes;
+use tracing::{debug, info, warn};
+use wire::{Piece, PieceEnd};
+
+use super::{OwnerCore, Step};
+use crate::agent_event::AgentEvent;
+use crate::machine::Input;
+use crate::shim::ShimEvent;
+
+/// How much of the agent's stderr is kept to explain its exit.
+const STDERR_LIMIT: usize = 4 << 10;
+
+impl OwnerCore {
+    pub(super) fn shim_event(&mut self, event: ShimEvent) {
+        match event {
+            ShimEvent::Output { offset, bytes } => self.output_at(offset, &bytes),
+            ShimEvent::Stderr(bytes) => {
+                self.stderr.extend_from_slice(&bytes);
+                let surplus = self.stderr.len().saturating_sub(STDERR_LIMIT);
+                self.stderr.drain(..surplus);
+            }
+            ShimEvent::Written(number) => self.line_delivered(number),
+            ShimEvent::WriteRefused { number, last } => {
+                debug!(session = %self.id, number, "the shim refused a line");
+                self.line_refused(last);
+            }
+            ShimEvent::Exited { status, .. } => self.exited(status),
+            ShimEvent::SpoolFailed(failure) => {
+                warn!(session = %self.id, spool = failure.spool, "the agent's output cannot be stored");
+            }
+            ShimEvent::SpoolRecovered => {
+                info!(session = %self.id, "the agent's output is stored again");
+            }
+        }
+    }
+
+    pub(super) fn output_at(&mut self, offset: u64, bytes: &[u8]) {
+        if offset > self.received {
+            // An owner that knows more than this one has acknowledged it.
+            warn!(session = %self.id, from = self.received, to = offset, "output of the agent is missing");
+            self.finish_output();
+            self.offset = offset;
+            self.received = offset;
+        }
+        let known = usize::try_from(self.received - offset).unwrap_or(usize::MAX);
+        if let Some(new) = bytes.get(known..) {
+            self.output(new);
+        }
+    }
+
+    /// Takes in a piece of the agent's output: all lines that it completes, in one batch.
+    fn output(&mut self, bytes: &[u8]) {
+        self.received += bytes.len() as u64;
+        let mut splitter = std::mem::take(&mut self.splitter);
+        let mut pieces = splitter.feed(bytes);
+        while let Some(piece) = pieces.next() {
+            let newline = usize::from(piece.end == PieceEnd::Newline);
+            self.offset += (piece.bytes.len() + newline) as u64;
+            if piece.is_whole() {
+                self.line(piece.bytes);
+            } else {
+                self.part_of_line(piece);
+            }
+        }
+        self.splitter = splitter;
+        if self.steps.is_empty() {
+            // A part of a long line shows that the agent is not stalled.
+            self.steps.push_back(Step::Input(Input::Agent(AgentEvent::Output)));
+        }
+        self.work();
+    }
+
+    fn line(&mut self, bytes: &[u8]) {
+        let mut transient = true;
+        let mut events = Vec::new();
+        for line in wire::read(bytes) {
+            transient &=
+                line.event().is_some_and(|it| matches!(it.body, wire::event::Body::Stream(_)));
+            events.push(AgentEvent::of(&line));
+        }
+        let transient = transient && !events.is_empty();
+        let bytes = Bytes::copy_from_slice(bytes);
+        self.steps.push_back(Step::Line { bytes, transient, unfinished: false });
+        self.steps.extend(events.into_iter().map(|event| Step::Input(Input::Agent(event))));
+    }
+
+    /// Takes in a part of a line that is too long to be read. If the agent waits for an answer to
+    /// it, its start says so.
+    fn part_of_line(&mut self, piece: Piece<'_>) {
+        if !piece.continued {
+            self.long_line = Some(AgentEvent::of_start(piece.bytes));
+        }
+        let bytes = Bytes::copy_from_slice(piece.bytes);
+        let unfinished = piece.end == PieceEnd::More;
+        self.steps.push_back(Step::Line { bytes, transient: false, unfinished });
+        let ended = if unfinished { None } else { self.long_line.take() };
+        let event = ended.unwrap_or(AgentEvent::Output);
+        self.steps.push_back(Step::Input(Input::Agent(event)));
+    }
+
+    /// Stores what a dead agent printed behind the last newline.
+    pub(super) fn finish_output(&mut self) {
+        let mut splitter = std::mem::take(&mut self.splitter);
+        if let Some(piece) = splitter.finish() {
+            self.offset += piece.bytes.len() as u64;
+            let bytes = Bytes::copy_from_slice(piece.bytes);
+            self.steps.push_back(Step::Line { bytes, transient: false, unfinished: false });
+        }
+    }
+}

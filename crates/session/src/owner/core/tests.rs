@@ -1,0 +1,191 @@
+//! Examples of what the core does while the journal or the shim does not answer. The simulation
+//! checks what must always hold.
+
+use journal::{SessionId, SessionRecord, SessionStatus, SpoolPosition};
+use uuid::Uuid;
+use wire::note::{Actor, Delivery, Note, QueuePolicy};
+
+use super::{
+    AttachOutcome, OwnerCore, OwnerEffect, OwnerInput, OwnerSnapshot, Seq, StartOutcome,
+    WriteFailure,
+};
+use crate::command::{NewPrompt, SessionCommand};
+use crate::config::SessionLimits;
+use crate::machine::{ClockReading, CommandId};
+use crate::session::{Error, LeaveOutcome};
+use crate::shim::{AgentSignal, ShimCommand, ShimEvent};
+
+fn ann() -> Actor {
+    Actor { name: "ann".to_owned(), via: "terminal".to_owned() }
+}
+
+fn core(options: &str) -> OwnerCore {
+    let record = SessionRecord {
+        id: SessionId(Uuid::nil()),
+        title: None,
+        directory: "/p".into(),
+        status: SessionStatus::Idle,
+        options: options.to_owned(),
+        created: 0,
+        active: 0,
+        last: Seq(0),
+        agent_ids: Vec::new(),
+        spool: SpoolPosition::default(),
+        writes: 0,
+        turn: 0,
+        turn_ended: 0,
+        damage: None,
+    };
+    OwnerCore::new(OwnerSnapshot {
+        now: ClockReading::default(),
+        seed: 1,
+        limits: SessionLimits::default(),
+        record,
+        prompts: Vec::new(),
+        requests: Vec::new(),
+        has_process: false,
+    })
+}
+
+fn at(monotonic: u64) -> ClockReading {
+    ClockReading { wall: monotonic, monotonic }
+}
+
+fn prompt(number: u64) -> OwnerInput {
+    let prompt = NewPrompt {
+        id: Uuid::from_u128(number.into()),
+        text: "do it".to_owned(),
+        images: Vec::new(),
+        delivery: Delivery::Queue,
+        by: ann(),
+    };
+    let command = Box::new(SessionCommand::Prompt(prompt));
+    OwnerInput::Command { id: CommandId(number), command }
+}
+
+/// Feeds an input, and answers every write.
+fn settle(core: &mut OwnerCore, now: u64, input: OwnerInput) -> Vec<OwnerEffect> {
+    let mut effects = core.on(at(now), input);
+    while !core.is_ready() {
+        effects.extend(core.on(at(now), OwnerInput::Written(Ok(Seq(1)))));
+    }
+    effects
+}
+
+/// A core whose agent runs.
+fn running() -> OwnerCore {
+    let mut core = core("{}");
+    let effects = settle(&mut core, 0, prompt(1));
+    assert!(effects.iter().any(|it| matches!(it, OwnerEffect::Start { run: 1, .. })));
+    settle(&mut core, 0, OwnerInput::Started(StartOutcome::Running));
+    core
+}
+
+fn replies(effects: &[OwnerEffect]) -> Vec<u64> {
+    let not_stored = |it: &OwnerEffect| match it {
+        OwnerEffect::Reply(id, Err(Error::NotStored)) => Some(id.0),
+        _ => None,
+    };
+    effects.iter().filter_map(not_stored).collect()
+}
+
+#[test]
+fn leaving_on_a_full_disk_says_that_it_could_not_store() {
+    let mut core = running();
+    let effects = core.on(at(1), prompt(2));
+    assert!(matches!(effects[..], [OwnerEffect::Write(_)]));
+    assert!(core.on(at(1), OwnerInput::Written(Err(WriteFailure::Full))).is_empty());
+    let again = core.on(at(2), OwnerInput::Leave);
+    assert!(matches!(again[..], [OwnerEffect::Write(_)]), "it tries once more: {again:?}");
+    let effects = core.on(at(2), OwnerInput::Written(Err(WriteFailure::Full)));
+    assert_eq!(replies(&effects), [2]);
+    assert!(matches!(effects.last(), Some(OwnerEffect::Leave(LeaveOutcome::NotStored))));
+}
+
+#[test]
+fn a_full_disk_refuses_commands_at_once_and_lets_an_interrupt_through() {
+    let mut core = running();
+    let _ = core.on(at(1), prompt(2));
+    // This one came while the write was on its way.
+    assert!(core.on(at(1), prompt(3)).is_empty());
+    assert_eq!(replies(&core.on(at(1), OwnerInput::Written(Err(WriteFailure::Full)))), [3]);
+    let by = ann();
+    let command = Box::new(SessionCommand::Interrupt { queue: QueuePolicy::Keep, by });
+    let effects = core.on(at(2), OwnerInput::Command { id: CommandId(4), command });
+    let signal = ShimCommand::Signal(AgentSignal::Interrupt);
+    assert!(matches!(&effects[0], OwnerEffect::Send(it) if *it == signal), "{effects:?}");
+    assert_eq!(replies(&effects), [4]);
+    assert_eq!(core.pause(at(2)), Some(999));
+    let effects = core.on(at(1001), OwnerInput::Tick);
+    assert!(matches!(effects[..], [OwnerEffect::Write(_)]), "{effects:?}");
+    let effects = core.on(at(1001), OwnerInput::Written(Ok(Seq(2))));
+    assert!(effects.iter().any(|it| matches!(it, OwnerEffect::Reply(CommandId(2), Ok(_)))));
+}
+
+#[test]
+fn a_journal_that_does_not_answer_does_not_hang_clients() {
+    let mut core = running();
+    let _ = core.on(at(1), prompt(2));
+    assert!(core.on(at(1), prompt(3)).is_empty());
+    assert_eq!(core.pause(at(1)), Some(10_000));
+    let effects = core.on(at(10_001), OwnerInput::Tick);
+    let busy = |it: &OwnerEffect, number| {
+        let busy = Err::<crate::command::CommandOutput, _>(Error::Journal(journal::Error::Busy));
+        matches!((it, busy), (OwnerEffect::Reply(id, Err(Error::Journal(_))), Err(_)) if id.0 == number)
+    };
+    assert!(busy(&effects[0], 3), "{effects:?}");
+    assert!(busy(&core.on(at(10_002), prompt(4))[0], 4));
+    let effects = core.on(at(10_003), OwnerInput::Leave);
+    assert!(matches!(effects[..], [OwnerEffect::Leave(LeaveOutcome::NotStored)]), "{effects:?}");
+}
+
+#[test]
+fn commands_are_answered_while_the_shim_does_not_answer() {
+    let mut core = running();
+    let effects = settle(&mut core, 1, OwnerInput::Disconnected);
+    assert!(effects.iter().any(|it| matches!(it, OwnerEffect::Attach { run: 1, from: 0 })));
+    let effects = settle(&mut core, 2, prompt(2));
+    assert!(effects.iter().any(|it| matches!(it, OwnerEffect::Reply(CommandId(2), Ok(_)))));
+    assert!(!effects.iter().any(|it| matches!(it, OwnerEffect::Send(_))), "{effects:?}");
+    let effects = settle(&mut core, 3_001, OwnerInput::Tick);
+    let reports = |it: &OwnerEffect| match it {
+        OwnerEffect::Write(batch) => {
+            let notes = batch.entries.iter().filter_map(|entry| Note::read(&entry.bytes));
+            notes.into_iter().any(|note| matches!(note, Note::Problem { .. }))
+        }
+        _ => false,
+    };
+    assert!(effects.iter().any(reports), "{effects:?}");
+    // Stopping it meanwhile is not forgotten.
+    let close = Box::new(SessionCommand::Close);
+    settle(&mut core, 3_002, OwnerInput::Command { id: CommandId(3), command: close });
+    let effects =
+        core.on(at(9_000), OwnerInput::Attached(AttachOutcome::Attached { last_write: 0 }));
+    assert!(matches!(
+        effects[..],
+        [OwnerEffect::Send(ShimCommand::Stop { .. }), OwnerEffect::LoadOutbound]
+    ));
+}
+
+#[test]
+fn a_line_that_the_shim_refused_is_sent_again() {
+    let mut core = running();
+    let refused = ShimEvent::WriteRefused { number: 1, last: 0 };
+    assert!(core.on(at(5), OwnerInput::Shim(refused)).is_empty());
+    assert_eq!(core.pause(at(5)), Some(1_000));
+    let effects = core.on(at(1_005), OwnerInput::Tick);
+    assert!(matches!(effects[..], [OwnerEffect::LoadOutbound]), "{effects:?}");
+    let line = journal::OutboundLine { number: 1, bytes: "x\n".into() };
+    let effects = core.on(at(1_005), OwnerInput::Outbound(vec![line]));
+    assert!(matches!(effects[..], [OwnerEffect::Send(ShimCommand::Write { number: 1, .. })]));
+}
+
+#[test]
+fn unreadable_options_are_not_taken_for_defaults() {
+    for options in ["", "null", r#"{"disallowed_tools":"Bash"}"#, r#"{"max_budget_usd":"x"}"#] {
+        let mut core = core(options);
+        let effects = settle(&mut core, 0, prompt(1));
+        assert!(!effects.iter().any(|it| matches!(it, OwnerEffect::Start { .. })), "{options}");
+        assert_eq!(core.machine().status(), SessionStatus::Failed);
+    }
+}
