@@ -150,7 +150,9 @@ export interface Disclosure {
 }
 
 export interface EditPromptRequest {
-  text: string;
+  delivery?: Delivery | null;
+  /** The new text. */
+  text?: string | null;
 }
 
 /** A file that a turn changed. */
@@ -166,7 +168,7 @@ export interface FileDiff {
   added: number;
   /** How often it was changed. */
   edits: number;
-  /** The diffs in order. */
+  /** The diffs in order, as far as they are not too long. */
   html: string;
   /** As the model wrote it. */
   path: string;
@@ -300,6 +302,8 @@ export type ItemKind = "prompt" | "text" | "thinking" | "call" | "hook" | "compa
 
 /** Items, in order. */
 export interface ItemPage {
+  /** Where to continue if there are no items here although there are older ones. */
+  before?: string | null;
   items: Item[];
   /** There are older items. */
   more: boolean;
@@ -318,8 +322,12 @@ export interface Line {
   at: number;
   /** Its bytes in base64, if they are not UTF-8. */
   base64?: string | null;
+  /** How many bytes it has, if it is omitted. */
+  bytes?: number | null;
   /** The exact text of the line. */
   line?: string | null;
+  /** The line is too long to be given here; it can be requested by itself. */
+  omitted?: boolean;
   /** Who wrote it: `agent` or `towpath`. */
   origin: string;
   /** The number of the entry. */
@@ -547,6 +555,8 @@ export interface Session {
   mode?: string | null;
   /** The configured model. */
   model?: string | null;
+  /** Why it cannot be used right now: its shim does not answer, or its data is damaged. */
+  problem?: string | null;
   /** How many requests wait for an answer. */
   requests: number;
   status: SessionStatus;

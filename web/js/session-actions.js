@@ -5,7 +5,7 @@
  * @module
  */
 
-import { callApi, sessionPath, newId, Problem } from "./api.js";
+import { callApi, sessionPath, Problem } from "./api.js";
 import { toast } from "./ui/toast.js";
 import { plural } from "./ui/format.js";
 
@@ -74,25 +74,10 @@ export class SessionActions {
     );
   }
 
-  /**
-   * Removes a queued prompt and sends it into the running turn.
-   *
-   * @param {QueuedPrompt} prompt
-   * @param {(text: string) => void} keep gets the text if that failed half-way
-   */
-  async steer(prompt, keep) {
-    try {
-      await callApi("DELETE", sessionPath(this.id, `/prompts/${prompt.id}`));
-    } catch (problem) {
-      toast(/** @type {Error} */ (problem).message);
-      return;
-    }
-    try {
-      await this.send({ id: newId(), text: prompt.text, images: [], delivery: "steer" });
-    } catch (problem) {
-      keep(prompt.text);
-      toast(/** @type {Error} */ (problem).message);
-    }
+  /** Sends a queued prompt into the running turn. @param {QueuedPrompt} prompt */
+  async steer(prompt) {
+    const path = sessionPath(this.id, `/prompts/${prompt.id}`);
+    await reportErrors(callApi("PATCH", path, { delivery: "steer" }));
   }
 
   /** @param {Request} request @param {import("./gateway.js").AnswerRequest} answer */
@@ -165,8 +150,11 @@ export class SessionActions {
   }
 
   /** @param {string} before @returns {Promise<import("./gateway.js").ItemPage>} */
-  older(before) {
-    return callApi("GET", sessionPath(this.id, `/items?before=${before}&limit=50`));
+  async older(before) {
+    const page = await callApi("GET", sessionPath(this.id, `/items?before=${before}&limit=50`));
+    // The server says how far it has searched if it found nothing for a while.
+    const searched = !page.items.length && page.more && page.before;
+    return searched && searched !== before ? this.older(searched) : page;
   }
 }
 

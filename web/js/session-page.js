@@ -343,7 +343,7 @@ export class SessionPage {
       edit: (prompt) => this.composer.edit(prompt.id, prompt.text),
       remove: (prompt) => void actions.remove(prompt),
       move: (prompt, before) => void actions.move(prompt, before),
-      steer: (prompt) => void actions.steer(prompt, (text) => this.composer.quote(text)),
+      steer: (prompt) => void actions.steer(prompt),
     });
   }
 

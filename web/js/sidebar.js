@@ -93,7 +93,7 @@ export class Sidebar {
 function row(session, current, now) {
   const unread = !current && session.last > seen(session.id);
   const name = session.title || "New session";
-  const problem = problemOf(session);
+  const { problem } = session;
   return h(
     "a",
     {
@@ -122,19 +122,9 @@ function row(session, current, now) {
   );
 }
 
-/**
- * Why a session cannot be used: its data is damaged, or the process around its agent is silent.
- *
- * @param {Session} session
- * @returns {string | undefined}
- */
-function problemOf(session) {
-  return /** @type {{ problem?: string | null }} */ (session).problem ?? undefined;
-}
-
 /** @param {Session} session */
 export function statusDot(session) {
-  if (problemOf(session)) return "failed";
+  if (session.problem) return "failed";
   if (session.tier === "needs_you") return "needs";
   if (session.tier === "running") return "running";
   return session.status === "failed" || session.status === "dead" ? "failed" : "idle";

@@ -56,6 +56,7 @@ pub(crate) fn rows(cache: &BenchCache) -> Result<Vec<BenchRow>, BenchError> {
 }
 
 fn row(job: &'static str, what: String, kilobytes: f64) -> BenchRow {
+    eprintln!("bench: {job}: {:.0} MB", kilobytes / 1000.0);
     BenchRow::amount(job, "", what, (kilobytes / 1000.0, " MB"), None)
 }
 
@@ -109,10 +110,8 @@ async fn huge_lines(cache: &BenchCache) -> Result<BenchRow, AnyError> {
         received += page.len();
         let page: serde_json::Value = serde_json::from_str(&page)?;
         let last = page["lines"].as_array().and_then(|lines| lines.last());
-        after = last.and_then(|line| line["seq"].as_u64()).unwrap_or(after);
-        if page["more"] != true || last.is_none() {
-            break;
-        }
+        let Some(seq) = last.and_then(|line| line["seq"].as_u64()) else { break };
+        after = seq;
     }
     if received < LINES * LINE {
         return Err(format!("only {received} bytes of the lines arrived").into());

@@ -22,12 +22,23 @@ const POLL_INTERVAL: Duration = Duration::from_millis(500);
 #[cfg(target_os = "linux")]
 const REPORT_INTERVAL: Duration = Duration::from_millis(100);
 
+/// How many seconds to wait for a change before the writer looks again, depending on how often
+/// nothing changed. A change is reported while a commit writes it, and on a slow disk the commit takes
+/// effect only later. The last wait lets the thread notice the end of the journal.
+#[cfg(target_os = "linux")]
+const WAITS: [i64; 3] = [1, 5, 60];
+
 /// Starts the thread. It ends with the journal.
 pub(crate) fn watch(path: &Path, commands: WeakSender<WriterCommand>) -> Result<(), Error> {
     #[cfg(target_os = "linux")]
     let started = match LogChanges::watch(path) {
         Ok(changes) => spawn(move || {
-            while changes.wait() && poll(&commands) {
+            let mut quiet = 0;
+            while let Some(changed) = changes.wait(WAITS[quiet]) {
+                quiet = if changed { 0 } else { (quiet + 1).min(WAITS.len() - 1) };
+                if !poll(&commands) {
+                    break;
+                }
                 thread::sleep(REPORT_INTERVAL);
             }
         }),
@@ -74,16 +85,16 @@ impl LogChanges {
         Ok(Self(descriptor))
     }
 
-    /// Waits for a change, at most a minute, so that the thread notices the end of the journal.
-    /// False if changes can no longer be reported.
-    fn wait(&self) -> bool {
+    /// Waits for a change, at most so many seconds, and says whether there was one. `None` if
+    /// changes can no longer be reported.
+    fn wait(&self, seconds: i64) -> Option<bool> {
         use rustix::event::{PollFd, PollFlags, Timespec, poll};
         let mut ready = [PollFd::new(&self.0, PollFlags::IN)];
-        let minute = Timespec { tv_sec: 60, tv_nsec: 0 };
-        match poll(&mut ready, Some(&minute)) {
-            Ok(0) | Err(rustix::io::Errno::INTR) => true,
-            Ok(_) => rustix::io::read(&self.0, &mut [0u8; 4096]).is_ok(),
-            Err(_) => false,
+        let timeout = Timespec { tv_sec: seconds, tv_nsec: 0 };
+        match poll(&mut ready, Some(&timeout)) {
+            Ok(0) | Err(rustix::io::Errno::INTR) => Some(false),
+            Ok(_) => rustix::io::read(&self.0, &mut [0u8; 4096]).is_ok().then_some(true),
+            Err(_) => None,
         }
     }
 }

@@ -277,9 +277,10 @@ impl Writer {
     fn poll_external(&mut self) {
         match data_version(&self.connection) {
             Ok(version) if version != self.data_version => {
-                self.data_version = version;
-                if let Err(error) = self.maintenance.find_deleted(&self.connection) {
-                    self.mark_if_damaged(&error);
+                match self.maintenance.find_deleted(&self.connection) {
+                    Ok(()) => self.data_version = version,
+                    // The next poll tries again.
+                    Err(error) => self.mark_if_damaged(&error),
                 }
                 self.shared.feeds.external_commit();
                 self.count_change();

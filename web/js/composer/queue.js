@@ -42,7 +42,6 @@ export function showQueue(list, queue, busy, actions) {
         !sent &&
           busy &&
           prompt.delivery === "queue" &&
-          !prompt.images &&
           h(
             "button",
             {

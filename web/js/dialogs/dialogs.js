@@ -156,12 +156,12 @@ export async function showRaw(session, item) {
             "div",
             {},
             h("h3", {}, `${line.seq} · ${line.origin}`),
-            isOmitted(line)
+            line.omitted
               ? h(
                   "p",
                   {},
                   h("a", { href: lineAddress(session, line.seq), target: "_blank" }, "Whole line"),
-                  ` (${compactNumber(line.bytes)} bytes)`,
+                  ` (${compactNumber(line.bytes ?? 0)} bytes)`,
                 )
               : h("pre", { class: "raw-lines" }, pretty(line.line ?? line.base64 ?? "")),
           ),
@@ -185,16 +185,6 @@ function concerns(line, item) {
     line.seq === item.rev ||
     (name.length > 6 && (line.line ?? "").includes(name))
   );
-}
-
-/**
- * Whether the server left out the text of a line, because it is very long.
- *
- * @param {import("../gateway.js").Line} line
- * @returns {line is import("../gateway.js").Line & { bytes: number }}
- */
-function isOmitted(line) {
-  return Boolean(/** @type {{ omitted?: boolean }} */ (line).omitted);
 }
 
 /** @param {string} line */

@@ -176,7 +176,9 @@ impl TowpathInstance {
 
     pub(crate) async fn journal_of(&self, session: SessionId) -> Vec<Entry> {
         let journal = self.sessions.journal();
-        journal.read(session, Seq::default(), usize::MAX).await.expect("a readable journal")
+        let all = usize::MAX;
+        let entries = journal.read_within(session, Seq::default(), all, all, all).await;
+        entries.expect("a readable journal")
     }
 }
 

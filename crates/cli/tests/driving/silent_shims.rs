@@ -104,8 +104,8 @@ pub(crate) async fn check_stopped_shims() {
         signal_shim(&fixture, *id, Signal::CONT);
         let problem = || towpath.sessions.problem(*id);
         while problem().is_some() {
-            let changed = tokio::time::timeout(TIMEOUT, changes.changed()).await;
-            assert!(changed.is_ok(), "{:?}", problem());
+            let woken = tokio::time::timeout(TIMEOUT, changes.changed()).await;
+            assert!(woken.is_ok(), "{:?}", problem());
         }
         let session = towpath.sessions.open(*id).await.expect("it answers again");
         check_first_turn(&towpath, &session, *after).await;

@@ -157,7 +157,7 @@ fn a_full_disk_is_reported_and_the_stream_continues() {
     watch.change("t1", "Write", "large");
     watch.change("t2", "Write", "small");
     for _ in 0..8 {
-        watch.bytes(&vec![b'\n'; 1 << 20]);
+        watch.bytes(&[&[b'x'; 1023], b"\n".as_slice()].concat().repeat(1024));
     }
     let result = watch.finish();
     assert_eq!(result.code, 1);

@@ -4,6 +4,7 @@ import { assert, composer, DESKTOP, PHONE, Screen, Server, until } from "./fixtu
 import { callHtml, codeHtml, item, request, session, StubbedPage } from "./stub-api.mjs";
 
 const card = (page) => page.locator("section.request");
+const queued = (more) => ({ id: "33333333-3333-4333-8333-333333333333", text: "bring tea", delivery: "queue", state: "queued", images: 1, ...more });
 const OTHER = "22222222-2222-4222-8222-222222222222";
 
 const steps = {
@@ -128,6 +129,14 @@ const steps = {
     });
     assert.equal(lines, 1);
   },
+  "a waiting prompt joins the turn with one call, and keeps its images": async (open) => {
+    const stubbed = await open(DESKTOP);
+    await stubbed.show({ queue: [queued()], status: { phase: { kind: "working" } } });
+    await stubbed.page.getByRole("button", { name: "Send now" }).click();
+    await until("it is sent", () => stubbed.calls.some((it) => it.path.startsWith("/prompts/")));
+    const calls = stubbed.calls.filter((it) => it.path.startsWith("/prompts"));
+    assert.deepEqual(calls, [{ method: "PATCH", path: `/prompts/${queued().id}`, body: { delivery: "steer" } }]);
+  },
   "a rewind starts the agent if none runs": async (open) => {
     const stubbed = await open(DESKTOP);
     let runs = false;
@@ -139,6 +148,15 @@ const steps = {
     await stubbed.show({ items: [item(`<div class="item prompt"><div class="words">Fix it</div></div>`, { kind: "prompt", prompt })] });
     await stubbed.page.getByRole("button", { name: "Rewind to before this message" }).press("Enter");
     await stubbed.page.getByRole("dialog").getByText("1 file would be restored").waitFor();
+  },
+  "older messages are found behind many empty turns": async (open) => {
+    const stubbed = await open(DESKTOP);
+    const old = item(`<div class="item text"><p>Long ago</p></div>`, { turn: 0, position: [0, 0] });
+    stubbed.replies = {
+      "GET /items": (request) => (request.url().includes("before=0.5") ? { items: [old], turns: [], more: false } : { items: [], turns: [], more: true, before: "0.5" }),
+    };
+    await stubbed.show({ more: true, items: [item(`<div class="item text"><p>Now</p></div>`)] });
+    await stubbed.page.getByText("Long ago").waitFor();
   },
   "a line that is too long to be sent has a link": async (open) => {
     const stubbed = await open(DESKTOP);

@@ -11,6 +11,7 @@ use std::process::{Command, Stdio};
 
 use uuid::Uuid;
 
+use super::all;
 use crate::{Batch, Journal, NewEntry, NewSession, Origin, Seq, SessionId, SpoolPosition};
 
 const PATH: &str = "TOWPATH_TEST_JOURNAL";
@@ -91,7 +92,7 @@ fn check(path: &Path, acknowledged: &BTreeMap<u128, u64>) {
         assert_eq!(journal.check().await.unwrap().faults, Vec::<String>::new());
         for (&number, &last) in acknowledged {
             let record = journal.session(session(number)).await.unwrap().unwrap();
-            let entries = journal.read(session(number), Seq(0), usize::MAX).await.unwrap();
+            let entries = all(&journal, session(number)).await;
             let mut expected = Seq(0);
             let mut rest = entries.iter();
             let mut batch = 0;

@@ -25,7 +25,7 @@ async fn removed(journal: &Journal) {
             journal.write_state("clock", Vec::new()).await.unwrap();
         }
     };
-    tokio::time::timeout(Duration::from_secs(60), all_removed).await.expect("it is tried again");
+    tokio::time::timeout(Duration::from_mins(1), all_removed).await.expect("it is tried again");
 }
 
 #[tokio::test]

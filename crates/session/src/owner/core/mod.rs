@@ -555,6 +555,10 @@ impl OwnerCore {
                 self.leave(LeaveOutcome::NotStored);
             }
             Err(failure) => {
+                let mut pending = pending;
+                if failure == WriteFailure::Full {
+                    self.answer_delayed(&mut pending.outgoing);
+                }
                 let pause = match failure {
                     WriteFailure::Full => FULL_DISK_RETRY,
                     WriteFailure::Busy => BUSY_RETRY,
@@ -633,6 +637,18 @@ impl OwnerCore {
                 }
             }
         }
+    }
+
+    /// Tells the clients of the batch that the disk is full. Their commands are carried out when
+    /// there is space, but nobody knows when that will be.
+    fn answer_delayed(&mut self, outgoing: &mut Vec<Outgoing>) {
+        let effects = &mut self.effects;
+        outgoing.retain(|outgoing| {
+            let Outgoing::Reply(id, _) = outgoing else { return true };
+            let error = Error::Journal(journal::Error::Full);
+            effects.push(OwnerEffect::Reply(*id, Err(error)));
+            false
+        });
     }
 
     fn leave_when_written(&mut self) {
