@@ -119,7 +119,7 @@ fn without_comments(style: &str) -> String {
     while let Some(c) = rest.next() {
         if quote.is_none() && c == '/' && rest.next_if_eq(&'*').is_some() {
             let mut last = ' ';
-            while let Some(c) = rest.next() {
+            for c in rest.by_ref() {
                 if last == '*' && c == '/' {
                     break;
                 }

@@ -175,7 +175,7 @@ fn a_file_is_followed_as_it_grows() {
 /// Events as `jq` and JSON libraries print them for people.
 fn pretty_printed() -> String {
     let events = STREAM.lines().filter_map(|it| serde_json::from_str::<serde_json::Value>(it).ok());
-    let pretty = |it| serde_json::to_string_pretty(&it).unwrap() + "\n";
+    let pretty = |it| serde_json::to_string_pretty(&it).expect("JSON") + "\n";
     events.map(pretty).collect()
 }
 

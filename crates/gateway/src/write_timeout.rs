@@ -97,7 +97,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_peer_that_reads_slowly_stays_and_one_that_stops_reading_does_not() {
         let (ours, mut theirs) = tokio::io::duplex(10);
-        let mut ours = WriteTimeout::new(ours, Duration::from_secs(60));
+        let mut ours = WriteTimeout::new(ours, Duration::from_mins(1));
         let writing = tokio::spawn(async move { ours.write_all(&[0; 100]).await });
         let mut buffer = [0; 5];
         for _ in 0..5 {

@@ -60,7 +60,8 @@ fn tool_use<'a>(
     })))
 }
 
-/// `None` if it says neither what the tool returned nor whether it failed.
+/// `None` if it may be an event of another agent: it says neither what the tool returned nor, in the
+/// words of this dialect, which call it belongs to.
 fn tool_result<'a>(
     cursor: &mut Cursor<'a>,
     top: &mut EnvelopeFields<'a>,
@@ -82,8 +83,9 @@ fn tool_result<'a>(
         Ok(FieldOutcome::Yes)
     })?;
     // Other agents write a `tool_result` with fields of their own. Taken for this one, it would be a
-    // success without output.
-    if content.is_none() && (id.is_none() || is_error.is_none()) {
+    // success without output. `toolUseId` belongs to this dialect alone.
+    let is_ours = id.is_some() && (dialect == Dialect::Flat || is_error.is_some());
+    if content.is_none() && !is_ours {
         *cursor = start;
         return Ok(None);
     }

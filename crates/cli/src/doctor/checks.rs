@@ -29,12 +29,21 @@ const ERROR_WIDTH: usize = 300;
 
 /// Checks the data directory, the journal and sockets. Creates what does not exist yet.
 pub(super) async fn check_data(settings: &CliSettings, diagnosis: &mut Diagnosis) {
+    // Creating the directory also closes one that is open to other users, so this is looked at first.
+    let open = is_open_to_others(&settings.data_directory);
     if let Err(error) = settings.create_data_directory() {
         let hint = error.hint().unwrap_or_default();
         diagnosis.add("data", Finding::bad(with_causes(&error), hint));
         return;
     }
-    diagnosis.add("data", check_directory(&settings.data_directory));
+    let finding = if open {
+        let path = settings.data_directory.display();
+        let hint = "it is private again; check which program or backup opened it";
+        Finding::bad(format!("`{path}` was accessible to other users"), hint)
+    } else {
+        check_directory(&settings.data_directory)
+    };
+    diagnosis.add("data", finding);
     diagnosis.add("journal", check_journal(&settings.data_directory).await);
     diagnosis.add("sockets", check_sockets(settings));
 }
@@ -65,6 +74,10 @@ pub(super) async fn check_agent(
     }
 }
 
+fn is_open_to_others(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|metadata| metadata.mode() & 0o077 != 0)
+}
+
 fn check_directory(path: &Path) -> Finding {
     let shown = path.display();
     let metadata = match fs::metadata(path) {
@@ -78,7 +91,7 @@ fn check_directory(path: &Path) -> Finding {
         let hint = "set `TOWPATH_DATA` to a directory that you own";
         return Finding::bad(format!("`{shown}` belongs to another user"), hint);
     }
-    if metadata.mode() & 0o077 != 0 {
+    if is_open_to_others(path) {
         let hint = format!("run `chmod 700 {shown}`: it holds everything your agents say and do");
         return Finding::bad(format!("`{shown}` is accessible to other users"), hint);
     }

@@ -176,7 +176,7 @@ impl LineNumberer<'_> {
             *self.rejoiner =
                 Rejoiner::is_needed_after(piece.bytes).then(|| Rejoiner::with_cap(self.cap));
         }
-        let Some(rejoiner) = &mut self.rejoiner else {
+        let Some(rejoiner) = self.rejoiner.as_mut() else {
             return self.show(InputText::Whole(piece.bytes), 1, visit);
         };
         for rejoined in rejoiner.push(piece.bytes) {
@@ -197,7 +197,7 @@ impl LineNumberer<'_> {
         &mut self,
         visit: &mut impl FnMut(InputLine<'_>) -> io::Result<()>,
     ) -> io::Result<()> {
-        let Some(rejoiner) = &mut self.rejoiner else { return Ok(()) };
+        let Some(rejoiner) = self.rejoiner.as_mut() else { return Ok(()) };
         for rejoined in rejoiner.finish() {
             self.show(InputText::Whole(&rejoined.text), rejoined.lines as u64, visit)?;
         }

@@ -46,9 +46,10 @@ impl ServerLock {
     /// Writes the sessions whose agents were stopped into the file, behind the process id. The process
     /// that asked for it reads them once the lock is free.
     pub(super) fn record_stopped(&self, sessions: &[SessionId]) {
-        let lines: String = sessions.iter().map(|id| format!("{id}\n")).collect();
-        // Nothing depends on it but a message.
-        let _ = (&self.file).write_all(lines.as_bytes());
+        for id in sessions {
+            // Nothing depends on it but a message.
+            let _ = writeln!(&self.file, "{id}");
+        }
     }
 
     /// Stops the running server and its agents. Returns the sessions whose agents it stopped; none

@@ -55,7 +55,9 @@ impl LineRejoining {
             return 1;
         };
         let complete = rejoiner.push(line);
-        complete.iter().for_each(|line| each(&line.text));
+        for line in &complete {
+            each(&line.text);
+        }
         complete.len()
     }
 
@@ -63,7 +65,9 @@ impl LineRejoining {
     fn finish(&mut self, mut each: impl FnMut(&[u8])) -> usize {
         let Self::On(rejoiner) = self else { return 0 };
         let rest = rejoiner.finish();
-        rest.iter().for_each(|line| each(&line.text));
+        for line in &rest {
+            each(&line.text);
+        }
         rest.len()
     }
 }

@@ -86,10 +86,12 @@ fn a_data_directory_that_others_can_read_is_reported() {
     assert_eq!(code, 1);
     let data = check(&found, "data");
     assert!(
-        data["text"].as_str().is_some_and(|it| it.contains("is accessible to other users")),
+        data["text"].as_str().is_some_and(|it| it.contains("was accessible to other users")),
         "{data}"
     );
-    assert!(data["hint"].as_str().is_some_and(|it| it.contains("chmod 700")), "{data}");
+    let mode = std::fs::metadata(home.data()).expect("the directory").permissions().mode();
+    assert_eq!(mode & 0o777, 0o700, "it is closed again");
+    assert_eq!(doctor(&home, &["--demo"]).0, 0);
 }
 
 #[test]

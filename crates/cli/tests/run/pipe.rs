@@ -177,7 +177,9 @@ fn a_session_is_resumed_by_any_of_its_names_and_forked() {
 fn a_conversation_of_the_cli_is_resumed() {
     let home = TestHome::new();
     let id = "0b7ab7a8-7f0e-4c43-a4b5-59d0f4e4bc4b";
-    let output = home.towpath(&["play", "-p", "think", "--session-id", id]);
+    // The demo does not read the conversations of the user.
+    let mut play = home.command(&["play", "-p", "think", "--session-id", id]);
+    let output = Output::of(play.env("HOME", home.data().join("demo-home")), "");
     assert_eq!(output.code, 0, "{output}");
     let output = home.towpath(&["run", "--demo", "--resume", id, "think"]);
     assert_eq!(output.code, 0, "{output}");

@@ -70,7 +70,10 @@ async fn the_demo_leaves_the_home_directory_alone() {
     assert_eq!(server.post(&format!("/sessions/{session}/prompts"), prompt).await.0, 202);
     client.until(|page| page.snapshots > 0 && !page.requests().is_empty()).await;
     let transcripts = |below: &Path| {
-        files(below).into_iter().filter(|it| it.ends_with(".jsonl")).collect::<Vec<_>>()
+        files(below)
+            .into_iter()
+            .filter(|it| Path::new(it).extension().is_some_and(|it| it == "jsonl"))
+            .collect::<Vec<_>>()
     };
     assert!(!transcripts(&fixture.path("tmp")).is_empty(), "it has a home of its own");
     assert_eq!(files(&home), before);

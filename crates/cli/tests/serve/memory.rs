@@ -2,6 +2,8 @@
 //!
 //! The bound is on the real process: the most memory it ever had (`VmHWM`).
 
+#![expect(clippy::print_stdout, reason = "the test prints what it measured, and why it is skipped")]
+
 use std::path::Path;
 
 use bytes::Bytes;

@@ -197,13 +197,13 @@ async fn a_waiting_prompt_is_steered_into_the_turn_in_one_step() {
     };
     assert_eq!(second(&listed)["delivery"], "queue");
     let path = format!("{prompts}/{}", waiting["id"].as_str().expect("an id"));
-    let patch = async |body: Value| server.ask(Method::PATCH, &path, Some(body)).await.status();
-    assert_eq!(patch(json!({})).await, 400);
-    assert_eq!(patch(json!({ "delivery": "steer" })).await, 204);
+    let edit = async |body: Value| server.ask(Method::PATCH, &path, Some(body)).await.status();
+    assert_eq!(edit(json!({})).await, 400);
+    assert_eq!(edit(json!({ "delivery": "steer" })).await, 204);
     let steered = second(&server.get(&prompts).await);
     assert_eq!((&steered["delivery"], &steered["text"]), (&json!("steer"), &json!("second")));
     assert_ne!(steered["state"], "queued", "it was sent to the agent");
-    assert_eq!(patch(json!({ "delivery": "queue" })).await, 409);
+    assert_eq!(edit(json!({ "delivery": "queue" })).await, 409);
     fixture.api.open("gate");
     client.until(|page| page.is_idle() && page.contains("steered")).await;
 }

@@ -11,7 +11,12 @@ use crate::process::Project;
 /// Changes the time of a file, as if it had been left an hour ago.
 fn make_old(file: &Path) {
     let hour_ago = SystemTime::now() - Duration::from_hours(1);
-    fs::File::options().write(true).open(file).unwrap().set_modified(hour_ago).unwrap();
+    fs::File::options()
+        .write(true)
+        .open(file)
+        .expect("a file")
+        .set_modified(hour_ago)
+        .expect("a time of change");
 }
 
 /// Runs one turn that writes a file.
@@ -26,8 +31,15 @@ fn kill_in_many_turns(arguments: &[&str], branch: &str) {
     let project = Project::with_repository();
     // A worktree of the user on a disk that is not mounted.
     let unmounted = project.sibling("unmounted");
-    project.git(&["worktree", "add", "--quiet", unmounted.to_str().unwrap(), "-b", "users"]);
-    fs::rename(&unmounted, project.sibling("away")).unwrap();
+    project.git(&[
+        "worktree",
+        "add",
+        "--quiet",
+        unmounted.to_str().expect("a path in UTF-8"),
+        "-b",
+        "users",
+    ]);
+    fs::rename(&unmounted, project.sibling("away")).expect("a renamed directory");
     let mut kills = 0;
     for round in 0..20_u32 {
         let file = format!("file {round}.txt");
@@ -45,8 +57,9 @@ fn kill_in_many_turns(arguments: &[&str], branch: &str) {
         assert_eq!(content, format!("{round}\n"));
     }
     assert_eq!(project.git(&["rev-list", "--count", "main"]), "1\n");
-    fs::rename(project.sibling("away"), &unmounted).unwrap();
-    let status = ["-C", unmounted.to_str().unwrap(), "status", "--porcelain", "--branch"];
+    fs::rename(project.sibling("away"), &unmounted).expect("a renamed directory");
+    let status =
+        ["-C", unmounted.to_str().expect("a path in UTF-8"), "status", "--porcelain", "--branch"];
     assert_eq!(project.git(&status), "## users\n", "the user's worktree has survived");
 }
 

@@ -30,11 +30,11 @@ pub(crate) enum KillMode {
 impl Project {
     fn killing_git(&self, call: u32, mode: KillMode) -> [(&'static str, String); 4] {
         let folder = self.sibling("bin");
-        fs::create_dir_all(&folder).unwrap();
+        fs::create_dir_all(&folder).expect("a directory");
         let git = folder.join("git");
-        fs::write(&git, KILLING_GIT).unwrap();
-        fs::set_permissions(&git, fs::Permissions::from_mode(0o755)).unwrap();
-        let path = std::env::var("PATH").unwrap();
+        fs::write(&git, KILLING_GIT).expect("a file");
+        fs::set_permissions(&git, fs::Permissions::from_mode(0o755)).expect("permissions");
+        let path = std::env::var("PATH").expect("a search path");
         let mode = match mode {
             KillMode::Instead => "instead",
             KillMode::Orphaned => "orphaned",
@@ -67,7 +67,7 @@ impl Project {
     }
 
     fn left_in_git_directory(&self) -> Vec<String> {
-        let left = fs::read_dir(self.root().join(".git")).unwrap().flatten();
+        let left = fs::read_dir(self.root().join(".git")).expect("a repository").flatten();
         let names = left.map(|it| it.file_name().to_string_lossy().into_owned());
         names.filter(|it| it.contains("towpath") || it.contains(".lock")).collect()
     }
@@ -108,7 +108,7 @@ fn kill_at_every_call(mode: KillMode, changed_meanwhile: bool) {
         project.write("gone.txt", "x");
         project.git(&["add", "gone.txt"]);
         project.git(&["commit", "--quiet", "--message", "second", "gone.txt"]);
-        fs::remove_file(project.root().join("gone.txt")).unwrap();
+        fs::remove_file(project.root().join("gone.txt")).expect("a file");
         project.write("a.txt", "two\n");
         project.write("b.txt", "new\n");
         let killed = project.run_killed(&["--commit"], call, mode, &lines);

@@ -25,8 +25,8 @@ struct LossyServer(Arc<Mutex<StoredFiles>>);
 
 impl LossyServer {
     fn start(&self) -> String {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}/", listener.local_addr().unwrap());
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let url = format!("http://{}/", listener.local_addr().expect("an address"));
         let server = self.clone();
         thread::spawn(move || {
             for connection in listener.incoming().flatten() {
@@ -37,7 +37,7 @@ impl LossyServer {
     }
 
     fn state(&self) -> MutexGuard<'_, StoredFiles> {
-        self.0.lock().unwrap()
+        self.0.lock().expect("no thread panicked")
     }
 
     fn lose_next_reply(&self, instead: impl FnOnce() + Send + 'static) {

@@ -115,10 +115,10 @@ fn a_second_signal_exits_at_once() {
 
 /// Waits until the processes of [`ENDLESS`] have ended.
 fn wait_for_end_of_command(project: &Project) {
-    let ids = fs::read_to_string(project.sibling("started")).unwrap();
+    let ids = fs::read_to_string(project.sibling("started")).expect("a file");
     assert_eq!(ids.split_whitespace().count(), 2, "{ids}");
     for id in ids.split_whitespace() {
-        let id = Pid::from_raw(id.parse().unwrap()).unwrap();
+        let id = Pid::from_raw(id.parse().expect("a number")).expect("a process id");
         let start = std::time::Instant::now();
         let runs = || {
             // A process that nobody waits for is a zombie.

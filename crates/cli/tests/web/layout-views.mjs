@@ -33,8 +33,11 @@ const press = (selector) => (page) => page.locator(selector).first().evaluate((i
 /** *Allow* needs everything to have been seen. */
 const seeAll = (page) => page.evaluate(() => document.querySelector(".show-all:not([hidden])")?.click());
 const openRules = async (page) => {
-  await seeAll(page);
-  await page.waitForFunction(() => [...document.querySelectorAll(".request-actions .button")].some((it) => it.textContent.startsWith("Always") && !it.disabled));
+  // Whether a button shows the rest is known only once the browser has laid out the card.
+  await page.waitForFunction(() => {
+    document.querySelector(".show-all:not([hidden])")?.click();
+    return [...document.querySelectorAll(".request-actions .button")].some((it) => it.textContent.startsWith("Always") && !it.disabled);
+  });
   await page.evaluate(() => [...document.querySelectorAll(".request-actions .button")].find((it) => it.textContent.startsWith("Always")).click());
   await page.waitForSelector(".request-rules:not([hidden])");
 };

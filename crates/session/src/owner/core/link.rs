@@ -4,7 +4,7 @@ use journal::OutboundLine;
 use wire::Splitter;
 
 use super::batch::Outgoing;
-use super::{AttachOutcome, OwnerCore, OwnerEffect, Stage, StartOutcome, Step};
+use super::{AttachOutcome, CoreStep, OwnerCore, OwnerEffect, Stage, StartOutcome};
 use crate::machine::{AgentExit, Input};
 use crate::shim::{ExitStatus, ShimCommand};
 
@@ -202,7 +202,7 @@ impl OwnerCore {
             }
             StartOutcome::Exited => {
                 self.read_leftovers();
-                self.steps.push_back(Step::Input(Input::AgentStarted));
+                self.steps.push_back(CoreStep::Input(Input::AgentStarted));
                 self.step(Input::AgentLost);
             }
             StartOutcome::Failed(message) => self.agent_gone(AgentExit::NotStarted(message)),
@@ -225,7 +225,7 @@ impl OwnerCore {
         self.restart_output();
         // The machine may start the next run at once.
         self.batch.add_outgoing(Outgoing::RemoveRun(self.run));
-        self.steps.push_back(Step::Input(Input::AgentGone(exit)));
+        self.steps.push_back(CoreStep::Input(Input::AgentGone(exit)));
         self.work();
     }
 }

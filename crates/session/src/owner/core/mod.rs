@@ -84,7 +84,7 @@ pub struct OwnerCore {
     ids: IdSequence,
     batch: PendingBatch,
     /// What is still to be put into the batch.
-    steps: VecDeque<Step>,
+    steps: VecDeque<CoreStep>,
     grants_loaded: bool,
     stage: Stage,
     /// What happened while the core was not ready.
@@ -209,7 +209,7 @@ pub enum OwnerEffect {
 
 /// What is to be put into the batch.
 #[derive(Debug)]
-enum Step {
+enum CoreStep {
     /// A line of the agent.
     Line {
         bytes: Bytes,
@@ -232,13 +232,13 @@ enum Stage {
         then: Option<Input>,
     },
     Writing {
-        pending: Box<PendingWrite>,
+        pending: Box<UnwrittenBatch>,
         since: u64,
         slow: bool,
     },
     /// The journal could not store the batch.
     Refused {
-        pending: Box<PendingWrite>,
+        pending: Box<UnwrittenBatch>,
         failure: WriteFailure,
         retry_at: u64,
     },
@@ -247,7 +247,7 @@ enum Stage {
 
 /// A batch that is being written, and what waits for it.
 #[derive(Debug)]
-struct PendingWrite {
+struct UnwrittenBatch {
     batch: Batch,
     outgoing: Vec<Outgoing>,
 }
@@ -420,7 +420,7 @@ impl OwnerCore {
 
     /// Takes in one input of the machine, and lets its effects out once they are written.
     fn step(&mut self, input: Input) {
-        self.steps.push_back(Step::Input(input));
+        self.steps.push_back(CoreStep::Input(input));
         self.work();
     }
 
@@ -428,20 +428,22 @@ impl OwnerCore {
     fn work(&mut self) {
         while let Some(step) = self.steps.pop_front() {
             match step {
-                Step::Line { bytes, transient, unfinished } => {
+                CoreStep::Line { bytes, transient, unfinished } => {
                     self.batch.add_line(bytes, transient);
                     if unfinished {
                         self.batch.mark_unfinished();
                     }
                 }
-                Step::Input(Input::Agent(AgentEvent::RequestOpened(_))) if !self.grants_loaded => {
+                CoreStep::Input(Input::Agent(AgentEvent::RequestOpened(_)))
+                    if !self.grants_loaded =>
+                {
                     // Other sessions may have added some.
                     self.steps.push_front(step);
                     self.stage = Stage::LoadingGrants;
                     self.effects.push(OwnerEffect::LoadGrants);
                     return;
                 }
-                Step::Input(input) => self.input(input),
+                CoreStep::Input(input) => self.input(input),
             }
         }
         self.grants_loaded = false;
@@ -487,7 +489,7 @@ impl OwnerCore {
         });
         self.stage = Stage::Ready;
         self.grants_loaded = true;
-        self.steps.push_front(Step::Input(Input::Grants(grants)));
+        self.steps.push_front(CoreStep::Input(Input::Grants(grants)));
         self.work();
     }
 
@@ -527,12 +529,12 @@ impl OwnerCore {
         let batch = self.batch.take_batch(self.now.wall, spool, self.writes);
         let outgoing = self.batch.take_outgoing();
         match batch {
-            Some(batch) => self.write(Box::new(PendingWrite { batch, outgoing })),
+            Some(batch) => self.write(Box::new(UnwrittenBatch { batch, outgoing })),
             None => self.let_out(outgoing, None),
         }
     }
 
-    fn write(&mut self, pending: Box<PendingWrite>) {
+    fn write(&mut self, pending: Box<UnwrittenBatch>) {
         self.effects.push(OwnerEffect::Write(Box::new(pending.batch.clone())));
         self.stage = Stage::Writing { pending, since: self.now.monotonic, slow: false };
     }

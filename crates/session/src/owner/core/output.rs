@@ -4,7 +4,7 @@ use bytes::Bytes;
 use tracing::{debug, info, warn};
 use wire::{Piece, PieceEnd};
 
-use super::{OwnerCore, Step};
+use super::{CoreStep, OwnerCore};
 use crate::agent_event::AgentEvent;
 use crate::machine::Input;
 use crate::shim::ShimEvent;
@@ -67,7 +67,7 @@ impl OwnerCore {
         self.splitter = splitter;
         if self.steps.is_empty() {
             // A part of a long line shows that the agent is not stalled.
-            self.steps.push_back(Step::Input(Input::Agent(AgentEvent::Output)));
+            self.steps.push_back(CoreStep::Input(Input::Agent(AgentEvent::Output)));
         }
         self.work();
     }
@@ -82,8 +82,8 @@ impl OwnerCore {
         }
         let transient = transient && !events.is_empty();
         let bytes = Bytes::copy_from_slice(bytes);
-        self.steps.push_back(Step::Line { bytes, transient, unfinished: false });
-        self.steps.extend(events.into_iter().map(|event| Step::Input(Input::Agent(event))));
+        self.steps.push_back(CoreStep::Line { bytes, transient, unfinished: false });
+        self.steps.extend(events.into_iter().map(|event| CoreStep::Input(Input::Agent(event))));
     }
 
     /// Takes in a part of a line that is too long to be read. If the agent waits for an answer to
@@ -94,10 +94,10 @@ impl OwnerCore {
         }
         let bytes = Bytes::copy_from_slice(piece.bytes);
         let unfinished = piece.end == PieceEnd::More;
-        self.steps.push_back(Step::Line { bytes, transient: false, unfinished });
+        self.steps.push_back(CoreStep::Line { bytes, transient: false, unfinished });
         let ended = if unfinished { None } else { self.long_line.take() };
         let event = ended.unwrap_or(AgentEvent::Output);
-        self.steps.push_back(Step::Input(Input::Agent(event)));
+        self.steps.push_back(CoreStep::Input(Input::Agent(event)));
     }
 
     /// Stores what a dead agent printed behind the last newline.
@@ -106,7 +106,7 @@ impl OwnerCore {
         if let Some(piece) = splitter.finish() {
             self.offset += piece.bytes.len() as u64;
             let bytes = Bytes::copy_from_slice(piece.bytes);
-            self.steps.push_back(Step::Line { bytes, transient: false, unfinished: false });
+            self.steps.push_back(CoreStep::Line { bytes, transient: false, unfinished: false });
         }
     }
 }

@@ -40,7 +40,7 @@ pub(super) fn print(out: &mut Vec<u8>, event: &AgentEvent, random: &mut Random) 
         AgentEvent::RequestAnswered { id, answer } => match answer {
             Ok(payload) => {
                 let payload: serde_json::Value =
-                    payload.as_ref().map_or(json!(null), |it| it.parse().unwrap());
+                    payload.as_ref().map_or(json!(null), |it| it.parse().expect("JSON"));
                 let mut response = json!({"subtype": "success", "request_id": id});
                 if !payload.is_null() {
                     response["response"] = payload;
@@ -52,7 +52,7 @@ pub(super) fn print(out: &mut Vec<u8>, event: &AgentEvent, random: &mut Random) 
             }
         },
     };
-    serde_json::to_writer(&mut *out, &line).unwrap();
+    serde_json::to_writer(&mut *out, &line).expect("a line");
     out.push(b'\n');
 }
 
@@ -63,14 +63,14 @@ fn print_other(out: &mut Vec<u8>, random: &mut Random) {
         2 => out.extend_from_slice(br#"{"type":"something_new","of":{"a":"later"},"version":[1]}"#),
         3 => {
             out.extend_from_slice(br#"{"type":"error","error":"#);
-            let depth = usize::try_from(random.below(600)).unwrap();
+            let depth = usize::try_from(random.below(600)).expect("a small number");
             out.resize(out.len() + depth, b'[');
             out.resize(out.len() + depth, b']');
             out.push(b'}');
         }
         4 => {
             out.extend_from_slice(br#"{"type":"assistant","message":{"role":"assistant","content":[{"type":"text","text":""#);
-            let length = usize::try_from(random.below(20_000)).unwrap();
+            let length = usize::try_from(random.below(20_000)).expect("a small number");
             out.resize(out.len() + length, b'x');
             out.extend_from_slice(br#""}]}}"#);
         }
@@ -102,7 +102,7 @@ fn result_line(result: &TurnResult, random: &mut Random) -> serde_json::Value {
 }
 
 fn request_line(request: &PermissionRequest, random: &mut Random) -> serde_json::Value {
-    let input: serde_json::Value = request.input.parse().unwrap();
+    let input: serde_json::Value = request.input.parse().expect("JSON");
     if request.kind == RequestKind::Unknown {
         return json!({"type": "control_request", "request_id": request.id, "request": input});
     }

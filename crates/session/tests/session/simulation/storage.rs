@@ -32,7 +32,7 @@ impl StoredSession {
             title: None,
             directory: "/p".into(),
             status: SessionStatus::Idle,
-            options: serde_json::to_string(options).unwrap(),
+            options: serde_json::to_string(options).expect("options as JSON"),
             created: 0,
             active: 0,
             last: Seq(0),
@@ -177,7 +177,7 @@ impl SimulatedShim {
             }
             ShimCommand::Stop { timeout } => {
                 self.agent.closed = true;
-                let timeout = u64::try_from(timeout.as_millis()).unwrap();
+                let timeout = u64::try_from(timeout.as_millis()).expect("a short time");
                 self.kill_at = Some(now + 3 * timeout);
                 Received::Nothing
             }

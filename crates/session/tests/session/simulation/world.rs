@@ -383,7 +383,7 @@ impl World {
             return;
         }
         self.record(|| "the connection is lost".to_owned());
-        let some = usize::try_from(self.random.below(4)).unwrap();
+        let some = usize::try_from(self.random.below(4)).expect("a small number");
         self.deliver_commands(some);
         self.connected = false;
         self.in_flight.clear();
@@ -452,7 +452,7 @@ impl World {
                 // What was reported to the last owner is lost, but the last write is reported again.
                 shim.reports = vec![ShimEvent::Written(shim.last_write)];
                 self.connected = true;
-                self.sent = usize::try_from(from).unwrap();
+                self.sent = usize::try_from(from).expect("a small number");
                 AttachOutcome::Attached { last_write: shim.last_write }
             }
             Some(shim) if shim.lives => {
@@ -473,7 +473,7 @@ impl World {
         }
         self.collect_output();
         self.orphan_prompts();
-        self.leftovers = Some(usize::try_from(from).unwrap());
+        self.leftovers = Some(usize::try_from(from).expect("a small number"));
     }
 
     /// Reads some output of a dead agent. Returns whether there is one.
@@ -599,7 +599,7 @@ impl World {
         {
             self.store(&batch);
         }
-        let some = usize::try_from(self.random.below(4)).unwrap();
+        let some = usize::try_from(self.random.below(4)).expect("a small number");
         self.deliver_commands(some);
         self.in_flight.clear();
         self.connected = false;
