@@ -128,9 +128,13 @@ impl Machine {
     }
 
     /// A process of an earlier Towpath is attached. `initialize` shows whether it still reads.
-    pub(super) fn agent_attached(&mut self) {
+    pub(super) fn agent_attached(&mut self, used: bool) {
         self.agent.phase = AgentPhase::Reattaching { until: self.now + self.limits.initialize };
         self.initialize();
+        if !used {
+            // A setting that was changed while it started is not among its arguments.
+            self.send_settings();
+        }
     }
 
     /// Nothing can be written to the process any more, whatever its last output says.

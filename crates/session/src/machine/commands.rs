@@ -218,11 +218,7 @@ impl Machine {
                 };
                 OutgoingRequest::SetPermissionMode { mode }
             }
-            Setting::Effort(effort) => {
-                let settings = serde_json::json!({ "effortLevel": effort }).to_string();
-                let settings = JsonObject::parse(&settings).unwrap_or_else(|_| JsonObject::empty());
-                OutgoingRequest::ApplyFlagSettings { settings }
-            }
+            Setting::Effort(effort) => set_effort(effort),
             Setting::Watch(_) => {
                 // Towpath acts on it, not the agent.
                 self.setting_changed(setting, by);
@@ -237,6 +233,19 @@ impl Machine {
             // The next process is started with it.
             self.setting_changed(setting, by);
             self.reply(id, Ok(CommandOutput::None));
+        }
+    }
+
+    /// Gives the agent the settings of the session that it may have been started without.
+    pub(super) fn send_settings(&mut self) {
+        let model = self.options.model.clone();
+        self.send_control(&OutgoingRequest::SetModel { model }, ControlPurpose::None);
+        if let Some(mode) = self.options.permission_mode {
+            self.send_control(&OutgoingRequest::SetPermissionMode { mode }, ControlPurpose::None);
+        }
+        if let Some(effort) = &self.options.effort {
+            let request = set_effort(effort);
+            self.send_control(&request, ControlPurpose::None);
         }
     }
 
@@ -285,6 +294,12 @@ impl Machine {
 fn check_prompt(prompt: OutgoingPrompt) -> Result<(), CommandError> {
     // As long as the line can become: a prompt may be steered later.
     check_size("the prompt", &prompt.priority(Priority::Next).to_line())
+}
+
+fn set_effort(effort: &str) -> OutgoingRequest {
+    let settings = serde_json::json!({ "effortLevel": effort }).to_string();
+    let settings = JsonObject::parse(&settings).unwrap_or_else(|_| JsonObject::empty());
+    OutgoingRequest::ApplyFlagSettings { settings }
 }
 
 fn not_waiting(state: Option<PromptState>) -> CommandError {

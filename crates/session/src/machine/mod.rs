@@ -99,7 +99,10 @@ pub enum Input {
     /// The grants that apply to this session, which replace the previous ones.
     Grants(Vec<Grant>),
     /// The owner is connected to a process that an earlier Towpath started.
-    AgentAttached,
+    AgentAttached {
+        /// Whether the earlier Towpath wrote anything to it.
+        used: bool,
+    },
     /// The process that [`Effect::Start`] asked for runs.
     AgentStarted,
     /// The process and its shim are gone. The rest of its output comes, then
@@ -273,7 +276,7 @@ impl Machine {
                 self.agent_event(event);
             }
             Input::Grants(grants) => self.grants = grants,
-            Input::AgentAttached => self.agent_attached(),
+            Input::AgentAttached { used } => self.agent_attached(used),
             Input::AgentStarted => self.agent_started(),
             Input::AgentLost => self.agent_lost(),
             Input::AgentGone(exit) => self.agent_gone(&exit),

@@ -136,7 +136,7 @@ fn a_session_taken_over_during_a_turn_continues_it() {
     snapshot.agent_may_run = true;
     snapshot.resumable = true;
     let mut harness = Harness::from(snapshot);
-    harness.on(Input::AgentAttached);
+    harness.on(Input::AgentAttached { used: true });
     harness.prompt(7, Delivery::Queue).unwrap();
     // It is busy and does not answer `initialize`.
     harness.wait(61_000);

@@ -166,7 +166,7 @@ fn a_carried_prompt_keeps_its_timeout_after_a_takeover() {
     snapshot.prompts = harness.machine.prompts.in_flight().cloned().collect();
     (snapshot.turns, snapshot.agent_may_run, snapshot.resumable) = (1, true, true);
     let mut harness = Harness::from(snapshot);
-    harness.on(Input::AgentAttached);
+    harness.on(Input::AgentAttached { used: true });
     assert_eq!(harness.machine.status(), SessionStatus::Running);
     harness.wait(31_000);
     assert_eq!(harness.states(2), [Indeterminate]);

@@ -112,7 +112,7 @@ impl OwnerCore {
         match outcome {
             AttachOutcome::Attached { last_write } => {
                 self.link = Link::CONNECTED;
-                let then = inherited.then_some(Input::AgentAttached);
+                let then = inherited.then_some(Input::AgentAttached { used: last_write > 0 });
                 self.effects.extend(stop.map(OwnerEffect::Send));
                 self.load_outbound(last_write, then);
             }
