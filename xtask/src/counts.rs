@@ -45,6 +45,9 @@ impl fmt::Display for TestCounts {
 ///
 /// A test that cannot run prints `skipped: REASON` and succeeds, so that only its output shows that
 /// it was skipped. The output of tests that passed is not shown to the user.
+///
+/// A test that is ignored with a reason is no test of its own: another test starts it as a process, or
+/// it writes documentation. It is not counted.
 #[derive(Debug, Default)]
 pub(crate) struct TestOutput {
     counts: TestCounts,
@@ -54,6 +57,8 @@ pub(crate) struct TestOutput {
     in_successes: bool,
     /// The test whose output the lines are; `None` once it is counted as skipped.
     test: Option<String>,
+    /// How many tests of the current program are ignored with a reason.
+    ignored_with_reason: usize,
 }
 
 impl TestOutput {
@@ -69,6 +74,9 @@ impl TestOutput {
         if let Some(result) = line.strip_prefix("test result: ") {
             self.in_successes = false;
             self.count(result);
+        }
+        if line.starts_with("test ") && line.contains(" ... ignored, ") {
+            self.ignored_with_reason += 1;
         }
         if let Some(test) =
             line.strip_prefix("---- ").and_then(|it| it.strip_suffix(" stdout ----"))
@@ -102,7 +110,12 @@ impl TestOutput {
             match (number, word) {
                 (Some(number), Some("passed")) => self.counts.passed += number,
                 (Some(number), Some("failed")) => self.counts.failed += number,
-                (Some(number), Some("ignored")) => self.counts.skipped += number,
+                (Some(number), Some("ignored")) => {
+                    // A program that a test starts reports its own result first, without any.
+                    let with_reason = number.min(self.ignored_with_reason);
+                    self.ignored_with_reason -= with_reason;
+                    self.counts.skipped += number - with_reason;
+                }
                 _ => {}
             }
         }
@@ -131,11 +144,13 @@ mod tests {
     use super::{TestCounts, TestOutput};
 
     const OUTPUT: &str = "\
-running 4 tests
+running 5 tests
 test one ... \u{1b}[32mok\u{1b}(B\u{1b}[m
 test two ... ok
 test three ... FAILED
 test four ... ignored
+test five ... ignored, the test above starts it
+test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 5 filtered out
 
 successes:
 
@@ -159,7 +174,7 @@ skipped: but it failed
 failures:
     three
 
-test result: \u{1b}[31mFAILED\u{1b}(B\u{1b}[m. 2 passed; 1 failed; 1 ignored; 0 measured; 0 filtered out
+test result: \u{1b}[31mFAILED\u{1b}(B\u{1b}[m. 2 passed; 1 failed; 2 ignored; 0 measured; 0 filtered out
 ";
 
     #[test]
