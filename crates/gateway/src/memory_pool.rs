@@ -1,6 +1,6 @@
 //! The memory that large bodies, frames and lines are made and sent in, shared by all clients.
 //!
-//! Whoever needs more than a little first takes a [lease](MemoryPool::lease) of the bytes, and waits
+//! A response that needs more than a little first takes a [lease](MemoryPool::lease) of the bytes, and waits
 //! in turn if there are not enough. A client that does not read would keep its bytes for ever, so
 //! they are taken away when another one waits. Its stream then reads them again, or ends.
 
@@ -22,7 +22,7 @@ pub(crate) struct MemoryPool(Arc<PoolShared>);
 struct PoolShared {
     size: usize,
     state: Mutex<PoolState>,
-    /// Whoever waits for memory holds it, so that each has its turn.
+    /// The response that waits for memory holds it, so that each has its turn.
     turn: AsyncMutex<()>,
     freed: Notify,
 }
@@ -216,7 +216,7 @@ mod tests {
         tokio::time::advance(STALLED_AFTER).await;
         assert_eq!(reading.with(|it| it.len()), Some(1));
         let small = pool.lease(20).await;
-        assert!(stalled.with(|_| ()).is_some(), "nobody needed its bytes");
+        assert!(stalled.with(|_| ()).is_some(), "no other response needed its bytes");
         tokio::time::advance(STALLED_AFTER).await;
         assert_eq!(reading.with(|it| it.len()), Some(1));
         let next = pool.lease(40).await;

@@ -15,7 +15,7 @@ use crate::records::{Entry, EntryHead};
 #[derive(Debug, Default)]
 pub(crate) struct LargeEntries {
     held: Mutex<HeldEntries>,
-    /// Held while a large entry is read: whoever waits for it probably wants the same one.
+    /// Held while a large entry is read: a reader that waits for it probably wants the same one.
     reading: tokio::sync::Mutex<()>,
 }
 

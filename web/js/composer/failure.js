@@ -1,5 +1,5 @@
 /**
- * Why there is no agent although nobody stopped it, and a button that starts it again.
+ * Why there is no agent although no user stopped it, and a button that starts it again.
  *
  * @module
  */

@@ -130,7 +130,7 @@ export function describePhase(status, now) {
   }
 }
 
-/** Whether there is no agent although nobody stopped it. @param {import("../gateway.js").SessionPhase} phase */
+/** Whether there is no agent although no user stopped it. @param {import("../gateway.js").SessionPhase} phase */
 export function hasFailed(phase) {
   return phase.kind === "stopped" && !["parked", "closed"].includes(phase.cause.cause);
 }

@@ -41,7 +41,7 @@ use crate::settings::{AgentLookupError, CliSettings, SettingsError};
 /// How long to wait for an idle agent to stop at the end of a run.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long a run may take to leave after SIGTERM or SIGHUP. It takes longer only if nobody reads what
+/// How long a run may take to leave after SIGTERM or SIGHUP. It takes longer only if no process reads what
 /// it writes: a stopped terminal, or a full pipe.
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(10);
 

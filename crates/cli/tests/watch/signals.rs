@@ -121,7 +121,7 @@ fn wait_for_end_of_command(project: &Project) {
         let id = Pid::from_raw(id.parse().expect("a number")).expect("a process id");
         let start = std::time::Instant::now();
         let runs = || {
-            // A process that nobody waits for is a zombie.
+            // A process that its parent does not wait for is a zombie.
             let status = fs::read_to_string(format!("/proc/{}/stat", id.as_raw_nonzero()));
             test_kill_process(id).is_ok() && !status.is_ok_and(|it| it.contains(") Z "))
         };

@@ -77,8 +77,8 @@ fn a_directory_of_another_user_is_refused() {
     let folder = TempDir::new().unwrap();
     let data = folder.path().join("towpath");
     fs::create_dir(&data).unwrap();
-    let nobody = 65534;
-    if std::os::unix::fs::chown(&data, Some(nobody), None).is_err() {
+    let other_user = 65534;
+    if std::os::unix::fs::chown(&data, Some(other_user), None).is_err() {
         eprintln!("skipped: only root may give a directory away");
         return;
     }
@@ -87,14 +87,14 @@ fn a_directory_of_another_user_is_refused() {
 
     std::os::unix::fs::chown(&data, Some(0), None).unwrap();
     fs::write(data.join("planted"), "").unwrap();
-    std::os::unix::fs::chown(data.join("planted"), Some(nobody), None).unwrap();
+    std::os::unix::fs::chown(data.join("planted"), Some(other_user), None).unwrap();
     let planted = data.canonicalize().unwrap().join("planted");
     assert!(
         secure_directory(&data).unwrap().contains(&DirectoryWarning::Foreign { path: planted })
     );
 
-    // Whoever owns the parent of a directory could give it to everybody.
-    std::os::unix::fs::chown(folder.path(), Some(nobody), None).unwrap();
+    // The owner of the parent could give the directory to other users.
+    std::os::unix::fs::chown(folder.path(), Some(other_user), None).unwrap();
     set_mode(folder.path(), 0o777);
     let refused = secure_directory(&data);
     assert!(matches!(refused, Err(Error::UnsafeDirectory { .. })), "{refused:?}");

@@ -1,4 +1,4 @@
-//! Work that the writer does while nobody waits for it.
+//! Work that the writer does while no client waits for it.
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! Opening one session, in a task of its own.
 //!
-//! The task first becomes the session's owner, then takes the session over. It goes on when nobody
+//! The task first becomes the session's owner, then takes the session over. It goes on when no client
 //! waits for it: a shim that is stopped is asked again until it answers.
 
 use std::io;

@@ -107,7 +107,7 @@ impl LiveDirectory {
         read_json(&self.file("shim.json"))
     }
 
-    /// Sets a record aside that cannot be read, so that it is in nobody's way.
+    /// Sets a record aside that cannot be read, so that a new one can be written.
     pub(super) fn set_record_aside(&self) -> io::Result<()> {
         fs::rename(self.file("shim.json"), self.file("shim.json.damaged"))
     }

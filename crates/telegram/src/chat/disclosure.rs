@@ -1,7 +1,7 @@
 //! What a user must have been shown before a request can be allowed, and how it is shown.
 //!
 //! [`wire::consent`] decides what that is about a call. Texts that the agent's model or program wrote
-//! about the call, and questions, are shown in full as well: nobody should agree to a text that was
+//! about the call, and questions, are shown in full as well: no user should agree to a text that was
 //! cut.
 
 use uuid::Uuid;

@@ -1,4 +1,4 @@
-//! Nobody agrees to a text that was not shown: long and hidden texts in every part of a request.
+//! No user agrees to a text that was not shown: long and hidden texts in every part of a request.
 
 use serde_json::{Value, json};
 use session::RequestAnswer;

@@ -8,8 +8,8 @@
 //! Choosing the reply for a request is pure; only the server and its request handler use the network.
 //! A reply that must wait for the test waits for a gate, never for a fixed time.
 
+mod backend;
 mod event;
-mod handler;
 mod log;
 mod recording;
 mod reply;

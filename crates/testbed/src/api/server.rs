@@ -20,7 +20,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::handler::{ApiBackend, ApiState, handle};
+use super::backend::{ApiBackend, ApiState, handle};
 use super::log::{ApiRequestLog, ApiRequestRecord};
 use super::recording::ApiUpstream;
 use super::reply::{ApiIds, ApiReply};

@@ -1,7 +1,7 @@
 //! The decisions of an owner, without any I/O.
 //!
 //! [`OwnerCore::on`] takes what happened and returns what must be done, in this order. It knows no
-//! clock, no journal and no process: whoever drives it performs the [effects](OwnerEffect) and
+//! clock, no journal and no process: its caller performs the [effects](OwnerEffect) and
 //! feeds back their results. The owner's task does that with the real ones, the simulation with
 //! models of them that fail in every way and at every effect.
 //!
@@ -642,7 +642,7 @@ impl OwnerCore {
     }
 
     /// Tells the clients of the batch that the disk is full. Their commands are carried out when
-    /// there is space, but nobody knows when that will be.
+    /// there is space, but it is unknown when that will be.
     fn answer_delayed(&mut self, outgoing: &mut Vec<Outgoing>) {
         let effects = &mut self.effects;
         outgoing.retain(|outgoing| {

@@ -1,4 +1,4 @@
-//! The request handler: routes, the choice of a reply, and forwarding to a real API.
+//! What answers requests: routes, the choice of a reply, and forwarding to a real API.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
