@@ -1,0 +1,4 @@
+//! Terminals: screens made from recorded output, and real shells.
+
+mod screens;
+mod shells;
