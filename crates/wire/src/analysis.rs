@@ -6,8 +6,22 @@
 
 use std::collections::HashMap;
 
-use crate::event::{Block, Body, Event, Message, Stream, ToolResult, ToolUse, Usage};
+use serde::{Deserialize, Serialize};
+
+use crate::acp::event::{AcpEvent, AcpResult, AgentUpdate, reported_tokens};
+use crate::event::{Block, Body, Event, Message, Stream, ToolResult, ToolUse, TurnEnded, Usage};
 use crate::json::{Raw, Text};
+
+/// Versions of the CLI up to this one restart their running cost at zero after a resume. 2.1.197 does,
+/// and 2.1.325 does not.
+const LAST_RESTARTING: [u64; 3] = [2, 1, 324];
+
+/// Whether the total cost that a version of the CLI reports starts at zero in each process, even in one
+/// that resumes a conversation.
+pub fn total_cost_restarts(version: Option<&str>) -> bool {
+    let mut parts = version.unwrap_or_default().split('.').map(|it| it.parse().unwrap_or(0_u64));
+    [0; 3].map(|_: u64| parts.next().unwrap_or(0)) <= LAST_RESTARTING
+}
 
 /// Pairs tool calls with their results.
 #[derive(Debug, Default)]
@@ -159,10 +173,45 @@ pub struct UsageTotals {
     open: HashMap<Option<String>, String>,
     /// Messages without an id. They cannot be matched, so each one counts.
     anonymous: TokenTotals,
+    results: ResultUsage,
+}
+
+/// Finds the tokens that only a turn's `result` reports.
+///
+/// The flat dialect and `--output-format json` have no usage at their messages, or no messages. Where
+/// a message of the turn has usage, that of the result would count it twice.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct ResultUsage {
+    /// Whether a message since the last result has usage.
+    counted: bool,
+    /// The total of the process, as of the last result.
+    reported: TokenTotals,
+}
+
+impl ResultUsage {
+    /// A message has this usage.
+    pub fn message_counted(&mut self, usage: Usage) {
+        self.counted |= TokenTotals::from(usage) != TokenTotals::default();
+    }
+
+    /// The tokens of the turn that no message of it has; `None` if the messages have them, or if
+    /// there are none.
+    pub fn turn_ended(&mut self, turn: &TurnEnded<'_>) -> Option<TokenTotals> {
+        let total: TokenTotals = turn.models().map(|model| TokenTotals::from(model.usage)).sum();
+        let before = std::mem::replace(&mut self.reported, total);
+        let counted = std::mem::take(&mut self.counted);
+        // `usage` is that of the turn; `modelUsage` is that of the process so far.
+        let tokens = match turn.usage {
+            Some(usage) => usage.into(),
+            None if total.output < before.output => total,
+            None => total.minus(before),
+        };
+        (!counted && tokens != TokenTotals::default()).then_some(tokens)
+    }
 }
 
 /// Token counts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TokenTotals {
     /// Input tokens that were not read from or written to the prompt cache.
     pub input: u64,
@@ -186,11 +235,20 @@ impl UsageTotals {
             }
             Body::Stream(Stream::MessageDelta { usage: Some(usage), .. }) => {
                 if let Some(id) = self.open.get(&agent_key(event)) {
+                    self.results.message_counted(*usage);
                     overlay(&mut self.by_message, id.clone(), *usage);
                 }
             }
             Body::Stream(Stream::MessageStop) => {
                 self.open.remove(&agent_key(event));
+            }
+            Body::TurnEnded(turn) => {
+                let tokens = self.results.turn_ended(turn).unwrap_or_default();
+                self.anonymous = self.anonymous.plus(tokens);
+            }
+            Body::Acp(event) => {
+                let tokens = acp_turn_tokens(event).unwrap_or_default();
+                self.anonymous = self.anonymous.plus(tokens.into());
             }
             _ => {}
         }
@@ -198,6 +256,7 @@ impl UsageTotals {
 
     fn count(&mut self, message: &Message<'_>) {
         let Some(usage) = message.usage else { return };
+        self.results.message_counted(usage);
         match message.id {
             Some(id) => overlay(&mut self.by_message, id.into(), usage),
             None => self.anonymous = self.anonymous.plus(usage.into()),
@@ -206,6 +265,20 @@ impl UsageTotals {
 
     pub fn total(&self) -> TokenTotals {
         self.by_message.values().fold(self.anonymous, |sum, usage| sum.plus((*usage).into()))
+    }
+}
+
+/// The tokens at the end of a turn of an agent that speaks the Agent Client Protocol.
+fn acp_turn_tokens(event: &AcpEvent<'_>) -> Option<Usage> {
+    match event {
+        AcpEvent::Response(response) => match response.result {
+            Ok(AcpResult::TurnEnded { usage, meta, .. }) => reported_tokens(usage, meta),
+            _ => None,
+        },
+        AcpEvent::Update { update: AgentUpdate::State { usage, .. }, meta, .. } => {
+            reported_tokens(*usage, *meta)
+        }
+        _ => None,
     }
 }
 
@@ -238,6 +311,16 @@ impl TokenTotals {
             output: self.output.saturating_add(other.output),
             cache_read: self.cache_read.saturating_add(other.cache_read),
             cache_write: self.cache_write.saturating_add(other.cache_write),
+        }
+    }
+
+    /// The difference, or zero where `other` is larger.
+    fn minus(self, other: Self) -> Self {
+        Self {
+            input: self.input.saturating_sub(other.input),
+            output: self.output.saturating_sub(other.output),
+            cache_read: self.cache_read.saturating_sub(other.cache_read),
+            cache_write: self.cache_write.saturating_sub(other.cache_write),
         }
     }
 }
@@ -363,6 +446,36 @@ mod usage_tests {
     fn sub_agents_count_and_do_not_affect_the_streaming_message() {
         let tokens = total(&[START, SUB_AGENT, DELTA, SUB_AGENT]);
         assert_eq!(tokens, TokenTotals { input: 13, output: 11, cache_read: 0, cache_write: 5 });
+    }
+
+    const RESULT: &str = r#"{"type":"result","subtype":"success","usage":{"input_tokens":3,"cache_read_input_tokens":7,"output_tokens":9},"modelUsage":{"m":{"inputTokens":3,"outputTokens":9,"cacheReadInputTokens":7}}}"#;
+    const MODELS: &str = r#"{"type":"result","subtype":"success","modelUsage":{"m":{"inputTokens":5,"outputTokens":20},"n":{"outputTokens":1}}}"#;
+    const FLAT: &str = r#"{"type":"result","result":{"usage":{"inputTokens":11,"outputTokens":4}},"sessionId":"s"}"#;
+
+    #[test]
+    fn a_result_counts_only_if_no_message_of_its_turn_does() {
+        let of_messages = TokenTotals { input: 3, output: 9, cache_read: 7, cache_write: 0 };
+        assert_eq!(total(&[START, BLOCK, DELTA, RESULT]), of_messages);
+        assert_eq!(total(&[RESULT]), of_messages);
+        assert_eq!(total(&[RESULT, RESULT]), of_messages.plus(of_messages));
+        assert_eq!(total(&[START, BLOCK, DELTA, RESULT, RESULT]), of_messages.plus(of_messages));
+        let flat = TokenTotals { input: 11, output: 4, cache_read: 0, cache_write: 0 };
+        assert_eq!(total(&[FLAT]), flat);
+        let empty = r#"{"type":"assistant","message":{"id":"m9","content":[],"usage":{"input_tokens":0,"output_tokens":0}}}"#;
+        assert_eq!(total(&[empty, FLAT]), flat);
+    }
+
+    #[test]
+    fn the_total_of_a_process_counts_where_there_is_no_usage_of_the_turn() {
+        let first = TokenTotals { input: 5, output: 21, cache_read: 0, cache_write: 0 };
+        assert_eq!(total(&[MODELS]), first);
+        // The second turn used nothing.
+        assert_eq!(total(&[MODELS, MODELS]), first);
+        let later = MODELS.replace("20", "30");
+        assert_eq!(total(&[MODELS, &later]).output, 31);
+        // Another process starts at zero.
+        let restarted = MODELS.replace("20", "2");
+        assert_eq!(total(&[MODELS, &restarted]).output, 24);
     }
 
     #[test]

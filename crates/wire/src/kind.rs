@@ -33,7 +33,7 @@ impl<'a> Kind<'a> {
     /// assert_eq!(kind.to_string(), "system/init");
     /// ```
     pub fn find(line: &'a [u8]) -> Option<Self> {
-        let (name, subtype) = find_in(line)?;
+        let Some((name, subtype)) = find_in(line) else { return find_rpc(line) };
         let inner = match name {
             b"\"control_request\"" => envelope_subtype(line, b"request"),
             b"\"control_response\"" => envelope_subtype(line, b"response"),
@@ -75,6 +75,72 @@ fn find_in(bytes: &[u8]) -> Option<(&[u8], Option<&[u8]>)> {
     Some((name?, subtype))
 }
 
+/// The kind of a JSON-RPC message, or of the one in a recording's object around it.
+fn find_rpc(line: &[u8]) -> Option<Kind<'_>> {
+    let message = RpcFields::of(line);
+    if message.is_rpc {
+        return message.kind();
+    }
+    let wrapped =
+        RpcFields::of(message.wrapped.filter(|it| message.has_direction && it.starts_with(b"{"))?);
+    (wrapped.is_rpc && !wrapped.has_type).then(|| wrapped.kind())?
+}
+
+/// What the kind of a JSON-RPC message depends on, with quotes.
+#[expect(clippy::struct_excessive_bools, reason = "they are independent facts")]
+#[derive(Default)]
+struct RpcFields<'a> {
+    is_rpc: bool,
+    has_type: bool,
+    method: Option<&'a [u8]>,
+    params: Option<&'a [u8]>,
+    has_result: bool,
+    has_error: bool,
+    has_direction: bool,
+    wrapped: Option<&'a [u8]>,
+}
+
+impl<'a> RpcFields<'a> {
+    fn of(object: &'a [u8]) -> Self {
+        let mut this = Self::default();
+        for_each_field(object, 0, |key, value| match key {
+            b"jsonrpc" => this.is_rpc = string(value).is_some(),
+            b"type" => this.has_type = string(value).is_some(),
+            b"method" => this.method = string(value),
+            b"params" => this.params = Some(value),
+            b"result" => this.has_result = true,
+            b"error" => this.has_error = !value.starts_with(b"null"),
+            b"dir" => this.has_direction = string(value).is_some(),
+            b"msg" => this.wrapped = Some(value),
+            _ => {}
+        });
+        this
+    }
+
+    fn kind(&self) -> Option<Kind<'a>> {
+        let (name, is_update) = match self.method {
+            Some(method) => (text(method)?, method == b"\"session/update\""),
+            None if self.has_error => (Text::word("\"error"), false),
+            None if self.has_result => (Text::word("\"response"), false),
+            None => return None,
+        };
+        let update = || field(field(self.params?, b"update")?, b"sessionUpdate");
+        let subtype = if is_update { update().and_then(string).and_then(text) } else { None };
+        Some(Kind { name, subtype })
+    }
+}
+
+/// The last value with a key.
+fn field<'a>(object: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
+    let mut found = None;
+    for_each_field(object, 0, |name, value| {
+        if name == key {
+            found = Some(value);
+        }
+    });
+    found
+}
+
 /// The offset after the known first fields of a delta; `None` for other lines.
 #[inline]
 fn after_delta(line: &[u8]) -> Option<usize> {
@@ -97,19 +163,7 @@ fn string(value: &[u8]) -> Option<&[u8]> {
 }
 
 fn envelope_subtype<'a>(line: &'a [u8], envelope: &[u8]) -> Option<&'a [u8]> {
-    let mut inner = None;
-    for_each_field(line, 0, |key, value| {
-        if key == envelope {
-            inner = Some(value);
-        }
-    });
-    let mut subtype = None;
-    for_each_field(inner?, 0, |key, value| {
-        if key == b"subtype" {
-            subtype = string(value);
-        }
-    });
-    subtype
+    field(field(line, envelope)?, b"subtype").and_then(string)
 }
 
 /// Visits the keys and unparsed values of an object. `start` is before its opening brace or after

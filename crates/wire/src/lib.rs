@@ -41,14 +41,20 @@
 //! [`analysis`] derives facts from events: which call a result belongs to, which file it changed,
 //! how many tokens were used. All followers share it, so they cannot disagree.
 //!
+//! [`acp`] is the protocol that editors speak with agents.
+//!
+//! [`other_agents`] reads what other agents write, in their own formats.
+//!
 //! A [`note`] is a line that Towpath itself adds to a session's journal, between the agent's lines.
 //!
 //! The crate has no I/O, no async runtime and no clock.
 
+pub mod acp;
 pub mod analysis;
 pub mod consent;
 mod delta_head;
 pub mod event;
+pub mod explanation;
 mod flat;
 pub mod json;
 mod kind;
@@ -56,6 +62,7 @@ mod line;
 mod lines;
 mod names;
 pub mod note;
+pub mod other_agents;
 pub mod outgoing;
 mod reader;
 mod record;

@@ -85,6 +85,24 @@ pub enum Dialect {
     ApiStream,
     /// Session files under `~/.claude/projects`.
     Transcript,
+    /// `codex exec --json`.
+    CodexExec,
+    /// Session files under `~/.codex/sessions`.
+    CodexRollout,
+    /// `gemini -o stream-json`.
+    Gemini,
+    /// `cursor-agent --output-format stream-json`.
+    Cursor,
+    /// `opencode run --format json`.
+    OpenCode,
+    /// `droid exec --output-format stream-json`.
+    Droid,
+    /// `copilot --output-format json`, and its session files.
+    Copilot,
+    /// `pi --mode json`, and its session files.
+    Pi,
+    /// JSON-RPC messages of the Agent Client Protocol.
+    Acp,
 }
 
 impl Dialect {
@@ -97,6 +115,35 @@ impl Dialect {
             Self::LooseToolResult => "loose-tool-result",
             Self::ApiStream => "api-stream",
             Self::Transcript => "transcript",
+            Self::CodexExec => "codex-exec",
+            Self::CodexRollout => "codex-rollout",
+            Self::Gemini => "gemini",
+            Self::Cursor => "cursor",
+            Self::OpenCode => "opencode",
+            Self::Droid => "droid",
+            Self::Copilot => "copilot",
+            Self::Pi => "pi",
+            Self::Acp => "acp",
+        }
+    }
+
+    /// The program that writes the format.
+    pub const fn program(self) -> &'static str {
+        match self {
+            Self::StreamJson
+            | Self::JsonArray
+            | Self::Flat
+            | Self::LooseToolResult
+            | Self::ApiStream
+            | Self::Transcript => "claude",
+            Self::CodexExec | Self::CodexRollout => "codex",
+            Self::Gemini => "gemini",
+            Self::Cursor => "cursor-agent",
+            Self::OpenCode => "opencode",
+            Self::Droid => "droid",
+            Self::Copilot => "copilot",
+            Self::Pi => "pi",
+            Self::Acp => "acp",
         }
     }
 }

@@ -6,6 +6,7 @@
 
 use memchr::memchr_iter;
 
+use crate::acp::event::chunk;
 use crate::json::Cursor;
 use crate::line::{Dialect, Line, Noise, Reading};
 use crate::reader::{Object, delta, is_json, object_at};
@@ -82,6 +83,11 @@ impl<'a> Lines<'a> {
             self.position = LinePosition::Done;
             let reading = Reading::Event(event);
             return Line { bytes: self.bytes, dialect: Dialect::StreamJson, reading };
+        }
+        if let Some(event) = chunk(text) {
+            self.position = LinePosition::Done;
+            let reading = Reading::Event(event);
+            return Line { bytes: self.bytes, dialect: Dialect::Acp, reading };
         }
         let start = content_start(text);
         match text.as_bytes().get(start) {

@@ -4,6 +4,7 @@
 //! and detects a later duplicate that overrides it. Otherwise, a first pass over the object's top
 //! level finds the `type`.
 
+use crate::acp;
 use crate::delta_head::{self, DeltaKind, delta_head};
 use crate::event::{
     Assistant, Body, CommandLifecycle, ControlCancel, ControlRequest, ControlResponse, Delta,
@@ -15,6 +16,10 @@ use crate::json::{Cursor, ParseError, Raw, Text};
 use crate::kind::Kind;
 use crate::line::{Dialect, Mismatch, Noise, Reading, Unknown};
 use crate::names;
+use crate::other_agents::{self, OtherAgentReading};
+
+/// How messages of the Agent Client Protocol usually start.
+const JSON_RPC: &[u8] = b"{\"jsonrpc\"";
 
 const STREAM_EVENT: Text<'static> = Text::word("\"stream_event");
 
@@ -30,6 +35,9 @@ pub(crate) fn object_at(line: &str, at: usize) -> Option<Object<'_>> {
     let start = Cursor::starting_at(line, at);
     match kind_if_first(&start) {
         Some(kind) => read_as(&start, EnvelopeFields::guessed(kind)),
+        None if line.as_bytes()[at..].starts_with(JSON_RPC) => {
+            acp::event::object(&start).or_else(|| read_after_search(&start))
+        }
         None => read_after_search(&start),
     }
 }
@@ -107,17 +115,17 @@ fn has_subtype(name: Text<'_>) -> bool {
 fn read_after_search<'a>(start: &Cursor<'a>) -> Option<Object<'a>> {
     match kind_anywhere(start) {
         Ok(Some(kind)) => read_as(start, EnvelopeFields::known(kind)),
-        Ok(None) => {
-            let mut cursor = start.clone();
-            cursor.skip().ok()?;
-            Some(Object {
-                reading: Reading::Noise(Noise::Untyped),
-                dialect: Dialect::StreamJson,
-                end: cursor.position(),
-            })
-        }
+        Ok(None) => acp::event::object(start).or_else(|| untyped(start)),
         Err(_) => None,
     }
+}
+
+/// An object that is not an event.
+fn untyped<'a>(start: &Cursor<'a>) -> Option<Object<'a>> {
+    let mut cursor = start.clone();
+    cursor.skip().ok()?;
+    let (reading, dialect) = (Reading::Noise(Noise::Untyped), Dialect::StreamJson);
+    Some(Object { reading, dialect, end: cursor.position() })
 }
 
 fn read_as<'a>(start: &Cursor<'a>, mut top: EnvelopeFields<'a>) -> Option<Object<'a>> {
@@ -138,7 +146,7 @@ fn read_as<'a>(start: &Cursor<'a>, mut top: EnvelopeFields<'a>) -> Option<Object
         }),
         Ok(None) => Some(Object {
             reading: Reading::Unknown(Unknown { kind: top.kind, object: start.raw_up_to(&cursor) }),
-            dialect: Dialect::StreamJson,
+            dialect: top.other_agent.unwrap_or(Dialect::StreamJson),
             end: cursor.position(),
         }),
         Err(ParseError::Retyped) => read_after_search(start),
@@ -151,7 +159,7 @@ fn read_as<'a>(start: &Cursor<'a>, mut top: EnvelopeFields<'a>) -> Option<Object
             let reason = error.to_string();
             Some(Object {
                 reading: Reading::Mismatch(Mismatch { kind: top.kind, reason, object }),
-                dialect: Dialect::StreamJson,
+                dialect: top.other_agent.unwrap_or(Dialect::StreamJson),
                 end: cursor.position(),
             })
         }
@@ -178,6 +186,16 @@ fn body<'a>(
             Some(Body::Init(Box::new(Init::read(cursor, top)?)))
         }
         "system" => System::read(cursor, top)?.map(Body::System),
+        // The flat dialect and other agents have results without a subtype.
+        "result" if top.kind.subtype.is_none() => {
+            match other_agents::read(cursor, top, "result")? {
+                OtherAgentReading::Read(body, dialect) => return Ok(Some((body, dialect))),
+                OtherAgentReading::Unknown => None,
+                OtherAgentReading::NotRecognised => {
+                    Some(Body::TurnEnded(Box::new(TurnEnded::read(cursor, top)?)))
+                }
+            }
+        }
         "result" => Some(Body::TurnEnded(Box::new(TurnEnded::read(cursor, top)?))),
         "control_request" => {
             ControlRequest::read(cursor, top)?.map(Box::new).map(Body::ControlRequest)
@@ -201,6 +219,11 @@ fn read_other_type<'a>(
     if is_record(name) {
         let record = Record::read(cursor, top, name)?;
         return Ok(Some((Body::Record(record), Dialect::Transcript)));
+    }
+    match other_agents::read(cursor, top, name)? {
+        OtherAgentReading::Read(body, dialect) => return Ok(Some((body, dialect))),
+        OtherAgentReading::Unknown => return Ok(None),
+        OtherAgentReading::NotRecognised => {}
     }
     if is_api_event(name) {
         let event = Stream::read_bare(cursor, top)?;

@@ -9,6 +9,11 @@ pub enum Origin {
     Agent,
     /// Towpath: a [note](crate::note) between the agent's lines.
     Towpath,
+    /// Towpath, to the agent's stdin. Only lines of the Agent Client Protocol are recorded; what is sent
+    /// to the CLI is in notes.
+    Sent,
+    /// The CLI, into its own session file, before Towpath drove the session. It was imported from there.
+    Transcript,
 }
 
 /// A line of a session's journal.
@@ -29,7 +34,7 @@ impl RecordedLine<'_> {
     pub fn note(&self) -> Option<Note> {
         match self.origin {
             Origin::Towpath => Note::read(self.bytes),
-            Origin::Agent => None,
+            Origin::Agent | Origin::Sent | Origin::Transcript => None,
         }
     }
 }
@@ -44,5 +49,7 @@ mod tests {
         let line = |origin| RecordedLine { seq: 1, at: 0, origin, bytes };
         assert!(line(Origin::Towpath).note().is_some());
         assert!(line(Origin::Agent).note().is_none());
+        assert!(line(Origin::Transcript).note().is_none());
+        assert!(line(Origin::Sent).note().is_none());
     }
 }

@@ -1,10 +1,16 @@
 //! Joins events that a terminal or a pretty-printer split into several lines.
 //!
-//! It is used on request, and if a file [starts](Rejoiner::is_needed_after) like pretty-printed JSON. The
-//! CLI writes one event per line, even to a terminal, so in its own output a line with an incomplete
-//! object was truncated, and the next line is the next event.
+//! It is used on request, if a file [starts](Rejoiner::is_needed_after) like pretty-printed JSON, and
+//! from the first line on that [looks](Rejoiner::looks_wrapped) like a row of a terminal. The CLI writes
+//! one event per line, even to a terminal, so such rows were copied from a screen. In the CLI's own
+//! output a line with an incomplete object was truncated; then the next line is the next event, the two
+//! cannot become one object, and both are given back unchanged.
 
 use crate::json::{Outline, OutlineProgress};
+
+/// How many bytes a row of a terminal has. A character may have several.
+const MIN_ROW: usize = 20;
+const MAX_ROW: usize = 1000;
 
 /// Joins lines that belong to one event.
 ///
@@ -64,6 +70,24 @@ impl Rejoiner {
         let brackets = |byte: &u8| matches!(byte, b'{' | b'[' | b' ');
         // A line of many brackets is not something that a program printed for people.
         matches!(line.len(), 1..=8) && line.iter().all(brackets)
+    }
+
+    /// Whether a line may be the first row of an event that was copied from a terminal: an object
+    /// begins in it and does not end, and it is no longer than a row.
+    ///
+    /// ```
+    /// use towpath_wire::Rejoiner;
+    ///
+    /// assert!(Rejoiner::looks_wrapped(br#"{"type":"assistant","message":{"co"#));
+    /// assert!(!Rejoiner::looks_wrapped(br#"{"type":"keep_alive"}"#));
+    /// assert!(!Rejoiner::looks_wrapped(b"plain words"));
+    /// ```
+    pub fn looks_wrapped(line: &[u8]) -> bool {
+        let line = line.trim_ascii_end();
+        // An event may follow `data: ` or a timestamp, but not on a screen.
+        (MIN_ROW..=MAX_ROW).contains(&line.len())
+            && line.starts_with(b"{\"")
+            && !line.ends_with(b"}")
     }
 
     /// Adds a line without its newline; returns the lines that are complete now.

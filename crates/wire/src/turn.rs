@@ -39,6 +39,14 @@ pub enum TurnSignal<'a> {
     StateReported(ReportedState),
     /// The agent asks for permission, for answers, or for approval of a plan.
     RequestOpened { id: Text<'a>, call: Box<CanUseTool<'a>> },
+    /// The agent runs a hook that the host registered, and waits for its answer.
+    HookCalled {
+        id: Text<'a>,
+        /// The id that the host registered it with.
+        callback: Option<Text<'a>>,
+        /// What a hook program would receive on stdin.
+        input: Option<Raw<'a>>,
+    },
     /// The agent asks its host for something that only an SDK host offers. It waits for an answer.
     UnsupportedRequest { id: Text<'a>, subtype: Option<Text<'a>> },
     /// The agent asks for something that this crate does not know. It waits for an answer, so a person
@@ -86,7 +94,7 @@ fn unread_object<'a>(line: &Line<'a>) -> Option<(Kind<'a>, Raw<'a>)> {
 }
 
 /// How a turn ended, as far as its `result` says.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct TurnResult {
     /// The text of the failure, if the turn failed.
     pub failure: Option<String>,
@@ -94,6 +102,8 @@ pub struct TurnResult {
     pub prompts: Vec<Uuid>,
     /// Whether the agent started the turn by itself, because a background task ended.
     pub unsolicited: bool,
+    /// What the agent says that the conversation has cost so far, in dollars.
+    pub total_cost: Option<f64>,
 }
 
 /// The state the CLI reports when it was started with `CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS`.
@@ -126,7 +136,11 @@ impl<'a> TurnSignal<'a> {
             let id = object.get("response")?.get("request_id").and_then(Raw::text)?;
             return Some(Self::RequestAnswered { id, response: ControlResult::Error(None) });
         }
-        Self::of_kind(&kind)
+        let mut signal = Self::of_kind(&kind);
+        if let Some(Self::Ended(result)) = &mut signal {
+            result.total_cost = object.get("total_cost_usd").and_then(Raw::number);
+        }
+        signal
     }
 
     /// The meaning of a line that the agent printed and of which only the kind is known.
@@ -194,6 +208,9 @@ impl<'a> TurnSignal<'a> {
             ControlRequestKind::CanUseTool(call) => {
                 Some(Self::RequestOpened { id, call: Box::new(*call) })
             }
+            ControlRequestKind::HookCallback { callback_id, input, .. } => {
+                Some(Self::HookCalled { id, callback: *callback_id, input: *input })
+            }
             // The CLI continues without an answer if no host declared that it shows such dialogs.
             ControlRequestKind::Other(_)
                 if subtype.is_some_and(|it| it == "request_user_dialog") =>
@@ -212,6 +229,7 @@ impl TurnResult {
             failure: ended.failed().then(|| failure_text(ended)),
             prompts: prompts.filter_map(Raw::text).filter_map(uuid).collect(),
             unsolicited: ended.origin.is_some_and(|origin| origin == "task-notification"),
+            total_cost: ended.total_cost_usd,
         }
     }
 }
@@ -280,11 +298,15 @@ mod tests {
 
     #[test]
     fn the_end_of_a_turn_has_its_prompts_and_its_failure() {
-        let line = r#"{"type":"result","subtype":"success","is_error":true,"result":"API Error: 500","user_message_uuids":["00000000-0000-0000-0000-000000000007"]}"#;
+        let line = r#"{"type":"result","subtype":"success","is_error":true,"result":"API Error: 500","total_cost_usd":0.25,"user_message_uuids":["00000000-0000-0000-0000-000000000007"]}"#;
         let Some(TurnSignal::Ended(result)) = signal(line) else { panic!("{:?}", signal(line)) };
         let failure = Some("API Error: 500".to_owned());
-        let expected =
-            TurnResult { failure, prompts: vec![Uuid::from_u128(7)], unsolicited: false };
+        let expected = TurnResult {
+            failure,
+            prompts: vec![Uuid::from_u128(7)],
+            unsolicited: false,
+            total_cost: Some(0.25),
+        };
         assert_eq!(result, expected);
     }
 

@@ -261,6 +261,15 @@ pub fn covers(rule_tool: &str, pattern: Option<&str>, tool: &str, input: &str) -
     }
 }
 
+/// The file that a call changes, if it is a call that a rule for edits may cover. The path is as the
+/// agent wrote it: only who can see the file system knows whether a link leads elsewhere.
+pub fn edited_file(tool: &str, input: &str) -> Option<String> {
+    match Scope::of(tool, Raw::parse(input)?) {
+        Scope::Edit(path) => Some(path),
+        _ => None,
+    }
+}
+
 /// What a client must show in full, unshortened, before *Allow* can be pressed. Characters that would
 /// not be seen are [made visible](visible).
 pub fn disclosures(tool: &str, input: &str) -> Vec<Disclosure> {

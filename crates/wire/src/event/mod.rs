@@ -26,8 +26,11 @@ mod stream;
 mod system;
 mod turn_ended;
 
+use crate::acp::event::AcpEvent;
 use crate::json::{Cursor, ParseError, Text};
 use crate::kind::Kind;
+use crate::line::Dialect;
+use crate::other_agents::OtherAgentEvent;
 
 pub use control::{
     CanUseTool, ControlCancel, ControlRequest, ControlRequestKind, ControlResponse, ControlResult,
@@ -81,6 +84,10 @@ pub enum Body<'a> {
     Signal(Signal<'a>),
     /// An entry that occurs only in session files.
     Record(Record<'a>),
+    /// A line of another agent.
+    OtherAgent(Box<OtherAgentEvent<'a>>),
+    /// A message of the Agent Client Protocol. It is not boxed, because most of them are chunks of text.
+    Acp(AcpEvent<'a>),
 }
 
 /// Fields that a line of any kind may carry.
@@ -96,6 +103,15 @@ pub struct Envelope<'a> {
     pub timestamp: Option<Text<'a>>,
     /// Fields of session files; none in a stream.
     pub file: Option<Box<FileFields<'a>>>,
+    /// Which side wrote it, if a recording of both sides says so.
+    pub sender: Option<Sender>,
+}
+
+/// A side of a conversation over the Agent Client Protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sender {
+    Client,
+    Agent,
 }
 
 /// Fields that lines of session files carry and lines of the stream do not.
@@ -175,6 +191,8 @@ pub(crate) struct EnvelopeFields<'a> {
     /// A key that occurs only in session files was found.
     pub(crate) transcript_key: bool,
     session_id_is_camel: bool,
+    /// The dialect of another agent that its keys show.
+    pub(crate) other_agent: Option<Dialect>,
     /// Fields in an unexpected shape.
     pub(crate) unexpected: Vec<String>,
 }
@@ -193,6 +211,7 @@ impl<'a> EnvelopeFields<'a> {
             envelope: Envelope::default(),
             transcript_key: false,
             session_id_is_camel: false,
+            other_agent: None,
             unexpected: Vec::new(),
         }
     }

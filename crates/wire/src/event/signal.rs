@@ -38,6 +38,8 @@ pub struct RateLimit<'a> {
     pub resets_at: Option<f64>,
     /// The used fraction of the limit.
     pub utilization: Option<f64>,
+    /// All windows by name, each with `utilization`, `resetsAt` and `status`. 2.1.120 has none.
+    pub windows: Option<Raw<'a>>,
 }
 
 /// A call is still running.
@@ -124,6 +126,7 @@ impl<'a> RateLimit<'a> {
                     "rateLimitType" => this.window = cursor.value()?.optional_text()?,
                     "resetsAt" => this.resets_at = cursor.value()?.raw().number(),
                     "utilization" => this.utilization = cursor.value()?.optional_number()?,
+                    "unifiedWindows" => this.windows = cursor.value()?.optional_raw(),
                     _ => cursor.skip()?,
                 }
                 Ok(())

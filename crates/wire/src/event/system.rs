@@ -381,6 +381,14 @@ pub struct Init<'a> {
     pub mcp_servers: Option<Raw<'a>>,
     /// Features that this version supports, since 2.1.325.
     pub capabilities: Option<Raw<'a>>,
+    /// Names of the skills, since 2.0.
+    pub skills: Option<Raw<'a>>,
+    /// `{name, path}` of each plugin, since 2.0.
+    pub plugins: Option<Raw<'a>>,
+    /// The name of the output style.
+    pub output_style: Option<Text<'a>>,
+    /// Where the API key comes from.
+    pub api_key_source: Option<Text<'a>>,
 }
 
 impl<'a> Init<'a> {
@@ -389,7 +397,14 @@ impl<'a> Init<'a> {
         top: &mut EnvelopeFields<'a>,
     ) -> Result<Self, ParseError> {
         let mut this = Self::default();
+        let mut unexpected = Vec::new();
         top.walk(cursor, |cursor, key| {
+            /// Reads a field that nothing is decided on: an odd shape of it must not hide the rest.
+            macro_rules! lenient {
+                ($read:ident) => {
+                    cursor.lenient(key, &mut unexpected, |cursor| cursor.value()?.$read())?
+                };
+            }
             match key {
                 "cwd" => this.cwd = cursor.value()?.optional_text()?,
                 "model" => this.model = cursor.value()?.optional_text()?,
@@ -400,10 +415,15 @@ impl<'a> Init<'a> {
                 "agents" => this.agents = cursor.value()?.optional_array()?,
                 "mcp_servers" => this.mcp_servers = cursor.value()?.optional_array()?,
                 "capabilities" => this.capabilities = cursor.value()?.optional_raw(),
+                "skills" => this.skills = lenient!(optional_array),
+                "plugins" => this.plugins = lenient!(optional_array),
+                "output_style" => this.output_style = lenient!(optional_text),
+                "apiKeySource" => this.api_key_source = lenient!(optional_text),
                 _ => return Ok(FieldOutcome::No),
             }
             Ok(FieldOutcome::Yes)
         })?;
+        top.unexpected.append(&mut unexpected);
         Ok(this)
     }
 }

@@ -11,13 +11,16 @@
 
 mod watch_config;
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use crate::acp::PermissionChoice;
 use crate::consent::Rule;
 use crate::json::{Raw, Shape};
 
-pub use watch_config::{CommitConfig, HookConfig, Trigger, WatchConfig, WatchTarget};
+pub use watch_config::{CommitConfig, HookConfig, Trigger, WatchChoice, WatchConfig, WatchTarget};
 
 /// An event of a session that Towpath records.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -80,6 +83,10 @@ pub enum Note {
         /// The rules that *Always* offers for it.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         rules: Vec<Rule>,
+        /// The answers that the agent offers, in its own words. A request with choices is answered with
+        /// one of them; without, it is allowed or denied.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        choices: Vec<PermissionChoice>,
     },
     /// Exactly one follows every [`RequestOpened`](Self::RequestOpened).
     RequestResolved {
@@ -94,11 +101,70 @@ pub enum Note {
         /// The answers to questions, by the text of the question.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         answers: Vec<(String, String)>,
+        /// The name of the agent's choice that was taken.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        choice: Option<String>,
     },
     #[serde(alias = "interrupt_asked")]
     InterruptRequested {
         by: Actor,
         queue: QueuePolicy,
+    },
+    /// Queued prompts stay where they are until the queue is resumed.
+    QueueHeld {
+        reason: HoldReason,
+        /// Who held it; none if Towpath did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Actor>,
+    },
+    /// Queued prompts are sent again. One follows every [`QueueHeld`](Self::QueueHeld) unless the
+    /// queue is still held.
+    QueueResumed {
+        /// Who resumed it; none if nothing was left in the queue, or its budget is no longer spent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Actor>,
+    },
+    /// A person allowed the session to cost more than its budget, or than the budget of the day.
+    BudgetRaised {
+        /// How much more, in dollars.
+        amount: f64,
+        /// Whether it is the budget of the day.
+        #[serde(default)]
+        of_day: bool,
+        by: Actor,
+    },
+    /// A prompt is to be sent later.
+    PromptScheduled {
+        /// Assigned by the sender.
+        schedule: Uuid,
+        text: String,
+        /// When, as a person writes it: `weekdays 09:00`.
+        when: String,
+        /// The time zone in which that is meant.
+        zone: String,
+        /// When it is sent first, in milliseconds since 1970.
+        next: u64,
+        by: Actor,
+    },
+    /// The time of a scheduled prompt has come.
+    ScheduleDue {
+        schedule: Uuid,
+        /// The prompt that is queued for it; none if the last one still waits.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        prompt: Option<Uuid>,
+        /// When it was due, which may be long ago if nothing ran.
+        due: u64,
+        /// How many later times passed too. No prompts are sent for them.
+        #[serde(default)]
+        missed: u64,
+        /// When it is sent next; never again if there is none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        next: Option<u64>,
+    },
+    /// A prompt is not to be sent later after all.
+    ScheduleRemoved {
+        schedule: Uuid,
+        by: Actor,
     },
     /// An agent process was started.
     AgentStarted {
@@ -109,6 +175,14 @@ pub enum Note {
     AgentReady {
         /// Its version, if it reports one.
         version: Option<String>,
+    },
+    /// The agent does nothing before someone signs in.
+    SignInNeeded {
+        /// What to do, for a person.
+        text: String,
+        /// The ways to sign in that the agent names.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        methods: Vec<String>,
     },
     #[serde(alias = "agent_gone")]
     AgentExited {
@@ -131,6 +205,29 @@ pub enum Note {
     /// The running turn has been silent for a while.
     Stalled {
         seconds: u64,
+    },
+    /// The session continues one that began outside Towpath. The next entries are the lines of its
+    /// session file that belong to the conversation.
+    Imported {
+        /// The session file.
+        file: String,
+        /// The CLI's id of the session.
+        conversation: String,
+        /// How many entries follow.
+        entries: u64,
+        /// No more turns than that begin in them. Their numbers come before those of Towpath's turns.
+        turns: u64,
+    },
+    /// Another agent continues the conversation, in a session of its own.
+    ContinuedIn {
+        session: Uuid,
+        /// The agent's name for people.
+        agent: String,
+    },
+    /// The session continues a conversation of another agent.
+    ContinuesFrom {
+        session: Uuid,
+        agent: String,
     },
     /// A problem that no other note describes.
     #[serde(alias = "trouble")]
@@ -173,8 +270,21 @@ pub enum PromptState {
 pub struct Actor {
     /// A name for a person to recognise.
     pub name: String,
-    /// The client: `terminal`, `browser`, `telegram`, `api`, `rule`.
+    /// The client: `terminal`, `browser`, `telegram`, `api`, `rule`, `schedule`. A browser may name its
+    /// device, as in `browser on Pixel 8`.
     pub via: String,
+}
+
+impl Actor {
+    /// The client, without its device.
+    pub fn client(&self) -> &str {
+        self.via.split_once(" on ").map_or(self.via.as_str(), |(client, _)| client)
+    }
+
+    /// What the client runs on, if that is known.
+    pub fn device(&self) -> Option<&str> {
+        self.via.split_once(" on ").map(|(_, device)| device)
+    }
 }
 
 /// How a turn ended.
@@ -223,6 +333,8 @@ pub enum ExitCause {
     Parked,
     /// A user stopped it.
     Closed,
+    /// Towpath stopped it to start another one with changed options.
+    Restarted,
     /// It is gone with its supervisor: the shim was killed or the machine went down.
     Lost,
 }
@@ -299,6 +411,26 @@ pub enum QueuePolicy {
     Keep,
     /// They are cancelled.
     Clear,
+    /// They stay and wait until the queue is resumed.
+    Hold,
+}
+
+/// Why queued prompts wait although the agent could take them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "why", rename_all = "snake_case")]
+pub enum HoldReason {
+    /// A person stopped the turn before them.
+    Interrupted,
+    /// A budget is spent. To resume the queue is to allow the same amount again.
+    Budget {
+        /// Dollars.
+        spent: f64,
+        /// How many dollars were allowed.
+        limit: f64,
+        /// The day whose budget it is, in days since 1970; none if it is the session's.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        day: Option<u64>,
+    },
 }
 
 /// A setting that can be changed while the agent runs.
@@ -311,8 +443,12 @@ pub enum Setting {
     PermissionMode(String),
     /// The reasoning effort: `low`, `medium`, `high`, ….
     Effort(String),
+    /// An option that only this agent has, by its id.
+    AgentOption { id: String, value: String },
     /// What Towpath does with the files the agent changes.
-    Watch(Option<Box<WatchConfig>>),
+    Watch(WatchChoice),
+    /// Other options of the session by name; null is the default. Secrets are masked in a note.
+    Options(BTreeMap<String, serde_json::Value>),
 }
 
 /// What a rewind restores.
@@ -405,8 +541,9 @@ mod tests {
         let opened =
             r#"{"type":"towpath","note":"request_opened","request":"r","wants":"plan_approval"}"#;
         let kind = RequestKind::Plan;
-        let expected =
-            Note::RequestOpened { request: "r".to_owned(), kind, expires: None, rules: Vec::new() };
+        let (rules, choices) = (Vec::new(), Vec::new());
+        let request = "r".to_owned();
+        let expected = Note::RequestOpened { request, kind, expires: None, rules, choices };
         assert_eq!(read(opened), expected);
         let by = Actor { name: "ann".to_owned(), via: "browser".to_owned() };
         let asked = r#"{"type":"towpath","note":"interrupt_asked","by":{"name":"ann","via":"browser"},"queue":"clear"}"#;

@@ -6,7 +6,23 @@
 
 use std::path::PathBuf;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// How [`WatchChoice::Inherit`] is written.
+const INHERIT: &str = "inherit";
+
+/// What a session says about its watch configuration. As JSON it is `"inherit"`, `null` or a
+/// configuration.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum WatchChoice {
+    /// The default of the server applies, if it has one.
+    #[default]
+    Inherit,
+    /// Nothing is done, whatever the default is.
+    Off,
+    /// The session has its own configuration.
+    Own(Box<WatchConfig>),
+}
 
 /// What is done with changed files.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -110,6 +126,51 @@ pub struct HookConfig {
     pub gitbutler: bool,
 }
 
+impl WatchChoice {
+    pub fn is_inherit(&self) -> bool {
+        *self == Self::Inherit
+    }
+
+    /// The configuration that applies, if any.
+    pub fn resolve<'a>(&'a self, default: Option<&'a WatchConfig>) -> Option<&'a WatchConfig> {
+        match self {
+            Self::Inherit => default,
+            Self::Off => None,
+            Self::Own(config) => Some(config),
+        }
+    }
+}
+
+impl Serialize for WatchChoice {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Inherit => serializer.serialize_str(INHERIT),
+            Self::Off => serializer.serialize_none(),
+            Self::Own(config) => config.serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for WatchChoice {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum WrittenChoice {
+            Name(String),
+            Own(Box<WatchConfig>),
+        }
+        match Option::<WrittenChoice>::deserialize(deserializer)? {
+            None => Ok(Self::Off),
+            Some(WrittenChoice::Own(config)) => Ok(Self::Own(config)),
+            Some(WrittenChoice::Name(name)) if name == INHERIT => Ok(Self::Inherit),
+            Some(WrittenChoice::Name(name)) => {
+                let error = format!("`{name}` is no watch configuration; use `{INHERIT}` or null");
+                Err(serde::de::Error::custom(error))
+            }
+        }
+    }
+}
+
 impl Default for CommitConfig {
     fn default() -> Self {
         let every = Trigger::Turn;
@@ -122,16 +183,26 @@ impl HookConfig {
     pub fn is_none(&self) -> bool {
         *self == Self::default()
     }
+
+    /// Whether a hook runs before a file changes.
+    pub fn runs_before_changes(&self) -> bool {
+        self.pre.is_some() || self.gitbutler
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{CommitConfig, HookConfig, Trigger, WatchConfig, WatchTarget};
+    use super::{CommitConfig, HookConfig, Trigger, WatchChoice, WatchConfig, WatchTarget};
     use crate::note::{Actor, Note, Setting};
 
     fn written(config: Option<WatchConfig>) -> String {
+        let off = WatchChoice::Off;
+        written_choice(config.map_or(off, |config| WatchChoice::Own(Box::new(config))))
+    }
+
+    fn written_choice(choice: WatchChoice) -> String {
         let by = Actor { name: "ann".to_owned(), via: "api".to_owned() };
-        let setting = Setting::Watch(config.map(Box::new));
+        let setting = Setting::Watch(choice);
         let note = Note::SettingChanged { setting, by };
         let line = note.to_line();
         assert_eq!(Note::read(&line), Some(note));
@@ -160,6 +231,19 @@ mod tests {
         assert!(line.contains(r#""value":{"every":"change"}"#), "{line}");
         let line = written(None);
         assert!(line.contains(r#""setting":"watch","value":null"#), "{line}");
+        let line = written_choice(WatchChoice::Inherit);
+        assert!(line.contains(r#""setting":"watch","value":"inherit""#), "{line}");
+    }
+
+    #[test]
+    fn a_session_without_a_choice_inherits_and_a_choice_wins() {
+        let default = WatchConfig { scan: true, ..WatchConfig::default() };
+        let own = WatchChoice::Own(Box::default());
+        assert_eq!(WatchChoice::Inherit.resolve(Some(&default)), Some(&default));
+        assert_eq!(WatchChoice::Inherit.resolve(None), None);
+        assert_eq!(WatchChoice::Off.resolve(Some(&default)), None);
+        assert_eq!(own.resolve(Some(&default)), Some(&WatchConfig::default()));
+        assert!(serde_json::from_str::<WatchChoice>(r#""outherit""#).is_err());
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! requests with a missing field. So no function accepts a ready-made line, and no value can
 //! produce such a line.
 
+mod acp;
 mod prompt;
 mod reply;
 mod request;
@@ -15,12 +16,13 @@ use thiserror::Error;
 
 use crate::json::{Raw, Shape};
 
+pub use acp::{AcpOptionValue, AcpReply, AcpRequest, FormAnswer, SessionStart};
 pub use prompt::{EmptyPrompt, Image, ImageError, MediaType, OutgoingPrompt, Priority};
 pub use reply::{
     Behavior, ControlReply, DenyReply, Destination, PermissionMode, PermissionRule,
-    PermissionUpdate, QuestionAnswers,
+    PermissionUpdate, QuestionAnswers, hook_denial,
 };
-pub use request::{Initialize, OutgoingRequest, SettingsSource};
+pub use request::{HookEventName, HookMatcher, Initialize, OutgoingRequest, SettingsSource};
 
 /// A line for the agent's stdin: one JSON object without newlines.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -67,6 +67,19 @@ impl OutgoingPrompt {
         self.id
     }
 
+    /// Whether it is to join the turn that runs.
+    pub fn steers(&self) -> bool {
+        self.priority == Some(Priority::Next)
+    }
+
+    pub fn has_images(&self) -> bool {
+        !self.images.is_empty()
+    }
+
+    pub(super) fn parts(&self) -> (&str, &[Image]) {
+        (&self.text, &self.images)
+    }
+
     pub fn to_line(&self) -> OutgoingLine {
         let text = (!self.text.trim().is_empty()).then_some(self.text.as_str());
         let content = if self.images.is_empty() {
@@ -197,6 +210,11 @@ impl Image {
 
     pub fn media_type(&self) -> MediaType {
         self.media_type
+    }
+
+    /// The MIME type, and the bytes in base64.
+    pub(super) fn parts(&self) -> (&'static str, &str) {
+        (self.media_type.name(), &self.base64)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::JsonObject;
+use super::{HookEventName, JsonObject};
 use crate::json::Raw;
 
 /// A reply to a control request of the agent.
@@ -56,6 +56,34 @@ impl ControlReply {
         Self::Deny(DenyReply::because(reason))
     }
 
+    /// The answer of a hook that has nothing to say: the call goes the usual way.
+    pub fn continue_after_hook() -> Self {
+        Self::Hook(JsonObject::empty())
+    }
+
+    /// The answer of a hook before a tool runs that denies the call. The model receives the reason.
+    pub fn deny_by_hook(reason: &str) -> Self {
+        Self::Hook(hook_denial(reason))
+    }
+
+    /// Whether it denies the call that it is about.
+    pub fn denies(&self) -> bool {
+        match self {
+            Self::Deny(_) => true,
+            Self::Hook(output) => {
+                let output = output.as_raw();
+                let is = |it: Option<Raw<'_>>, word: &str| {
+                    it.and_then(Raw::text).is_some_and(|it| it == word)
+                };
+                let specific = output.get("hookSpecificOutput");
+                is(specific.and_then(|it| it.get("permissionDecision")), "deny")
+                    || is(output.get("decision"), "block")
+                    || output.get("continue").and_then(Raw::boolean) == Some(false)
+            }
+            Self::Allow { .. } | Self::Mcp(_) | Self::Error(_) => false,
+        }
+    }
+
     pub(super) fn envelope<'a>(&'a self, request_id: &'a str) -> ReplyEnvelope<'a> {
         let payload = match self {
             Self::Allow { updated_input, updated_permissions } => {
@@ -70,6 +98,33 @@ impl ControlReply {
         };
         ReplyEnvelope::Success { request_id, response: payload }
     }
+}
+
+/// The output of a hook before a tool runs that denies the call. The model receives the reason.
+#[expect(clippy::missing_panics_doc, reason = "texts always serialize")]
+pub fn hook_denial(reason: &str) -> JsonObject {
+    let output = HookDenial {
+        hook_specific_output: PreToolUseDecision {
+            hook_event_name: HookEventName::PreToolUse,
+            permission_decision: "deny",
+            permission_decision_reason: crate::consent::denial(reason),
+        },
+    };
+    JsonObject::from_valid(serde_json::to_string(&output).expect("texts serialize"))
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct HookDenial<'a> {
+    hook_specific_output: PreToolUseDecision<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct PreToolUseDecision<'a> {
+    hook_event_name: HookEventName,
+    permission_decision: &'a str,
+    permission_decision_reason: &'a str,
 }
 
 #[derive(Serialize)]

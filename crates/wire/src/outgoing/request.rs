@@ -4,6 +4,8 @@
 //! makes 2.1.197 hang. A CLI that does not know a request responds with an error, or not at all in
 //! versions up to 2.1.37, so every request needs a timeout.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use super::{JsonObject, PermissionMode};
@@ -156,9 +158,10 @@ pub enum OutgoingRequest {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Initialize {
-    /// Matchers and callback ids by hook event.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub hooks: Option<JsonObject>,
+    /// The hooks that run in the host, by hook event. From 2.1.325 on, a later request replaces them;
+    /// earlier versions only accept the first one.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub hooks: BTreeMap<HookEventName, Vec<HookMatcher>>,
     /// Names of MCP servers that run in the host.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sdk_mcp_servers: Vec<String>,
@@ -192,6 +195,26 @@ pub struct Initialize {
     /// Dialogs that the host can show (since 2.1.325).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub supported_dialog_kinds: Vec<String>,
+}
+
+/// When a hook runs, as the CLI spells it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub enum HookEventName {
+    /// Before a tool runs. The CLI waits for the answer, which may deny the call.
+    PreToolUse,
+}
+
+/// Hooks in the host for some of the tools.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HookMatcher {
+    /// Names of tools, separated by `|`; `None` means all tools.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub matcher: Option<String>,
+    /// Each becomes a `hook_callback` request with this id.
+    pub hook_callback_ids: Vec<String>,
+    /// After how many seconds the CLI gives up. It then does not run the tool.
+    pub timeout: u32,
 }
 
 /// The settings file to change.

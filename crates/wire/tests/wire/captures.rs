@@ -69,7 +69,7 @@ fn kind_find_agrees_with_read() {
 
 #[test]
 fn session_files_and_streams_are_distinguished() {
-    for (path, bytes) in crate::recordings::all() {
+    for (path, bytes) in crate::recordings::of_claude() {
         let in_transcript = path.components().any(|part| part.as_os_str() == "transcript");
         for line in bytes.split(|&byte| byte == b'\n').flat_map(read) {
             let expected = match line.event().map(|event| event.kind.to_string()).as_deref() {

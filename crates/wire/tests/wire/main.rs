@@ -2,7 +2,9 @@
 
 mod agreement;
 mod captures;
+mod explanations;
 mod odd_shapes;
+mod other_agents;
 mod outgoing;
 mod readings;
 mod recordings;

@@ -33,7 +33,7 @@ fn paths(value: &Value, path: &str, found: &mut Vec<String>) {
 }
 
 fn captured(wanted: impl Fn(&Value) -> bool) -> Vec<Value> {
-    let mut lines: Vec<Value> = crate::recordings::all()
+    let mut lines: Vec<Value> = crate::recordings::of_claude()
         .iter()
         .flat_map(|(_, bytes)| bytes.split(|&byte| byte == b'\n'))
         .filter_map(|line| serde_json::from_slice(line).ok())
@@ -104,6 +104,7 @@ fn a_request_of_any_content_can_be_refused() {
                     TurnSignal::RequestOpened { .. }
                         | TurnSignal::UnknownRequest(_)
                         | TurnSignal::UnsupportedRequest { .. }
+                        | TurnSignal::HookCalled { .. }
                 )
             ),
             "{}: {signal:?}",

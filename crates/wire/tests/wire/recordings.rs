@@ -12,6 +12,17 @@ pub(crate) fn all() -> Vec<(PathBuf, Vec<u8>)> {
     found
 }
 
+/// The captures of Claude Code: their directories are named by its versions.
+pub(crate) fn of_claude() -> Vec<(PathBuf, Vec<u8>)> {
+    let is_version = |path: &Path| {
+        let version = path.ancestors().nth(2).and_then(Path::file_name);
+        version.and_then(|it| it.to_str()).is_some_and(|it| it.starts_with(char::is_numeric))
+    };
+    let captures: Vec<_> = all().into_iter().filter(|(path, _)| is_version(path)).collect();
+    assert!(captures.len() > 100, "captures of Claude Code are missing");
+    captures
+}
+
 fn collect(directory: &Path, found: &mut Vec<(PathBuf, Vec<u8>)>) {
     for entry in fs::read_dir(directory).expect("a readable directory") {
         let path = entry.expect("a readable entry").path();
