@@ -5,19 +5,23 @@ use std::sync::{Arc, Mutex, PoisonError};
 use axum::body::Body;
 use axum::extract::{ConnectInfo, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use bytes::Bytes;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use crate::scenario::{ClaudeVersion, ScenarioStreamFault};
+use crate::scenario::{AgentVersion, ScenarioBlock, ScenarioReply, ScenarioStreamFault};
 
+use super::dialect::tools::{self, OfferedTool};
+use super::dialect::{ApiDialect, ApiDialectReply};
 use super::event::{ApiError, estimate_tokens};
 use super::log::{ApiRequestKind, ApiRequestLog};
+use super::models::{gemini_model, gemini_models, model_details, model_list, openai_models};
 use super::recording::{ApiRecording, ApiUpstream};
 use super::reply::{ApiIds, ApiReply, ApiReplyContent};
 use super::request::ApiMessageRequest;
+use super::route::ApiRoute;
 use super::script::{ApiClient, ApiReplyChoice, ApiResponder};
 use super::server::ApiConnectionHandle;
 use super::stream::{ApiAction, ApiDelivery, ApiGates};
@@ -81,16 +85,24 @@ impl ApiState {
         if let ApiBackend::Upstream(upstream) = &self.backend {
             return self.forward(upstream, parts, body, id).await;
         }
-        let route = ApiRoute::new(&parts.method, parts.uri.path());
+        let uri = parts.uri.clone();
+        let route = ApiRoute::new(&parts.method, uri.path());
+        let is_openai = is_openai(&parts.headers);
+        let (gates, stop) = (self.gates.clone(), self.stop.clone());
+        let delivery = ApiDelivery { gates, stop, connection };
         let result = match route {
-            ApiRoute::Messages => {
-                let (gates, stop) = (self.gates.clone(), self.stop.clone());
-                let delivery = ApiDelivery { gates, stop, connection };
-                return self.respond_to_message(parts, body, delivery, id).await;
+            ApiRoute::Messages => return self.respond_to_message(parts, body, delivery, id).await,
+            ApiRoute::Dialect(dialect) => {
+                return self.respond_in(dialect, parts, body, delivery).await;
             }
             ApiRoute::CountTokens => count_tokens(&body),
+            ApiRoute::GeminiCount => Ok(json!({"totalTokens": estimate_tokens(body.len())})),
+            ApiRoute::Models if is_openai => Ok(openai_models()),
             ApiRoute::Models => Ok(model_list()),
             ApiRoute::Model(model) => model_details(model),
+            ApiRoute::OpenAiModels => Ok(openai_models()),
+            ApiRoute::GeminiModels => Ok(gemini_models()),
+            ApiRoute::GeminiModel(model) => Ok(gemini_model(model)),
             ApiRoute::Hello => Ok(json!({"message": "hello"})),
             ApiRoute::Root => Ok(Value::Null),
             ApiRoute::WrongMethod => {
@@ -98,7 +110,7 @@ impl ApiState {
             }
             ApiRoute::Unknown => Err(ApiError::new(404, "not_found_error", "Not Found")),
         };
-        let kind = if route == ApiRoute::CountTokens {
+        let kind = if matches!(route, ApiRoute::CountTokens | ApiRoute::GeminiCount) {
             ApiRequestKind::Count
         } else {
             ApiRequestKind::Other
@@ -106,7 +118,66 @@ impl ApiState {
         match self.log(kind, parts, body).and(result) {
             Ok(Value::Null) => Response::new(Body::empty()),
             Ok(value) => json_response(value.to_string()),
-            Err(error) => error.response(id),
+            Err(error) => match ApiDialect::guess(uri.path(), is_openai) {
+                Some(dialect) => error.response_in(dialect),
+                None => error.response(id),
+            },
+        }
+    }
+
+    /// Responds in another API.
+    async fn respond_in(
+        &self,
+        dialect: ApiDialect,
+        parts: Parts,
+        body: Bytes,
+        mut delivery: ApiDelivery,
+    ) -> Response {
+        let failed = |error: &ApiError| error.response_in(dialect);
+        let value: Value = match serde_json::from_slice(&body) {
+            Ok(value) => value,
+            Err(error) => {
+                let error = ApiError::invalid_request(format!("The body is not JSON: {error}"));
+                return failed(&self.log(ApiRequestKind::Main, parts, body).err().unwrap_or(error));
+            }
+        };
+        let translated = dialect.translate(&value, &parts.uri);
+        let messages = translated.body();
+        let request = match ApiMessageRequest::parse(&messages) {
+            Ok(request) => request,
+            Err(error) => {
+                return failed(&self.log(ApiRequestKind::Main, parts, body).err().unwrap_or(error));
+            }
+        };
+        let for_itself = translated.tools.is_empty() || translated.schema.is_some();
+        let is_side = is_other_agent(&parts.headers) && for_itself;
+        let kind = if is_side { ApiRequestKind::Side } else { ApiRequestKind::Main };
+        let choice = self.choose(&request, kind, &parts.headers);
+        if let Err(error) = self.log(kind, parts, body.clone()) {
+            return failed(&error);
+        }
+        let reply = &choice.reply;
+        if let Some(name) = &reply.hold
+            && delivery.wait_for_gate(name).await.is_err()
+        {
+            return timed_response(vec![ApiAction::Disconnect], delivery, JSON);
+        }
+        match &reply.content {
+            ApiReplyContent::Error(error) => failed(error),
+            ApiReplyContent::Recording(recording) => replay(recording, delivery).await,
+            ApiReplyContent::Message(message) => {
+                let cwd = tools::working_directory(&body);
+                let tokens = estimate_tokens(request.text_size(&body));
+                let (source, cwd) = (&reply.source, cwd.as_deref());
+                let reply = ApiDialectReply::new(source, &translated, cwd, &self.ids, tokens);
+                if translated.stream {
+                    let content_type = if translated.as_events { EVENTS } else { JSON };
+                    return timed_response(dialect.stream(&reply).actions, delivery, content_type);
+                }
+                let whole = Bytes::from(dialect.whole(&reply).to_string());
+                let fault = message.fault.as_ref().filter(|_| !choice.without_fault);
+                whole_response(whole, fault, delivery, failed)
+            }
         }
     }
 
@@ -129,7 +200,7 @@ impl ApiState {
         if let Err(error) = self.log(kind, parts, body.clone()) {
             return error.response(id);
         }
-        let reply = &choice.reply;
+        let reply = &self.with_offered_tools(choice.reply, &request, &body);
         if let Some(name) = &reply.hold
             && delivery.wait_for_gate(name).await.is_err()
         {
@@ -149,10 +220,37 @@ impl ApiState {
                     // A reply without blocks consists only of its fault, which therefore stays.
                     let without_fault = choice.without_fault && !message.is_empty();
                     let fault = message.fault.as_ref().filter(|_| !without_fault);
-                    whole_response(whole, fault, delivery, id)
+                    whole_response(whole, fault, delivery, |error| error.response(id))
                 }
             }
         }
+    }
+
+    /// The reply with the tools that the request offers.
+    fn with_offered_tools(
+        &self,
+        reply: Arc<ApiReply>,
+        request: &ApiMessageRequest<'_>,
+        body: &[u8],
+    ) -> Arc<ApiReply> {
+        let is_offered = |block: &ScenarioBlock| match block {
+            ScenarioBlock::Tool { name, .. } => request.offers(name) && !tools::is_meaning(name),
+            _ => true,
+        };
+        let is_message = matches!(reply.content, ApiReplyContent::Message(_));
+        if !is_message || reply.source.blocks.iter().all(is_offered) {
+            return reply;
+        }
+        let Ok(value) = serde_json::from_slice::<Value>(body) else { return reply };
+        let offered = value["tools"].as_array().into_iter().flatten().map(|tool| OfferedTool {
+            name: tool["name"].as_str().unwrap_or_default().to_owned(),
+            schema: tool["input_schema"].clone(),
+            ..OfferedTool::default()
+        });
+        let (offered, cwd) = (offered.collect::<Vec<_>>(), tools::working_directory(body));
+        let blocks = tools::resolve_blocks(&reply.source.blocks, &offered, cwd.as_deref());
+        let source = ScenarioReply { blocks, ..reply.source.clone() };
+        Arc::new(ApiReply::prepare(&source, &self.ids))
     }
 
     fn choose(
@@ -220,10 +318,26 @@ fn request_kind(request: &ApiMessageRequest<'_>, headers: &HeaderMap) -> ApiRequ
     if is_cli && request.is_side_request() { ApiRequestKind::Side } else { ApiRequestKind::Main }
 }
 
+/// Whether a client of the list of models speaks `OpenAI`'s API.
+fn is_openai(headers: &HeaderMap) -> bool {
+    headers.contains_key(header::AUTHORIZATION)
+        && !headers.contains_key("anthropic-version")
+        && !headers.contains_key("x-api-key")
+}
+
+/// Whether this is an agent that also makes requests for its own use, such as for a title. Those have
+/// no tools, or want a reply in JSON.
+fn is_other_agent(headers: &HeaderMap) -> bool {
+    const AGENTS: [&str; 6] = ["codex", "opencode", "geminicli", "copilot", "qwen", "vibe"];
+    let agent = headers.get(header::USER_AGENT).and_then(|it| it.to_str().ok());
+    let agent = agent.unwrap_or_default().to_lowercase();
+    AGENTS.iter().any(|it| agent.contains(it))
+}
+
 fn client(headers: &HeaderMap) -> ApiClient<'_> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let agent = text(header::USER_AGENT.as_str()).and_then(|it| it.strip_prefix(CLI_USER_AGENT));
-    let version = agent.and_then(|it| it.split_whitespace().next()?.parse::<ClaudeVersion>().ok());
+    let version = agent.and_then(|it| it.split_whitespace().next()?.parse::<AgentVersion>().ok());
     ApiClient { version, session: text("x-claude-code-session-id") }
 }
 
@@ -232,14 +346,14 @@ fn whole_response(
     whole: Bytes,
     fault: Option<&ScenarioStreamFault>,
     delivery: ApiDelivery,
-    id: &str,
+    failed: impl FnOnce(&ApiError) -> Response,
 ) -> Response {
     let half = || ApiAction::Send(whole.slice(..whole.len() / 2));
     let respond = |actions| timed_response(actions, delivery, JSON);
     match fault {
         None => json_response(whole),
         Some(ScenarioStreamFault::SseError { kind, message }) => {
-            ApiError::from_event(kind, message).response(id)
+            failed(&ApiError::from_event(kind, message))
         }
         Some(ScenarioStreamFault::Disconnect) => respond(vec![half(), ApiAction::Disconnect]),
         Some(ScenarioStreamFault::Truncate) => respond(vec![half()]),
@@ -276,107 +390,4 @@ fn json_response(body: impl Into<Body>) -> Response {
     let mut response = Response::new(body.into());
     response.headers_mut().insert(header::CONTENT_TYPE, JSON);
     response
-}
-
-/// What a method and a path request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ApiRoute<'a> {
-    /// `POST /v1/messages`
-    Messages,
-    /// `POST /v1/messages/count_tokens`
-    CountTokens,
-    /// `GET /v1/models`
-    Models,
-    /// `GET /v1/models/{id}`
-    Model(&'a str),
-    /// `GET /api/hello`, with which the CLI tests its connection. 2.1.325 sends `HEAD`.
-    Hello,
-    /// `HEAD /`, which 2.1.197 sends to open a connection early.
-    Root,
-    /// A path of the API with another method.
-    WrongMethod,
-    Unknown,
-}
-
-impl<'a> ApiRoute<'a> {
-    fn new(method: &Method, path: &'a str) -> Self {
-        let (expected, route) = match path {
-            "/v1/messages" => (Method::POST, Self::Messages),
-            "/v1/messages/count_tokens" => (Method::POST, Self::CountTokens),
-            "/v1/models" => (Method::GET, Self::Models),
-            "/api/hello" => (Method::GET, Self::Hello),
-            "/" => (Method::HEAD, Self::Root),
-            _ => match path.strip_prefix("/v1/models/") {
-                Some(id) if !id.is_empty() => (Method::GET, Self::Model(id)),
-                _ => return Self::Unknown,
-            },
-        };
-        // Every path with `GET` also accepts `HEAD`.
-        let is_head = *method == Method::HEAD && expected == Method::GET;
-        match route {
-            _ if *method == expected || is_head => route,
-            Self::Root => Self::Unknown,
-            _ => Self::WrongMethod,
-        }
-    }
-}
-
-const MODELS: &[(&str, &str, &str)] = &[
-    ("claude-opus-5-5", "Claude Opus 5.5", "2026-08-04T00:00:00Z"),
-    ("claude-sonnet-5", "Claude Sonnet 5", "2026-02-10T00:00:00Z"),
-    ("claude-haiku-4-5-20251001", "Claude Haiku 4.5", "2025-10-15T00:00:00Z"),
-    ("claude-sonnet-4-5-20250929", "Claude Sonnet 4.5", "2025-09-29T00:00:00Z"),
-];
-
-/// All models on one page.
-fn model_list() -> Value {
-    let entry = |(id, name, created): &(&str, &str, &str)| model_entry(id, name, created);
-    json!({
-        "data": MODELS.iter().map(entry).collect::<Vec<_>>(),
-        "has_more": false,
-        "first_id": MODELS.first().map(|it| it.0),
-        "last_id": MODELS.last().map(|it| it.0),
-    })
-}
-
-/// One model. Every name that starts with `claude-` is accepted, because clients may know newer
-/// models than this list.
-fn model_details(id: &str) -> Result<Value, ApiError> {
-    match MODELS.iter().find(|it| it.0 == id) {
-        Some((id, name, created)) => Ok(model_entry(id, name, created)),
-        None if id.starts_with("claude-") => Ok(model_entry(id, id, "2026-01-01T00:00:00Z")),
-        None => Err(ApiError::new(404, "not_found_error", format!("model: {id}"))),
-    }
-}
-
-fn model_entry(id: &str, name: &str, created: &str) -> Value {
-    json!({"type": "model", "id": id, "display_name": name, "created_at": created})
-}
-
-#[cfg(test)]
-mod tests {
-    use axum::http::Method;
-
-    use super::ApiRoute;
-
-    #[test]
-    fn methods_and_paths_select_the_routes_of_the_api() {
-        let cases = [
-            (Method::POST, "/v1/messages", ApiRoute::Messages),
-            (Method::GET, "/v1/messages", ApiRoute::WrongMethod),
-            (Method::POST, "/v1/messages/count_tokens", ApiRoute::CountTokens),
-            (Method::GET, "/v1/models", ApiRoute::Models),
-            (Method::GET, "/v1/models/claude-x", ApiRoute::Model("claude-x")),
-            (Method::GET, "/v1/models/", ApiRoute::Unknown),
-            (Method::GET, "/api/hello", ApiRoute::Hello),
-            (Method::HEAD, "/api/hello", ApiRoute::Hello),
-            (Method::POST, "/api/hello", ApiRoute::WrongMethod),
-            (Method::HEAD, "/", ApiRoute::Root),
-            (Method::GET, "/", ApiRoute::Unknown),
-            (Method::POST, "/v1/complete", ApiRoute::Unknown),
-        ];
-        for (method, path, route) in cases {
-            assert_eq!(ApiRoute::new(&method, path), route, "{method} {path}");
-        }
-    }
 }

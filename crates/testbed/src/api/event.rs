@@ -10,6 +10,8 @@ use serde::ser::{SerializeMap, Serializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use super::dialect::ApiDialect;
+
 /// One event of a stream.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -198,9 +200,9 @@ pub(super) struct ApiErrorDetail<'a> {
 /// An error response in the format of the API.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ApiError {
-    status: u16,
-    kind: String,
-    message: String,
+    pub(super) status: u16,
+    pub(super) kind: String,
+    pub(super) message: String,
     headers: Vec<(String, String)>,
 }
 
@@ -245,6 +247,15 @@ impl ApiError {
         let error = ApiErrorDetail { kind: &self.kind, message: &self.message };
         let mut body = Vec::with_capacity(160 + self.message.len());
         write_json(&ApiErrorBody { kind: "error", error, request_id }, &mut body);
+        self.response_with(body)
+    }
+
+    /// The response in the format of another API.
+    pub(super) fn response_in(&self, dialect: ApiDialect) -> Response {
+        self.response_with(dialect.error_body(self).to_string().into_bytes())
+    }
+
+    fn response_with(&self, body: Vec<u8>) -> Response {
         let mut response = Response::new(Body::from(body));
         *response.status_mut() =
             StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, Method};
+use axum::http::{HeaderMap, HeaderValue, Method, Uri};
 use bytes::Bytes;
 use serde::ser::{Serialize, SerializeStruct as _, Serializer};
 use serde_json::Value;
@@ -85,7 +85,7 @@ impl ApiRequestLog {
         if state.entries.is_some() || state.file.is_some() {
             let mut headers = parts.headers;
             redact(&mut headers);
-            let path = parts.uri.path_and_query().map_or("/", |it| it.as_str()).to_owned();
+            let path = redacted_path(&parts.uri);
             let (number, method) = (state.count, parts.method);
             let entry = ApiRequestLogEntry { number, kind, method, path, headers, body };
             state.write(&entry)?;
@@ -182,11 +182,26 @@ impl<'a> Serialize for ApiRequestLogHeaders<'a> {
 
 /// Replaces the values of headers that hold credentials.
 fn redact(headers: &mut HeaderMap) {
-    const SECRET: [&str; 4] = ["x-api-key", "authorization", "proxy-authorization", "cookie"];
+    const SECRET: [&str; 6] = [
+        "x-api-key",
+        "x-goog-api-key",
+        "api-key",
+        "authorization",
+        "proxy-authorization",
+        "cookie",
+    ];
     for name in SECRET {
         // `insert` replaces every value of the header.
         if headers.contains_key(name) {
             headers.insert(name, HeaderValue::from_static("(redacted)"));
         }
     }
+}
+
+/// The path with its query. Gemini accepts its key there.
+fn redacted_path(uri: &Uri) -> String {
+    let Some(query) = uri.query() else { return uri.path().to_owned() };
+    let redacted = |it| if str::starts_with(it, "key=") { "key=(redacted)" } else { it };
+    let query: Vec<&str> = query.split('&').map(redacted).collect();
+    format!("{}?{}", uri.path(), query.join("&"))
 }

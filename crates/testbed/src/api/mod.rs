@@ -1,6 +1,6 @@
-//! A scripted Messages API.
+//! A scripted Messages API, which also speaks `OpenAI` Responses, Chat Completions and Gemini.
 //!
-//! An [`ApiServer`] listens on loopback and answers as the real API does, with the same events, ids,
+//! An [`ApiServer`] listens on loopback and answers as the real APIs do, with the same events, ids,
 //! headers and errors. The replies come from an [`ApiModel`]: the replies of one [`ApiScript`], an
 //! [`ApiScriptSet`] of several scenarios, or replies generated from the request. Requests are kept as
 //! [`ApiRequestRecord`]s.
@@ -9,11 +9,16 @@
 //! A reply that must wait for the test waits for a gate, never for a fixed time.
 
 mod backend;
+mod dialect;
 mod event;
+mod generated;
 mod log;
+mod models;
+mod paced_stream;
 mod recording;
 mod reply;
 mod request;
+mod route;
 mod script;
 mod server;
 mod stream;

@@ -18,6 +18,7 @@ use super::event::{
     ApiContentBlock, ApiError, ApiEvent, ApiMessage, ApiStop, ApiUsage, ApiUsagePosition,
     write_json,
 };
+use super::paced_stream::ApiPacedActions;
 use super::recording::ApiRecording;
 use super::request::ApiMessageRequest;
 use super::stream::{ApiAction, ApiStreamBuilder, MAX_CHUNK, flush};
@@ -28,6 +29,8 @@ pub(super) struct ApiReply {
     /// The gate to wait for before the first byte.
     pub(super) hold: Option<String>,
     pub(super) content: ApiReplyContent,
+    /// What it was prepared from, for APIs that send it in another format.
+    pub(super) source: ScenarioReply,
 }
 
 #[derive(Debug)]
@@ -61,7 +64,7 @@ impl ApiReply {
             }
             _ => ApiReplyContent::Message(ApiPreparedMessage::new(reply, ids)),
         };
-        Self { hold, content }
+        Self { hold, content, source: reply.clone() }
     }
 
     pub(super) fn from_text(text: String, ids: &ApiIds) -> Self {
@@ -95,7 +98,7 @@ impl ApiPreparedMessage {
         for (index, (block, tag)) in blocks().enumerate() {
             stream.add_block(index, block, tag);
         }
-        let (actions, deltas, completes) = stream.finish();
+        let ApiPacedActions { actions, deltas, completes } = stream.finish();
         let fault = match &reply.fault {
             Some(ScenarioFault::Stream { fault, .. }) => Some(fault.clone()),
             _ => None,
@@ -214,7 +217,7 @@ impl ApiIds {
         self.id("msg")
     }
 
-    fn tool_call(&self) -> String {
+    pub(super) fn tool_call(&self) -> String {
         self.id("toolu")
     }
 
@@ -222,7 +225,7 @@ impl ApiIds {
         self.id("req")
     }
 
-    fn id(&self, prefix: &str) -> String {
+    pub(super) fn id(&self, prefix: &str) -> String {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         format!("{prefix}_01{}{number:012}", self.salt)
     }

@@ -75,6 +75,8 @@ pub(super) struct ApiUserMessage {
     /// The text without the reminders that the CLI adds.
     pub(super) text: String,
     pub(super) results: Vec<String>,
+    /// How many images it contains.
+    pub(super) images: usize,
 }
 
 impl<'a> ApiMessageRequest<'a> {
@@ -125,6 +127,15 @@ impl<'a> ApiMessageRequest<'a> {
             AGENT_TOOLS.contains(&&*tool.name) || tool.name.starts_with("mcp__")
         };
         tools.len() < 3 && !tools.iter().any(is_agent_tool)
+    }
+
+    /// Whether the request offers a tool with this name.
+    pub(super) fn offers(&self, name: &str) -> bool {
+        self.tools.iter().flatten().any(|tool| tool.name == name)
+    }
+
+    pub(super) fn has_tools(&self) -> bool {
+        self.tools.as_ref().is_some_and(|it| !it.is_empty())
     }
 
     /// The latest message with the role `user`.
@@ -184,6 +195,8 @@ impl ApiInputMessage<'_> {
                             content.each_text(&mut |text| append_line(&mut result, text));
                         }
                         latest.results.push(result);
+                    } else if block.kind == "image" {
+                        latest.images += 1;
                     } else {
                         append_line(&mut latest.text, &block.text);
                     }
@@ -238,21 +251,28 @@ impl ApiUserMessage {
     }
 }
 
-/// Removes everything between `<system-reminder>` and its end tag.
+/// Removes what agents add to a prompt, with its tags: reminders of Claude Code and the time of Copilot.
 fn without_reminders(text: &str) -> Cow<'_, str> {
-    const START: &str = "<system-reminder>";
-    const END: &str = "</system-reminder>";
-    if !text.contains(START) {
-        return Cow::Borrowed(text);
+    const ADDED: [&str; 3] = ["system-reminder", "current_datetime", "reminder"];
+    let mut result = Cow::Borrowed(text);
+    for name in ADDED {
+        let start = format!("<{name}>");
+        if result.contains(&start) {
+            result = Cow::Owned(without_tag(&result, &start, &format!("</{name}>")));
+        }
     }
+    result
+}
+
+fn without_tag(text: &str, start: &str, end: &str) -> String {
     let mut result = String::new();
     let mut rest = text;
-    while let Some(start) = rest.find(START) {
-        result.push_str(&rest[..start]);
-        rest = rest[start..].find(END).map_or("", |end| &rest[start + end + END.len()..]);
+    while let Some(at) = rest.find(start) {
+        result.push_str(&rest[..at]);
+        rest = rest[at..].find(end).map_or("", |length| &rest[at + length + end.len()..]);
     }
     result.push_str(rest);
-    Cow::Owned(result.trim().to_owned())
+    result.trim().to_owned()
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for ApiInputContent<'a> {
@@ -309,11 +329,12 @@ mod tests {
         let block = |text: &str| json!({"type": "text", "text": text});
         let result = json!({"type": "tool_result", "tool_use_id": "t", "content": [block("seen"), block(reminder)]});
         let bare = json!({"type": "tool_result", "tool_use_id": "t", "content": "plain"});
-        let cases: [(Value, &str, &[&str]); 6] = [
+        let cases: [(Value, &str, &[&str]); 7] = [
             (json!("hi \"you\""), "hi \"you\"", &[]),
             (json!(format!("{reminder}hi{reminder}")), "hi", &[]),
             (json!([block(reminder), block("one"), block("two")]), "one\ntwo", &[]),
             (json!("cut <system-reminder> short"), "cut", &[]),
+            (json!("<current_datetime>12:00</current_datetime>\n\nhi"), "hi", &[]),
             (json!([result, bare]), "", &["seen", "plain"]),
             (json!([result, block("and now?")]), "and now?", &["seen"]),
         ];
@@ -324,7 +345,10 @@ mod tests {
             let body = body(&json!([first, answer, {"role": "user", "content": content}, note]));
             let request = ApiMessageRequest::parse(&body).unwrap();
             let results = results.iter().map(ToString::to_string).collect();
-            assert_eq!(request.latest_message(), ApiUserMessage { text: text.to_owned(), results });
+            assert_eq!(
+                request.latest_message(),
+                ApiUserMessage { text: text.to_owned(), results, images: 0 }
+            );
             assert_eq!(request.first_prompt(), "first");
         }
     }

@@ -4,11 +4,12 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::scenario::{ClaudeVersion, Scenario, ScenarioItem, ScenarioReply, Step};
+use crate::scenario::{AgentVersion, CLAUDE, Scenario, ScenarioItem, ScenarioReply, Step};
 
+use super::generated;
 use super::recording::{ApiRecording, ApiRecordingError};
 use super::reply::{ApiIds, ApiReply, ApiReplyContent};
-use super::request::{ApiMessageRequest, ApiUserMessage};
+use super::request::ApiMessageRequest;
 
 /// The replies of one conversation.
 ///
@@ -20,7 +21,7 @@ use super::request::{ApiMessageRequest, ApiUserMessage};
 #[derive(Clone, Debug)]
 pub struct ApiScript {
     entries: Vec<ApiScriptEntry>,
-    version: Option<ClaudeVersion>,
+    version: Option<AgentVersion>,
     failed: Option<ApiFailedStream>,
 }
 
@@ -63,7 +64,7 @@ impl ApiScript {
 
     /// The same script for clients that are known to have this version.
     #[must_use]
-    pub fn for_version(self, version: ClaudeVersion) -> Self {
+    pub fn for_version(self, version: AgentVersion) -> Self {
         Self { version: Some(version), ..self }
     }
 
@@ -83,7 +84,7 @@ impl ApiScript {
     fn choose(
         &mut self,
         request: &ApiMessageRequest<'_>,
-        version: Option<ClaudeVersion>,
+        version: Option<AgentVersion>,
         ids: &ApiIds,
     ) -> Option<ApiReplyChoice> {
         let repeated = self.failed.as_ref().filter(|failed| {
@@ -93,7 +94,7 @@ impl ApiScript {
             let reply = self.entries[failed.entry].prepare(ids);
             return Some(ApiReplyChoice { reply, without_fault: true });
         }
-        let newest = ClaudeVersion(u32::MAX, u32::MAX, u32::MAX);
+        let newest = AgentVersion(u32::MAX, u32::MAX, u32::MAX);
         let version = self.version.or(version).unwrap_or(newest);
         let index = self.find_by_text(request, version).or_else(|| self.find_in_order(version))?;
         let entry = &mut self.entries[index];
@@ -108,20 +109,21 @@ impl ApiScript {
     fn find_by_text(
         &self,
         request: &ApiMessageRequest<'_>,
-        version: ClaudeVersion,
+        version: AgentVersion,
     ) -> Option<usize> {
         let mut latest = None;
         self.entries.iter().position(|entry| {
             let Some(text) = &entry.reply.value.only_for else { return false };
             (entry.reply.value.always || !entry.used)
-                && entry.reply.versions.contains(version)
+                && entry.reply.condition.applies_to(CLAUDE, version)
                 && latest.get_or_insert_with(|| request.latest_message()).contains(text)
         })
     }
 
-    fn find_in_order(&self, version: ClaudeVersion) -> Option<usize> {
+    fn find_in_order(&self, version: AgentVersion) -> Option<usize> {
         let applies = |(_, entry): &(usize, &ApiScriptEntry)| {
-            entry.reply.value.only_for.is_none() && entry.reply.versions.contains(version)
+            entry.reply.value.only_for.is_none()
+                && entry.reply.condition.applies_to(CLAUDE, version)
         };
         let mut entries = self.entries.iter().enumerate().filter(applies);
         let last = entries.clone().next_back();
@@ -244,7 +246,7 @@ impl From<ApiScriptSet> for ApiModel {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ApiClient<'a> {
     /// The version of the CLI.
-    pub(super) version: Option<ClaudeVersion>,
+    pub(super) version: Option<AgentVersion>,
     /// The session id of the CLI.
     pub(super) session: Option<&'a str>,
 }
@@ -253,8 +255,8 @@ pub(super) struct ApiClient<'a> {
 #[derive(Debug)]
 pub(super) struct ApiResponder {
     model: ApiModel,
-    /// The text and the reply generated last, for a request that is repeated.
-    generated: Option<(String, Arc<ApiReply>)>,
+    /// The reply generated last, for a request that is repeated.
+    generated: Option<Arc<ApiReply>>,
 }
 
 impl ApiResponder {
@@ -275,50 +277,20 @@ impl ApiResponder {
             ApiModel::Generated => None,
         };
         choice.unwrap_or_else(|| {
-            let reply = self.generate(generate_text(&request.latest_message()), ids);
-            ApiReplyChoice { reply, without_fault: false }
+            let reply = generated::reply(&request.latest_message(), request.has_tools());
+            ApiReplyChoice { reply: self.prepare(&reply, ids), without_fault: false }
         })
     }
 
-    fn generate(&mut self, text: String, ids: &ApiIds) -> Arc<ApiReply> {
-        match &self.generated {
-            Some((known, reply)) if *known == text => Arc::clone(reply),
-            _ => {
-                let reply = Arc::new(ApiReply::from_text(text.clone(), ids));
-                self.generated = Some((text, Arc::clone(&reply)));
-                reply
-            }
+    fn prepare(&mut self, reply: &ScenarioReply, ids: &ApiIds) -> Arc<ApiReply> {
+        let is_same =
+            |it: &&Arc<ApiReply>| it.source.blocks == reply.blocks && reply.has_fixed_ids();
+        if let Some(known) = self.generated.as_ref().filter(is_same) {
+            return Arc::clone(known);
         }
-    }
-}
-
-/// The maximum number of characters that a generated reply quotes.
-const MAX_QUOTE: usize = 200;
-
-/// A short reply to the latest message, always the same for the same message.
-fn generate_text(latest: &ApiUserMessage) -> String {
-    match (latest.results.as_slice(), latest.text.trim()) {
-        ([], "") => "Your message contains no text.".to_owned(),
-        ([], text) => {
-            format!("You wrote: “{}”. This reply comes from a scripted API.", quote(text))
-        }
-        ([result], _) if result.trim().is_empty() => "The tool returned no output.".to_owned(),
-        ([result], _) => format!("The tool returned: “{}”.", quote(result)),
-        (results, _) => {
-            let quotes = results.iter().map(|result| format!("\n- “{}”", quote(result)));
-            format!("{} tools returned:{}", results.len(), quotes.collect::<String>())
-        }
-    }
-}
-
-/// The start of a text on one line.
-fn quote(text: &str) -> String {
-    // A prompt can have megabytes, of which only the start is needed.
-    let start = text.char_indices().nth(8 * MAX_QUOTE).map_or(text, |(end, _)| &text[..end]);
-    let line = start.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(MAX_QUOTE) {
-        Some((end, _)) => format!("{}…", line[..end].trim_end()),
-        None => line,
+        let prepared = Arc::new(ApiReply::prepare(reply, ids));
+        self.generated = Some(Arc::clone(&prepared));
+        prepared
     }
 }
 
@@ -330,10 +302,10 @@ mod tests {
 
     use super::{
         ApiClient, ApiIds, ApiMessageRequest, ApiReplyChoice, ApiReplyContent, ApiScript,
-        ApiScriptSet, ApiUserMessage, generate_text,
+        ApiScriptSet,
     };
     use crate::scenario::{
-        ClaudeVersion, ScenarioBlock, ScenarioFault, ScenarioItem, ScenarioReply,
+        AgentVersion, ScenarioBlock, ScenarioFault, ScenarioItem, ScenarioReply,
         ScenarioStreamFault,
     };
 
@@ -376,7 +348,7 @@ mod tests {
     /// The replies of a script to these prompts.
     fn replies(
         script: &mut ApiScript,
-        version: Option<ClaudeVersion>,
+        version: Option<AgentVersion>,
         prompts: &[&str],
     ) -> Vec<String> {
         let ids = ApiIds::new();
@@ -431,19 +403,19 @@ mod tests {
 
     #[test]
     fn replies_for_other_versions_are_skipped() {
-        let item = |versions: &str, value| ScenarioItem {
-            versions: versions.parse().unwrap(),
+        let item = |condition: &str, value| ScenarioItem {
+            condition: condition.parse().unwrap(),
             line: 1,
             value,
         };
         let items =
             [item("<2.1.100", text("old")), item(">=2.1.100", text("new")), item("", text("all"))];
         let script = ApiScript::from_items(items.into_iter()).unwrap();
-        let old = ClaudeVersion(2, 1, 37);
+        let old = AgentVersion(2, 1, 37);
         assert_eq!(replies(&mut script.clone(), Some(old), &["a", "a"]), ["old", "all"]);
         assert_eq!(replies(&mut script.clone(), None, &["a", "a"]), ["new", "all"]);
         let mut known = script.for_version(old);
-        assert_eq!(replies(&mut known, Some(ClaudeVersion(2, 1, 325)), &["a"]), ["old"]);
+        assert_eq!(replies(&mut known, Some(AgentVersion(2, 1, 325)), &["a"]), ["old"]);
     }
 
     #[test]
@@ -473,25 +445,5 @@ mod tests {
             let choice = scripts.choose(&request, client, &ids);
             assert_eq!(reply_text(&request, choice), expected, "{session:?} {prompt}");
         }
-    }
-
-    #[test]
-    fn a_generated_reply_quotes_the_latest_message() {
-        let cases: &[(&str, &[&str], &str)] = &[
-            ("what is\n this?", &[], "You wrote: “what is this?”."),
-            ("", &[], "Your message contains no text."),
-            ("", &["remember the milk"], "The tool returned: “remember the milk”."),
-            ("", &[" "], "The tool returned no output."),
-            ("", &["one", "two"], "2 tools returned:\n- “one”\n- “two”"),
-        ];
-        for (text, results, expected) in cases {
-            let results = results.iter().map(ToString::to_string).collect();
-            let latest = ApiUserMessage { text: (*text).to_owned(), results };
-            let reply = generate_text(&latest);
-            assert!(reply.starts_with(expected), "{reply}");
-        }
-        let long = ApiUserMessage { text: "ö ".repeat(500), results: Vec::new() };
-        let reply = generate_text(&long);
-        assert!(reply.contains("ö…”") && reply.chars().count() < 300);
     }
 }

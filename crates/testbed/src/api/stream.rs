@@ -15,9 +15,10 @@ use serde_json::{Map, Value};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::scenario::{ScenarioBlock, ScenarioFault, ScenarioReply, ScenarioStreamFault};
+use crate::scenario::{ScenarioBlock, ScenarioReply, ScenarioStreamFault};
 
 use super::event::{ApiContentBlock, ApiDelta, ApiErrorDetail, ApiEvent};
+use super::paced_stream::{ApiPacedActions, ApiPacedStream};
 use super::server::ApiConnectionHandle;
 
 /// The maximum size of one chunk. A longer reply is split so that it does not have to be copied.
@@ -43,35 +44,16 @@ pub(super) fn flush(buffer: &mut Vec<u8>, actions: &mut Vec<ApiAction>) {
     }
 }
 
-/// Builds the events of a reply with the waits and faults between them.
+/// Builds the events of a message.
 pub(super) struct ApiStreamBuilder {
-    actions: Vec<ApiAction>,
-    buffer: Vec<u8>,
-    deltas: usize,
-    pace: Duration,
-    hold: Option<(usize, String)>,
-    fault: Option<(usize, ScenarioStreamFault)>,
-    ended: bool,
+    stream: ApiPacedStream,
 }
 
 impl ApiStreamBuilder {
     pub(super) fn new(reply: &ScenarioReply) -> Self {
-        let hold = reply.hold.as_ref().and_then(|it| Some((it.after?, it.name.clone())));
-        let fault = match &reply.fault {
-            Some(ScenarioFault::Stream { after, fault }) => Some((*after, fault.clone())),
-            _ => None,
-        };
-        let mut builder = Self {
-            actions: Vec::new(),
-            buffer: Vec::new(),
-            deltas: 0,
-            pace: reply.pace,
-            hold,
-            fault,
-            ended: false,
-        };
-        builder.add_due(0);
-        builder
+        let mut stream = ApiPacedStream::new(reply, fault_bytes);
+        stream.begin();
+        Self { stream }
     }
 
     /// Adds a block. The tag is the id of a tool call or the signature of thinking.
@@ -114,67 +96,33 @@ impl ApiStreamBuilder {
     }
 
     fn event(&mut self, event: &ApiEvent<'_>) {
-        if self.ended {
-            return;
-        }
-        event.write_to(&mut self.buffer);
-        if self.buffer.len() >= MAX_CHUNK {
-            flush(&mut self.buffer, &mut self.actions);
-        }
+        self.stream.event(|buffer| event.write_to(buffer));
     }
 
     fn delta(&mut self, index: usize, delta: ApiDelta<'_>) {
-        if self.ended {
-            return;
-        }
-        if self.deltas > 0 && !self.pace.is_zero() {
-            self.action(ApiAction::Pause(self.pace));
-        }
-        self.event(&ApiEvent::ContentBlockDelta { index, delta });
-        self.deltas += 1;
-        self.add_due(self.deltas);
+        self.stream.delta(|buffer| ApiEvent::ContentBlockDelta { index, delta }.write_to(buffer));
     }
 
-    /// Adds the wait and the fault that are due after this many deltas.
-    fn add_due(&mut self, deltas: usize) {
-        if let Some((_, name)) = self.hold.take_if(|(after, _)| *after <= deltas) {
-            self.action(ApiAction::Hold(name));
-        }
-        if let Some((_, fault)) = self.fault.take_if(|(after, _)| *after <= deltas) {
-            match fault {
-                ScenarioStreamFault::SseError { kind, message } => {
-                    let error = ApiErrorDetail { kind: &kind, message: &message };
-                    self.event(&ApiEvent::Error { error });
-                    self.ended = true;
-                }
-                ScenarioStreamFault::Truncate => self.ended = true,
-                ScenarioStreamFault::Disconnect => self.end_with(ApiAction::Disconnect),
-                ScenarioStreamFault::Stall => self.end_with(ApiAction::Stall),
-                ScenarioStreamFault::Garbage => {
-                    self.buffer.extend_from_slice(b"event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":0,\x07 not an event\n\n");
-                }
-            }
-        }
+    /// The stream up to its regular end.
+    pub(super) fn finish(self) -> ApiPacedActions {
+        self.stream.finish()
     }
+}
 
-    fn end_with(&mut self, action: ApiAction) {
-        self.action(action);
-        self.ended = true;
-    }
-
-    fn action(&mut self, action: ApiAction) {
-        flush(&mut self.buffer, &mut self.actions);
-        self.actions.push(action);
-    }
-
-    /// The actions, the number of deltas, and whether the stream continues to its regular end.
-    pub(super) fn finish(mut self) -> (Vec<ApiAction>, usize, bool) {
-        if !self.ended {
-            self.add_due(usize::MAX);
+/// What is sent for a fault that consists of bytes.
+fn fault_bytes(fault: &ScenarioStreamFault) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    match fault {
+        ScenarioStreamFault::SseError { kind, message } => {
+            let error = ApiErrorDetail { kind, message };
+            ApiEvent::Error { error }.write_to(&mut bytes);
         }
-        flush(&mut self.buffer, &mut self.actions);
-        (self.actions, self.deltas, !self.ended)
+        ScenarioStreamFault::Garbage => {
+            bytes.extend_from_slice(b"event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":0,\x07 not an event\n\n");
+        }
+        _ => {}
     }
+    bytes
 }
 
 /// The maximum size of a delta in a run without spaces, such as JSON or base64.
@@ -185,11 +133,11 @@ const MAX_WORD: usize = 12;
 const MAX_DELTAS: usize = 10_000;
 
 /// Splits a text as the tokens of a model: about one word each. An empty text has no parts.
-fn split_text(text: &str) -> ApiTextParts<'_> {
+pub(super) fn split_text(text: &str) -> ApiTextParts<'_> {
     ApiTextParts { rest: text, min_size: text.len() / MAX_DELTAS }
 }
 
-struct ApiTextParts<'a> {
+pub(super) struct ApiTextParts<'a> {
     rest: &'a str,
     min_size: usize,
 }
@@ -203,9 +151,11 @@ impl<'a> Iterator for ApiTextParts<'a> {
         }
         // A token includes the space before its word.
         let word = self.rest.find(|it: char| !it.is_whitespace()).unwrap_or(self.rest.len());
-        let word_end =
-            self.rest[word..].find(char::is_whitespace).map_or(self.rest.len(), |at| word + at);
-        let end = word_end.min(word + MAX_WORD).max(self.min_size.min(self.rest.len()));
+        // A text may be one word of a megabyte, so no more of it is looked at than is taken.
+        let longest = self.rest.ceil_char_boundary(word + MAX_WORD);
+        let space = self.rest[word..longest].find(char::is_whitespace);
+        let word_end = space.map_or(longest, |at| word + at);
+        let end = word_end.max(self.min_size.min(self.rest.len()));
         let (part, rest) = self.rest.split_at(self.rest.ceil_char_boundary(end));
         self.rest = rest;
         Some(part)
@@ -334,8 +284,9 @@ mod tests {
         for (index, block) in reply.blocks.iter().enumerate() {
             builder.add_block(index, block, "tag");
         }
-        let (actions, _, completes) = builder.finish();
-        let actions: Vec<String> = actions
+        let stream = builder.finish();
+        let actions: Vec<String> = stream
+            .actions
             .iter()
             .map(|action| match action {
                 ApiAction::Send(bytes) => events(std::str::from_utf8(bytes).unwrap()),
@@ -345,7 +296,7 @@ mod tests {
                 ApiAction::Stall => "stall".to_owned(),
             })
             .collect();
-        actions.join(" | ") + if completes { "" } else { " !" }
+        actions.join(" | ") + if stream.completes { "" } else { " !" }
     }
 
     fn events(text: &str) -> String {

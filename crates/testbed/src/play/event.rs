@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+use crate::play::session::McpCommand;
+
 /// The number of a request to the model. It is never reused.
 pub(crate) type ModelRequestNumber = u64;
 
@@ -44,6 +46,15 @@ pub(crate) enum PlayerInput {
         /// The id of the control request.
         request: Value,
         response: Value,
+    },
+    /// An MCP server that is a process has written a message.
+    McpLine {
+        server: String,
+        message: Value,
+    },
+    /// Such a process has ended, or could not be started.
+    McpExited {
+        server: String,
     },
     Timer(PlayerTimer),
     /// SIGINT
@@ -204,6 +215,16 @@ pub(crate) enum PlayerEffect {
         command: String,
         input: Value,
         timeout: Duration,
+    },
+    /// Starts the process of an MCP server.
+    StartMcpServer {
+        server: String,
+        command: McpCommand,
+    },
+    /// Writes a message to it.
+    WriteMcpServer {
+        server: String,
+        message: Value,
     },
     /// Restores files to their state before a prompt.
     RewindFiles {

@@ -6,11 +6,14 @@
 //! the working directory and writes stdout. One loop handles the effects of the session in order,
 //! so the order of the lines is the order of the decisions.
 
+mod acp;
 mod args;
 mod event;
+mod mcp_processes;
 mod model;
 mod permission;
 mod player;
+mod private_files;
 mod session;
 mod settings;
 mod stamps;
@@ -19,6 +22,7 @@ mod texts;
 mod tools;
 mod transcript;
 
+pub use acp::{AcpPlayerArgs, AcpPlayerArgsError, run_acp};
 pub use args::{PlayerArgs, PlayerStartError};
 pub use player::run;
 pub use settings::PlayerEnvironment;

@@ -9,8 +9,10 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
+use crate::play::acp::AcpPlayerArgs;
 use crate::play::args::{PlayerArgs, PlayerStartError};
 use crate::play::event::{ModelRequestNumber, PlayerEffect, PlayerInput};
+use crate::play::mcp_processes::McpProcesses;
 use crate::play::model::ModelSource;
 use crate::play::session::{PlayerSession, VERSION};
 use crate::play::settings::{PlayerEnvironment, PlayerSettings, save_rules};
@@ -24,7 +26,7 @@ const INPUT_CAPACITY: usize = 256;
 
 const HELP: &str = "Usage: towpath play [options] [prompt]\n\nStands in for `claude` 2.1.325: takes \
 the same options and prints the same lines.\n\nOptions of its own:\n  --scenario <file>  take the \
-model's replies from a scenario";
+model's replies from a scenario\n  --acp              be an agent of the Agent Client Protocol instead:";
 
 /// Plays the CLI until it ends, and returns its exit code.
 pub async fn run(args: PlayerArgs, environment: PlayerEnvironment) -> u8 {
@@ -33,7 +35,7 @@ pub async fn run(args: PlayerArgs, environment: PlayerEnvironment) -> u8 {
         return 0;
     }
     if args.help {
-        print_line(HELP);
+        print_line(&format!("{HELP}\n\n{}", AcpPlayerArgs::help()));
         return 0;
     }
     match Player::start(args, environment).await {
@@ -61,6 +63,7 @@ struct Player {
     transcripts: TranscriptStore,
     model: ModelSource,
     tools: ToolRunner,
+    servers: McpProcesses,
     fault: Option<PlayerFault>,
     sender: mpsc::Sender<PlayerInput>,
     inputs: mpsc::Receiver<PlayerInput>,
@@ -95,6 +98,7 @@ impl Player {
             transcripts: TranscriptStore::new(&environment.home, &environment.cwd),
             model,
             tools: ToolRunner::new(&environment),
+            servers: McpProcesses::default(),
             fault: environment.fault.as_deref().and_then(PlayerFault::from_name),
             session: PlayerSession::new(args, session_environment, settings, id, past, ids),
             environment,
@@ -113,11 +117,12 @@ impl Player {
         };
         let mut effects = match self.missing_session.take() {
             Some(error) => self.session.fail_to_resume(&error),
-            None => Vec::new(),
+            None => self.session.start_mcp_processes(),
         };
         loop {
             if let Some(code) = self.apply(effects).await {
                 self.tools.processes().kill_all();
+                self.servers.kill_all();
                 self.stdout.close().await;
                 return code;
             }
@@ -159,6 +164,13 @@ impl Player {
                 }
                 PlayerEffect::StopTool(name) | PlayerEffect::KillTask(name) => {
                     self.tools.processes().kill(&name);
+                }
+                PlayerEffect::StartMcpServer { server, command } => {
+                    let inputs = self.sender.clone();
+                    self.servers.start(server, &command, &self.environment.cwd, inputs);
+                }
+                PlayerEffect::WriteMcpServer { server, message } => {
+                    self.servers.write(&server, &message).await;
                 }
                 PlayerEffect::Checkpoint(prompt) => self.tools.checkpoint(&prompt),
                 PlayerEffect::SaveRules(rules) => save_rules(&self.environment, &rules),

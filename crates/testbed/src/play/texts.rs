@@ -80,6 +80,9 @@ now...\", \"Let me check...\", or promise to take any action\n- If you don't kno
 so - do not offer to look it up or investigate\n\nSimply answer the question with the information \
 you have.</system-reminder>\n\n";
 
+/// The result of a call that has none.
+pub(crate) const MISSING_RESULT: &str = "[Tool result missing due to internal error]";
+
 /// Precedes the reason of a hook that keeps a turn from ending.
 pub(crate) const STOP_FEEDBACK: &str = "Stop hook feedback:\n";
 

@@ -1,7 +1,7 @@
 //! Transcripts on disk, one file for each session, and the session that a player starts with.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -10,6 +10,7 @@ use std::{fs, io};
 use serde_json::Value;
 
 use crate::play::args::{PlayerArgs, PlayerStartError};
+use crate::play::private_files;
 use crate::play::session::{PlayerHistory, PlayerHistoryEntry};
 use crate::play::settings::PlayerEnvironment;
 use crate::play::stamps::IdGenerator;
@@ -28,9 +29,9 @@ impl TranscriptStore {
 
     pub(crate) fn append(&mut self, session: &str, entry: &Value) -> io::Result<()> {
         if !self.open.contains_key(session) {
-            fs::create_dir_all(&self.folder)?;
+            private_files::create_directory(&self.folder)?;
             let path = self.folder.join(format!("{session}.jsonl"));
-            let file = OpenOptions::new().create(true).append(true).open(path)?;
+            let file = private_files::append_to(&path)?;
             self.open.insert(session.to_owned(), file);
         }
         let Some(file) = self.open.get_mut(session) else { return Ok(()) };

@@ -3,6 +3,8 @@
 //! The scripted API reads only the [`ScenarioReply`]s of a scenario, the runner only its
 //! [`ScenarioRun`]s.
 
+mod bounds;
+mod condition;
 mod parser;
 mod pattern;
 mod variables;
@@ -13,10 +15,15 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+pub use bounds::{VersionBound, with_step_bound, with_versions_bound};
+#[cfg(test)]
+pub(crate) use condition::AGENT_NAMES;
+pub(crate) use condition::CLAUDE;
+pub use condition::{ScenarioCondition, ScenarioConditionError};
 pub use parser::ScenarioError;
-pub use pattern::{ScenarioMismatch, contains_text, match_value, matches_text};
+pub use pattern::{ScenarioMismatch, contains_text, match_request, match_value, matches_text};
 pub use variables::ScenarioVariables;
-pub use version::{ClaudeVersion, ClaudeVersionRange};
+pub use version::{AgentVersion, AgentVersionRange};
 
 /// One conversation with an agent.
 #[derive(Clone, Debug)]
@@ -27,8 +34,9 @@ pub struct Scenario {
     pub title: String,
     /// The comment below the title.
     pub description: String,
-    /// The versions of the CLI the scenario applies to.
-    pub versions: ClaudeVersionRange,
+    /// The agents that the scenario applies to, among those that speak its protocol.
+    pub condition: ScenarioCondition,
+    pub protocol: ScenarioProtocol,
     pub setup: ScenarioSetup,
     /// The model's replies, in the order of the requests.
     pub replies: Vec<ScenarioItem<ScenarioReply>>,
@@ -36,31 +44,42 @@ pub struct Scenario {
     pub runs: Vec<ScenarioItem<ScenarioRun>>,
 }
 
-/// A part of a scenario with its line number and the versions it applies to.
+/// What an agent speaks over its stdin and stdout.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ScenarioProtocol {
+    /// The lines of Claude Code.
+    #[default]
+    StreamJson,
+    /// The Agent Client Protocol.
+    Acp,
+}
+
+/// A part of a scenario with its line number and the agents it applies to.
 #[derive(Clone, Debug)]
 pub struct ScenarioItem<T> {
-    pub versions: ClaudeVersionRange,
+    pub condition: ScenarioCondition,
     /// The line in the file, counted from 1.
     pub line: usize,
     pub value: T,
 }
 
 impl<T> ScenarioItem<T> {
-    /// An item that applies to every version.
+    /// An item that applies to every agent.
     pub fn unconditional(line: usize, value: T) -> Self {
-        Self { versions: ClaudeVersionRange::default(), line, value }
+        Self { condition: ScenarioCondition::default(), line, value }
     }
 
-    /// The same line and versions with another value.
+    /// The same line and condition with another value.
     pub fn with<U>(self, value: U) -> ScenarioItem<U> {
-        ScenarioItem { versions: self.versions, line: self.line, value }
+        ScenarioItem { condition: self.condition, line: self.line, value }
     }
 }
 
 /// What is prepared before the agent starts.
 #[derive(Clone, Debug, Default)]
 pub struct ScenarioSetup {
-    /// Whether `$session` is passed with `--session-id`.
+    /// Whether `$session` is passed with `--session-id`. In the Agent Client Protocol, whether a
+    /// session is opened before the first step.
     pub session: bool,
     /// Whether stdin is `/dev/null`.
     pub no_stdin: bool,
@@ -134,6 +153,8 @@ pub enum Step {
         name: Option<String>,
         order: ScenarioOrder,
     },
+    /// Waits until the chunks of the agent's message contain a text, taken together.
+    Says(String),
     /// Forbids a line until the next expectation is met or the run ends.
     Never(ScenarioExpectation),
     /// Counts the lines of a kind at the end of the run.

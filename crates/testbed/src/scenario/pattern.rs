@@ -3,8 +3,14 @@
 //! The items of an array pattern match in order, with other items between them. An unknown variable
 //! in such an item can therefore be bound in several ways, and a later item decides which one is
 //! right. Matching keeps every binding that is still possible.
+//!
+//! In a request to the API, a text and a list with one text block are two spellings of the same
+//! content, and releases of the CLI differ in which one they use. In a line of the agent they are not
+//! the same: its readers have to know both.
 
-use serde_json::Value;
+use std::borrow::Cow;
+
+use serde_json::{Value, json};
 
 use super::ScenarioVariables;
 use super::variables::{ScenarioTextPart, is_variable_name, text_parts};
@@ -21,13 +27,24 @@ pub struct ScenarioMismatch {
     pub actual: String,
     /// How many values of the pattern matched elsewhere.
     matched: usize,
+    /// How many of 100 characters are the same in the two texts, if both values are texts.
+    similarity: usize,
 }
 
 impl ScenarioMismatch {
     /// How much of the pattern matched. Of several lines, the closest has the highest score.
-    pub fn score(&self) -> usize {
-        self.matched
+    pub fn score(&self) -> (usize, usize) {
+        (self.matched, self.similarity)
     }
+}
+
+/// What is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PatternSubject {
+    /// A line of the agent.
+    Line,
+    /// The body of a request to the API.
+    Request,
 }
 
 /// Matches a value and returns the variables with those that the match has bound.
@@ -36,9 +53,55 @@ pub fn match_value(
     actual: &Value,
     variables: &ScenarioVariables,
 ) -> Result<ScenarioVariables, ScenarioMismatch> {
-    match bindings(pattern, Some(actual), vec![variables.clone()]).into_iter().next() {
+    match_subject(PatternSubject::Line, pattern, actual, variables)
+}
+
+/// Matches the body of a request to the API, in which `"content":"x"` is the same as
+/// `"content":[{"type":"text","text":"x"}]`.
+pub fn match_request(
+    pattern: &Value,
+    actual: &Value,
+    variables: &ScenarioVariables,
+) -> Result<ScenarioVariables, ScenarioMismatch> {
+    match_subject(PatternSubject::Request, pattern, actual, variables)
+}
+
+fn match_subject(
+    subject: PatternSubject,
+    pattern: &Value,
+    actual: &Value,
+    variables: &ScenarioVariables,
+) -> Result<ScenarioVariables, ScenarioMismatch> {
+    match bindings(subject, pattern, Some(actual), vec![variables.clone()]).into_iter().next() {
         Some(variables) => Ok(variables),
-        None => Err(mismatch(pattern, actual, variables)),
+        None => Err(mismatch(subject, pattern, actual, variables)),
+    }
+}
+
+impl PatternSubject {
+    /// The value of a field, in the spelling that its pattern has.
+    fn field<'a>(
+        self,
+        key: &str,
+        pattern: &Value,
+        actual: Option<&'a Value>,
+    ) -> Option<Cow<'a, Value>> {
+        let actual = actual?;
+        if self == Self::Line || !matches!(key, "content" | "system") {
+            return Some(Cow::Borrowed(actual));
+        }
+        Some(match (pattern, actual) {
+            (Value::Array(_), Value::String(text)) => {
+                Cow::Owned(json!([{"type": "text", "text": text}]))
+            }
+            (Value::String(_), Value::Array(blocks)) => match blocks.as_slice() {
+                [block] if block["type"] == "text" && block["text"].is_string() => {
+                    Cow::Borrowed(&block["text"])
+                }
+                _ => Cow::Borrowed(actual),
+            },
+            _ => Cow::Borrowed(actual),
+        })
     }
 }
 
@@ -108,6 +171,7 @@ fn parse_string(text: &str) -> ScenarioPatternString<'_> {
 
 /// Every possible set of variables after a match. Empty if there is no match.
 fn bindings(
+    subject: PatternSubject,
     pattern: &Value,
     actual: Option<&Value>,
     open: Vec<ScenarioVariables>,
@@ -124,7 +188,10 @@ fn bindings(
     match (pattern, actual) {
         (Value::String(text), _) => string_bindings(text, actual, open),
         (Value::Object(fields), Value::Object(actual)) => {
-            fields.iter().fold(open, |open, (key, value)| bindings(value, actual.get(key), open))
+            fields.iter().fold(open, |open, (key, value)| {
+                let actual = subject.field(key, value, actual.get(key));
+                bindings(subject, value, actual.as_deref(), open)
+            })
         }
         (Value::Array(items), Value::Array(actual)) if items.is_empty() => {
             if actual.is_empty() {
@@ -133,7 +200,7 @@ fn bindings(
                 Vec::new()
             }
         }
-        (Value::Array(items), Value::Array(actual)) => array_bindings(items, actual, open),
+        (Value::Array(items), Value::Array(actual)) => array_bindings(subject, items, actual, open),
         _ if scalar_eq(pattern, actual) => open,
         _ => Vec::new(),
     }
@@ -162,6 +229,7 @@ fn string_bindings(
 }
 
 fn array_bindings(
+    subject: PatternSubject,
     items: &[Value],
     actual: &[Value],
     open: Vec<ScenarioVariables>,
@@ -171,7 +239,7 @@ fn array_bindings(
     reached[0] = open;
     for value in actual {
         for index in (0..items.len()).rev() {
-            let found = bindings(&items[index], Some(value), reached[index].clone());
+            let found = bindings(subject, &items[index], Some(value), reached[index].clone());
             for variables in found {
                 if !reached[index + 1].contains(&variables) {
                     reached[index + 1].push(variables);
@@ -193,14 +261,20 @@ fn scalar_eq(pattern: &Value, actual: &Value) -> bool {
 }
 
 /// The first difference between a pattern and a value that does not match it.
-fn mismatch(pattern: &Value, actual: &Value, variables: &ScenarioVariables) -> ScenarioMismatch {
+fn mismatch(
+    subject: PatternSubject,
+    pattern: &Value,
+    actual: &Value,
+    variables: &ScenarioVariables,
+) -> ScenarioMismatch {
     let mut variables = variables.clone();
-    match compare(pattern, Some(actual), "", &mut variables) {
+    match compare(subject, pattern, Some(actual), "", &mut variables) {
         Ok(matched) => ScenarioMismatch {
             path: String::new(),
             expected: describe_pattern(pattern, &variables),
             actual: "different values for one variable".to_owned(),
             matched,
+            similarity: 0,
         },
         Err(mismatch) => mismatch,
     }
@@ -208,6 +282,7 @@ fn mismatch(pattern: &Value, actual: &Value, variables: &ScenarioVariables) -> S
 
 /// Counts the matching values, or finds the first that does not match. Binds `variables` on the way.
 fn compare(
+    subject: PatternSubject,
     pattern: &Value,
     actual: Option<&Value>,
     path: &str,
@@ -218,6 +293,12 @@ fn compare(
         expected: describe_pattern(pattern, variables),
         actual: actual.map_or_else(|| "nothing".to_owned(), Value::to_string),
         matched,
+        similarity: match (pattern, actual) {
+            (Value::String(expected), Some(Value::String(actual))) => {
+                similarity(&variables.expand(expected), actual)
+            }
+            _ => 0,
+        },
     };
     match (pattern, actual) {
         (Value::Object(fields), Some(Value::Object(actual))) => {
@@ -225,7 +306,8 @@ fn compare(
             let mut first: Option<ScenarioMismatch> = None;
             for (key, value) in fields {
                 let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
-                match compare(value, actual.get(key), &path, variables) {
+                let actual = subject.field(key, value, actual.get(key));
+                match compare(subject, value, actual.as_deref(), &path, variables) {
                     Ok(more) => matched += more,
                     Err(mismatch) => {
                         matched += mismatch.matched;
@@ -239,9 +321,9 @@ fn compare(
             }
         }
         (Value::Array(items), Some(Value::Array(actual))) if !items.is_empty() => {
-            compare_array(items, actual, path, variables)
+            compare_array(subject, items, actual, path, variables)
         }
-        _ => match bindings(pattern, actual, vec![variables.clone()]).into_iter().next() {
+        _ => match bindings(subject, pattern, actual, vec![variables.clone()]).into_iter().next() {
             Some(known) => {
                 *variables = known;
                 Ok(1)
@@ -252,6 +334,7 @@ fn compare(
 }
 
 fn compare_array(
+    subject: PatternSubject,
     items: &[Value],
     actual: &[Value],
     path: &str,
@@ -263,13 +346,13 @@ fn compare_array(
         let mut found = None;
         for (index, value) in actual.iter().enumerate().skip(from) {
             let mut tried = variables.clone();
-            match compare(item, Some(value), &format!("{path}[{index}]"), &mut tried) {
+            match compare(subject, item, Some(value), &format!("{path}[{index}]"), &mut tried) {
                 Ok(more) => {
                     found = Some((index, more, tried));
                     break;
                 }
                 Err(mismatch)
-                    if closest.as_ref().is_none_or(|it| it.matched < mismatch.matched) =>
+                    if closest.as_ref().is_none_or(|it| it.score() < mismatch.score()) =>
                 {
                     closest = Some(mismatch);
                 }
@@ -282,6 +365,7 @@ fn compare_array(
                 expected: describe_pattern(item, variables),
                 actual: "nothing".to_owned(),
                 matched: 0,
+                similarity: 0,
             });
             return Err(ScenarioMismatch { matched: matched + mismatch.matched, ..mismatch });
         };
@@ -290,6 +374,18 @@ fn compare_array(
         *variables = known;
     }
     Ok(matched)
+}
+
+/// How much two texts have in common at their start and end, of 100. A `…` of a pattern counts as a
+/// character that is not in common, which is good enough to choose the closest of several texts.
+fn similarity(expected: &str, actual: &str) -> usize {
+    let expected: Vec<char> = expected.trim_matches(ANY_TEXT).chars().collect();
+    let actual: Vec<char> = actual.chars().collect();
+    let shorter = expected.len().min(actual.len());
+    let start = expected.iter().zip(&actual).take_while(|(one, other)| one == other).count();
+    let both_ends = expected.iter().rev().zip(actual.iter().rev());
+    let end = both_ends.take(shorter - start).take_while(|(one, other)| one == other).count();
+    (start + end) * 100 / expected.len().max(actual.len()).max(1)
 }
 
 /// A pattern as JSON, with its variables expanded.
@@ -310,116 +406,4 @@ fn describe_pattern(pattern: &Value, variables: &ScenarioVariables) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::{Value, json};
-
-    use super::{ScenarioVariables, contains_text, match_value, matches_text};
-
-    #[test]
-    fn an_ellipsis_matches_any_text() {
-        let mut variables = ScenarioVariables::default();
-        variables.set("dots", "a…b");
-        let table = [
-            ("abc", "abc", true),
-            ("abc", "abcd", false),
-            ("…", "", true),
-            ("a…", "abc", true),
-            ("…c", "abc", true),
-            ("a…c", "ac", true),
-            ("a…b…a", "aba", true),
-            ("ab…ba", "aba", false),
-            ("…b…", "abc", true),
-            ("…x…", "abc", false),
-            ("", "", true),
-            ("", "a", false),
-            ("…a…a…", "a", false),
-            ("$dots", "a…b", true),
-            ("$dots", "axb", false),
-            ("<$dots>…", "<a…b> and more", true),
-        ];
-        for (pattern, text, expected) in table {
-            assert_eq!(matches_text(pattern, text, &variables), expected, "{pattern} on {text}");
-        }
-        assert!(contains_text("is", "this", &variables));
-    }
-
-    #[test]
-    fn a_pattern_matches_in_part() {
-        let yes = [
-            (json!({}), json!({"a": 1})),
-            (json!({"a": 1}), json!({"a": 1.0, "b": 2})),
-            (json!({"a": {"b": "x…"}}), json!({"a": {"b": "xyz", "c": 1}})),
-            (json!([1, 3]), json!([1, 2, 3])),
-            (json!([]), json!([])),
-            (json!({"a": "$absent"}), json!({"b": 1})),
-            (json!({"a": "$any"}), json!({"a": null})),
-            (json!({"a": null}), json!({"a": null})),
-            (json!({"a": "$x", "b": "$x"}), json!({"a": "1", "b": "1"})),
-            (json!(["$x", {"id": "$x"}]), json!(["no", "yes", {"id": "yes"}])),
-            (json!({"a": ["$x"], "b": "$x"}), json!({"a": ["1", "2"], "b": "2"})),
-            (json!("$cwd/x"), json!("/p/x")),
-        ];
-        let no = [
-            (json!({"a": 1}), json!({"a": 2})),
-            (json!({"a": 1}), json!({})),
-            (json!([3, 1]), json!([1, 2, 3])),
-            (json!([1, 1]), json!([1])),
-            (json!([]), json!([1])),
-            (json!({"a": "$absent"}), json!({"a": null})),
-            (json!({"a": "$any"}), json!({})),
-            (json!({"a": "$x"}), json!({"a": 1})),
-            (json!({"a": "$x", "b": "$x"}), json!({"a": "1", "b": "2"})),
-            (json!("1"), json!(1)),
-            (json!({"a": false}), json!({"a": null})),
-        ];
-        let mut variables = ScenarioVariables::default();
-        variables.set("cwd", "/p");
-        for (pattern, actual) in yes {
-            assert!(match_value(&pattern, &actual, &variables).is_ok(), "{pattern} on {actual}");
-        }
-        for (pattern, actual) in no {
-            assert!(match_value(&pattern, &actual, &variables).is_err(), "{pattern} on {actual}");
-        }
-    }
-
-    #[test]
-    fn a_variable_keeps_the_value_of_its_first_match() {
-        let first = match_value(
-            &json!({"id": "$call"}),
-            &json!({"id": "t1"}),
-            &ScenarioVariables::default(),
-        );
-        let variables = first.unwrap();
-        assert_eq!(variables.get("call"), Some("t1"));
-        assert!(match_value(&json!({"id": "$call"}), &json!({"id": "t2"}), &variables).is_err());
-        assert!(match_value(&json!({"id": "…$call…"}), &json!({"id": "<t1>"}), &variables).is_ok());
-    }
-
-    #[test]
-    fn a_mismatch_has_a_path_and_both_values() {
-        let mut variables = ScenarioVariables::default();
-        variables.set("call", "t1");
-        let explain = |pattern: Value, actual: Value| {
-            let mismatch = match_value(&pattern, &actual, &variables).unwrap_err();
-            (mismatch.path, mismatch.expected, mismatch.actual)
-        };
-        let owned = |path: &str, expected: &str, actual: &str| {
-            (path.to_owned(), expected.to_owned(), actual.to_owned())
-        };
-        assert_eq!(
-            explain(
-                json!({"message": {"content": [{"type": "tool_result", "tool_use_id": "$call"}]}}),
-                json!({"message": {"content": [{"type": "text"}, {"type": "tool_result", "tool_use_id": "t2"}]}}),
-            ),
-            owned("message.content[1].tool_use_id", r#""t1""#, r#""t2""#)
-        );
-        assert_eq!(
-            explain(json!({"a": "$x"}), json!({"b": 1})),
-            owned("a", "any string", "nothing")
-        );
-        assert_eq!(explain(json!({"a": "$absent"}), json!({"a": 1})), owned("a", "nothing", "1"));
-        assert_eq!(explain(json!({"a": [1, 2]}), json!({"a": [2]})), owned("a[0]", "1", "2"));
-        assert_eq!(explain(json!({"a": [1]}), json!({"a": []})), owned("a[0]", "1", "nothing"));
-        assert_eq!(explain(json!([]), json!([1])), owned("", "[]", "[1]"));
-    }
-}
+mod tests;

@@ -1,20 +1,20 @@
-//! Versions of Claude Code, and ranges of them.
+//! Versions of agents, and ranges of them.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// A version of the CLI, such as `2.1.325`.
+/// A version of an agent, such as `2.1.325` of Claude Code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ClaudeVersion(pub u32, pub u32, pub u32);
+pub struct AgentVersion(pub u32, pub u32, pub u32);
 
 /// The versions that satisfy every bound. Without bounds, all versions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ClaudeVersionRange {
-    bounds: Vec<(ClaudeVersionComparison, ClaudeVersion)>,
+pub struct AgentVersionRange {
+    bounds: Vec<(AgentVersionComparison, AgentVersion)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ClaudeVersionComparison {
+enum AgentVersionComparison {
     Less,
     AtMost,
     Equal,
@@ -25,16 +25,16 @@ enum ClaudeVersionComparison {
 /// A text is neither a version nor a range of versions.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a version such as `2.1.325`")]
-pub struct ClaudeVersionError(String);
+pub struct AgentVersionError(String);
 
-impl ClaudeVersionRange {
-    pub fn contains(&self, version: ClaudeVersion) -> bool {
+impl AgentVersionRange {
+    pub fn contains(&self, version: AgentVersion) -> bool {
         self.bounds.iter().all(|(comparison, bound)| match comparison {
-            ClaudeVersionComparison::Less => version < *bound,
-            ClaudeVersionComparison::AtMost => version <= *bound,
-            ClaudeVersionComparison::Equal => version == *bound,
-            ClaudeVersionComparison::AtLeast => version >= *bound,
-            ClaudeVersionComparison::Greater => version > *bound,
+            AgentVersionComparison::Less => version < *bound,
+            AgentVersionComparison::AtMost => version <= *bound,
+            AgentVersionComparison::Equal => version == *bound,
+            AgentVersionComparison::AtLeast => version >= *bound,
+            AgentVersionComparison::Greater => version > *bound,
         })
     }
 
@@ -44,11 +44,11 @@ impl ClaudeVersionRange {
     }
 }
 
-impl FromStr for ClaudeVersion {
-    type Err = ClaudeVersionError;
+impl FromStr for AgentVersion {
+    type Err = AgentVersionError;
 
-    fn from_str(text: &str) -> Result<Self, ClaudeVersionError> {
-        let invalid = || ClaudeVersionError(text.to_owned());
+    fn from_str(text: &str) -> Result<Self, AgentVersionError> {
+        let invalid = || AgentVersionError(text.to_owned());
         let mut parts = text.split('.').map(|part| part.parse().map_err(|_| invalid()));
         let mut next = || parts.next().unwrap_or_else(|| Err(invalid()));
         let version = Self(next()?, next()?, next()?);
@@ -56,43 +56,43 @@ impl FromStr for ClaudeVersion {
     }
 }
 
-impl FromStr for ClaudeVersionRange {
-    type Err = ClaudeVersionError;
+impl FromStr for AgentVersionRange {
+    type Err = AgentVersionError;
 
-    fn from_str(text: &str) -> Result<Self, ClaudeVersionError> {
+    fn from_str(text: &str) -> Result<Self, AgentVersionError> {
         let comparisons = [
-            (">=", ClaudeVersionComparison::AtLeast),
-            ("<=", ClaudeVersionComparison::AtMost),
-            (">", ClaudeVersionComparison::Greater),
-            ("<", ClaudeVersionComparison::Less),
-            ("", ClaudeVersionComparison::Equal),
+            (">=", AgentVersionComparison::AtLeast),
+            ("<=", AgentVersionComparison::AtMost),
+            (">", AgentVersionComparison::Greater),
+            ("<", AgentVersionComparison::Less),
+            ("", AgentVersionComparison::Equal),
         ];
         let bounds = text.split_whitespace().map(|bound| {
             let found = comparisons.iter().find_map(|(sign, comparison)| {
                 bound.strip_prefix(sign).map(|version| (*comparison, version))
             });
-            let (comparison, version) = found.unwrap_or((ClaudeVersionComparison::Equal, bound));
+            let (comparison, version) = found.unwrap_or((AgentVersionComparison::Equal, bound));
             Ok((comparison, version.parse()?))
         });
         Ok(Self { bounds: bounds.collect::<Result<_, _>>()? })
     }
 }
 
-impl fmt::Display for ClaudeVersion {
+impl fmt::Display for AgentVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}.{}", self.0, self.1, self.2)
     }
 }
 
-impl fmt::Display for ClaudeVersionRange {
+impl fmt::Display for AgentVersionRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, (comparison, version)) in self.bounds.iter().enumerate() {
             let sign = match comparison {
-                ClaudeVersionComparison::Less => "<",
-                ClaudeVersionComparison::AtMost => "<=",
-                ClaudeVersionComparison::Equal => "",
-                ClaudeVersionComparison::AtLeast => ">=",
-                ClaudeVersionComparison::Greater => ">",
+                AgentVersionComparison::Less => "<",
+                AgentVersionComparison::AtMost => "<=",
+                AgentVersionComparison::Equal => "",
+                AgentVersionComparison::AtLeast => ">=",
+                AgentVersionComparison::Greater => ">",
             };
             write!(f, "{}{sign}{version}", if index > 0 { " " } else { "" })?;
         }
@@ -102,27 +102,27 @@ impl fmt::Display for ClaudeVersionRange {
 
 #[cfg(test)]
 mod tests {
-    use super::{ClaudeVersion, ClaudeVersionRange};
+    use super::{AgentVersion, AgentVersionRange};
 
     #[test]
     fn a_range_contains_the_versions_within_all_its_bounds() {
-        let range: ClaudeVersionRange = ">=2.0.14 <2.1.120".parse().unwrap();
+        let range: AgentVersionRange = ">=2.0.14 <2.1.120".parse().unwrap();
         let inside = ["2.0.14", "2.1.37", "2.1.119"];
         let outside = ["1.0.128", "2.0.9", "2.1.120", "3.0.0"];
-        let version = |text: &str| text.parse::<ClaudeVersion>().unwrap();
+        let version = |text: &str| text.parse::<AgentVersion>().unwrap();
         assert!(inside.iter().all(|it| range.contains(version(it))));
         assert!(!outside.iter().any(|it| range.contains(version(it))));
-        let exact: ClaudeVersionRange = "2.1.37".parse().unwrap();
-        assert!(exact.contains(ClaudeVersion(2, 1, 37)));
-        assert!(ClaudeVersionRange::default().contains(ClaudeVersion(0, 2, 9)));
+        let exact: AgentVersionRange = "2.1.37".parse().unwrap();
+        assert!(exact.contains(AgentVersion(2, 1, 37)));
+        assert!(AgentVersionRange::default().contains(AgentVersion(0, 2, 9)));
         assert_eq!(range.to_string(), ">=2.0.14 <2.1.120");
     }
 
     #[test]
     fn invalid_versions_are_rejected() {
         for text in ["", "2", "2.1", "2.1.x", "2.1.3.4", "v2.1.3"] {
-            assert!(text.parse::<ClaudeVersion>().is_err(), "{text}");
+            assert!(text.parse::<AgentVersion>().is_err(), "{text}");
         }
-        assert!(">=2.1".parse::<ClaudeVersionRange>().is_err());
+        assert!(">=2.1".parse::<AgentVersionRange>().is_err());
     }
 }

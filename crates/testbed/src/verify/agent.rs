@@ -11,18 +11,34 @@ use std::time::Duration;
 use tokio::process::Command;
 use tokio::time::timeout;
 
+use super::calibration::VerifyCalibration;
 use super::sandbox::VerifySandbox;
-use crate::scenario::ClaudeVersion;
+use crate::scenario::{
+    AgentVersion, CLAUDE, Scenario, ScenarioCondition, ScenarioProtocol, ScenarioSetup,
+};
 
-/// A program that speaks the protocol.
+/// A program that speaks one of the protocols, or both.
 #[derive(Clone, Debug)]
 pub struct VerifyAgent {
-    /// The name in reports, such as `2.1.325` or `play`.
+    /// The name in reports, such as `2.1.325`, `play` or `codex@2.6.0`.
     pub label: String,
+    /// The name in conditions.
+    pub name: String,
     /// The agent's version, or the version it imitates.
-    pub version: ClaudeVersion,
-    /// The program and its first arguments.
-    pub command: Vec<OsString>,
+    pub version: AgentVersion,
+    /// The program and its first arguments, if it speaks stream-json.
+    pub command: Option<Vec<OsString>>,
+    /// The same for the Agent Client Protocol.
+    pub acp_command: Option<Vec<OsString>>,
+    /// What the agent needs in every scenario.
+    pub setup: ScenarioSetup,
+    /// A directory of programs that the agent finds before all others.
+    pub programs: Option<PathBuf>,
+    /// Whether it is a published release. Only such a program is the same whenever it has the same
+    /// version, so that results can be kept.
+    pub is_release: bool,
+    /// How fast the agent is, if this was measured.
+    pub calibration: Option<VerifyCalibration>,
 }
 
 /// An agent is not available.
@@ -33,9 +49,11 @@ pub enum VerifyAgentError {
     #[error("`{program} --version` printed no version but `{output}`")]
     NoVersion { program: String, output: String },
     #[error("could not fetch Claude Code {version} with npm: {problem}")]
-    Fetch { version: ClaudeVersion, problem: String },
+    Fetch { version: AgentVersion, problem: String },
+    #[error("could not fetch `{package}` with npm: {problem}")]
+    FetchPackage { package: String, problem: String },
     #[error("requested Claude Code {requested}, but `{program}` is {actual}")]
-    WrongVersion { requested: ClaudeVersion, actual: ClaudeVersion, program: String },
+    WrongVersion { requested: AgentVersion, actual: AgentVersion, program: String },
 }
 
 /// How long an agent may take to print its version. Node starts slowly on a busy machine.
@@ -60,7 +78,7 @@ impl VerifyAgent {
         };
         sandbox.kill_processes().await;
         let stdout = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-        let version: Option<ClaudeVersion> =
+        let version: Option<AgentVersion> =
             stdout.split_whitespace().find_map(|word| word.parse().ok());
         let Some(version) = version else {
             let stderr = String::from_utf8_lossy(&output.stderr);
@@ -69,7 +87,56 @@ impl VerifyAgent {
             return Err(VerifyAgentError::NoVersion { program, output });
         };
         let label = label.map_or_else(|| version.to_string(), str::to_owned);
-        Ok(Self { label, version, command })
+        Ok(Self {
+            label,
+            name: CLAUDE.to_owned(),
+            version,
+            command: Some(command),
+            acp_command: None,
+            setup: ScenarioSetup::default(),
+            programs: None,
+            is_release: false,
+            calibration: None,
+        })
+    }
+
+    /// A release of Claude Code whose results are all known, so that its program is not needed.
+    pub fn known_release(version: AgentVersion) -> Self {
+        Self {
+            label: version.to_string(),
+            name: CLAUDE.to_owned(),
+            version,
+            command: Some(Vec::new()),
+            acp_command: None,
+            setup: ScenarioSetup::default(),
+            programs: None,
+            is_release: true,
+            calibration: None,
+        }
+    }
+
+    /// Whether a scenario is for this agent.
+    pub fn runs(&self, scenario: &Scenario) -> bool {
+        self.command_for(scenario.protocol).is_some() && self.meets(&scenario.condition)
+    }
+
+    /// Whether a condition applies to this agent.
+    pub fn meets(&self, condition: &ScenarioCondition) -> bool {
+        condition.applies_to(&self.name, self.version)
+    }
+
+    /// The command with which the agent speaks a protocol. `None` if it cannot.
+    pub fn command_for(&self, protocol: ScenarioProtocol) -> Option<&[OsString]> {
+        match protocol {
+            ScenarioProtocol::StreamJson => self.command.as_deref(),
+            ScenarioProtocol::Acp => self.acp_command.as_deref(),
+        }
+    }
+
+    /// The `PATH` of the agent: its own programs, and then those of all agents.
+    pub(super) fn search_path(&self, general: &OsStr) -> OsString {
+        let all = self.programs.iter().cloned().chain(std::env::split_paths(general));
+        std::env::join_paths(all).unwrap_or_else(|_| general.to_owned())
     }
 }
 
@@ -94,7 +161,7 @@ fn display_command(command: &[OsString]) -> String {
 }
 
 /// The command for a release that is already in the cache.
-pub fn cached_release(cache: &Path, version: ClaudeVersion, node: &OsStr) -> Option<Vec<OsString>> {
+pub fn cached_release(cache: &Path, version: AgentVersion, node: &OsStr) -> Option<Vec<OsString>> {
     let package = cache.join(version.to_string()).join("package");
     let programs = ["claude", "cli.js"].map(|name| package.join(name));
     programs.into_iter().find(|program| program.exists()).map(|it| agent_command(it, node))
@@ -104,7 +171,7 @@ pub fn cached_release(cache: &Path, version: ClaudeVersion, node: &OsStr) -> Opt
 /// there is none.
 pub async fn fetch_release(
     cache: &Path,
-    version: ClaudeVersion,
+    version: AgentVersion,
     node: &OsStr,
 ) -> Result<Vec<OsString>, VerifyAgentError> {
     let failed = |problem: String| VerifyAgentError::Fetch { version, problem };
@@ -132,7 +199,7 @@ pub async fn fetch_release(
     Err(failed(problem))
 }
 
-async fn unpack(package: &str, version: ClaudeVersion, directory: &Path) -> Result<(), String> {
+async fn unpack(package: &str, version: AgentVersion, directory: &Path) -> Result<(), String> {
     let name = format!("{package}@{version}");
     let target = directory.as_os_str();
     let pack = ["npm", "pack", "--silent", "--pack-destination"].map(OsStr::new);
@@ -151,9 +218,23 @@ fn find_archive(directory: &Path) -> Option<PathBuf> {
 
 /// Runs a command. The error contains the first line of its stderr.
 async fn run_tool(command: &[&OsStr]) -> Result<(), String> {
+    run_command(command, |_| {}).await
+}
+
+/// Likewise, with another `PATH`.
+pub(super) async fn run_tool_with_path(command: &[&OsStr], path: &OsStr) -> Result<(), String> {
+    run_command(command, |it| {
+        it.env("PATH", path);
+    })
+    .await
+}
+
+async fn run_command(command: &[&OsStr], change: impl FnOnce(&mut Command)) -> Result<(), String> {
     let words: Vec<OsString> = command.iter().map(|&word| word.to_owned()).collect();
     let program = words[0].to_string_lossy().into_owned();
-    let output = new_command(&words).stdin(Stdio::null()).kill_on_drop(true).output().await;
+    let mut command = new_command(&words);
+    change(&mut command);
+    let output = command.stdin(Stdio::null()).kill_on_drop(true).output().await;
     let output = output.map_err(|error| format!("could not start `{program}`: {error}"))?;
     if output.status.success() {
         return Ok(());

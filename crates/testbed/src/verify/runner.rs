@@ -5,20 +5,21 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
+use super::acp::{acp_input_bytes, opening_steps};
 use super::agent::VerifyAgent;
 use super::normalizer::VerifyNormalizer;
 use super::process::{VerifyProcess, VerifyStdin, describe_exit};
 use super::sandbox::VerifySandbox;
 use super::steps::{VerifyControlRequests, input_bytes};
-use super::transcript::{VerifyTranscript, VerifyTranscriptEntry, has_kind, line_kind};
+use super::transcript::{VerifyTranscript, VerifyTranscriptEntry, has_kind, is_request, line_kind};
 use super::{VerifyDifference, VerifyFailure};
 use crate::api::ApiServer;
 use crate::scenario::{
-    Scenario, ScenarioExpectation, ScenarioItem, ScenarioMismatch, ScenarioOrder, ScenarioRun,
-    ScenarioSignal, ScenarioVariables, Step, match_value,
+    Scenario, ScenarioExpectation, ScenarioItem, ScenarioMismatch, ScenarioOrder, ScenarioProtocol,
+    ScenarioRun, ScenarioSignal, ScenarioVariables, Step, match_value,
 };
 
-/// The arguments of every agent, unless a scenario replaces them.
+/// The arguments of every agent that speaks stream-json, unless a scenario replaces them.
 const ARGUMENTS: [&str; 6] =
     ["-p", "--verbose", "--input-format", "stream-json", "--output-format", "stream-json"];
 
@@ -29,7 +30,7 @@ pub(super) const SETTLE_TIME: Duration = Duration::from_millis(300);
 const EXIT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long an agent may take to exit after the end of its output.
-const EXIT_AFTER_OUTPUT: Duration = Duration::from_secs(2);
+pub(super) const EXIT_AFTER_OUTPUT: Duration = Duration::from_secs(2);
 
 /// A running scenario.
 pub(super) struct VerifyRunner<'a> {
@@ -94,14 +95,19 @@ impl<'a> VerifyRunner<'a> {
 
     /// Runs the scenario to its end or to the first difference.
     pub(super) async fn run(&mut self) -> Result<(), VerifyFailure> {
-        let version = self.agent.version;
-        let runs = self.scenario.runs.iter().filter(|run| run.versions.contains(version));
+        let (scenario, agent) = (self.scenario, self.agent);
+        let runs = scenario.runs.iter().filter(|run| agent.meets(&run.condition));
         for (index, run) in runs.enumerate() {
             if index > 0 && !run.value.concurrent {
                 self.end_group().await?;
             }
             self.start(&run.value, run.line)?;
-            for item in run.value.steps.iter().filter(|item| item.versions.contains(version)) {
+            if index == 0 && scenario.setup.session && scenario.protocol == ScenarioProtocol::Acp {
+                for item in opening_steps(run.line) {
+                    self.step(&item).await?;
+                }
+            }
+            for item in run.value.steps.iter().filter(|item| agent.meets(&item.condition)) {
                 self.step(item).await?;
             }
         }
@@ -121,13 +127,14 @@ impl<'a> VerifyRunner<'a> {
     }
 
     fn start(&mut self, run: &ScenarioRun, line: usize) -> Result<(), VerifyFailure> {
-        let own = run.args.iter().filter(|item| item.versions.contains(self.agent.version));
+        let is_stream_json = self.scenario.protocol == ScenarioProtocol::StreamJson;
+        let own = run.args.iter().filter(|item| self.agent.meets(&item.condition));
         let own = own.map(|item| self.variables.expand(&item.value));
         let mut arguments: Vec<String> = Vec::new();
-        if !run.only_args {
+        if is_stream_json && !run.only_args {
             arguments.extend(ARGUMENTS.map(str::to_owned));
         }
-        if self.runs.is_empty() && self.scenario.setup.session {
+        if is_stream_json && self.runs.is_empty() && self.scenario.setup.session {
             let session = self.variables.get("session").unwrap_or_default();
             arguments.extend(["--session-id".to_owned(), session.to_owned()]);
         }
@@ -135,7 +142,7 @@ impl<'a> VerifyRunner<'a> {
         let stdin =
             if self.scenario.setup.no_stdin { VerifyStdin::Null } else { VerifyStdin::Pipe };
         let number = self.runs.len() + 1;
-        let command = &self.agent.command;
+        let command = self.agent.command_for(self.scenario.protocol).unwrap_or_default();
         let process =
             VerifyProcess::start(number, command, arguments, stdin, self.sandbox, &self.transcript);
         let process = process.map_err(|error| {
@@ -179,6 +186,7 @@ impl<'a> VerifyRunner<'a> {
                 self.current_mut().forbidden.push(forbidden);
                 Ok(())
             }
+            Step::Says(text) => self.check_says(line, text).await,
             Step::Count { .. } | Step::Stderr(_) => {
                 self.current_mut().final_checks.push(item.clone());
                 Ok(())
@@ -230,11 +238,16 @@ impl<'a> VerifyRunner<'a> {
 
     async fn write(&mut self, line: usize, input: &Step) -> Result<(), VerifyFailure> {
         let requests = &self.runs[self.current].requests;
-        let bytes = input_bytes(input, &mut self.variables, requests)
+        let bytes = match self.scenario.protocol {
+            ScenarioProtocol::StreamJson => input_bytes(input, &mut self.variables, requests),
+            ScenarioProtocol::Acp => acp_input_bytes(input, &mut self.variables, requests),
+        };
+        let bytes = bytes
             .map_err(|problem| VerifyFailure::CouldNotRun(format!("line {line}: {problem}")))?;
         let limit = self.timeout;
         if timeout(limit, self.current_mut().process.write(&bytes)).await.is_err() {
-            return Err(self.timeout_difference(line, "the agent reads its stdin", "it does not"));
+            let failure = self.timeout_difference(line, "the agent reads its stdin", "it does not");
+            return Err(self.judge_late(failure).await);
         }
         Ok(())
     }
@@ -294,7 +307,8 @@ impl<'a> VerifyRunner<'a> {
                 return Err(self.unmatched(line, expectation, from, closest));
             }
             if timeout_at(deadline, changes.changed()).await.is_err() {
-                return Err(self.unmatched(line, expectation, from, closest));
+                let failure = self.unmatched(line, expectation, from, closest);
+                return Err(self.judge_late(failure).await);
             }
         }
     }
@@ -339,11 +353,12 @@ impl<'a> VerifyRunner<'a> {
         (order, from, mut matched): (ScenarioOrder, usize, Vec<usize>),
     ) {
         if let Some(name) = name {
-            let id = value["request_id"].as_str().or(value["uuid"].as_str());
+            let ids = ["request_id", "uuid", "id"];
+            let id = ids.iter().find_map(|key| value[*key].as_str());
             self.variables.set(name, id.unwrap_or_default());
         }
         let run = self.current_mut();
-        if has_kind(value, "control_request") {
+        if is_request(value) {
             run.requests.push((name.map(str::to_owned), value.clone()));
         }
         run.position = run.position.max(index + 1);
@@ -351,6 +366,26 @@ impl<'a> VerifyRunner<'a> {
             matched.push(index);
             run.any_order = Some((from, matched));
         }
+    }
+
+    /// The index in the transcript after the line that was matched last.
+    pub(super) fn position(&self) -> usize {
+        self.current().position
+    }
+
+    /// Continues after what another kind of expectation has matched.
+    pub(super) fn advance(&mut self, position: usize) -> Result<(), VerifyFailure> {
+        let run = self.current_mut();
+        run.position = run.position.max(position);
+        self.check_forbidden(position)
+    }
+
+    /// The kinds of the lines that were received from this index on.
+    pub(super) fn received_kinds(&self, from: usize) -> Vec<String> {
+        let process = self.current().process.number;
+        let entries = self.transcript.entries();
+        let received = entries.iter().skip(from).filter(|entry| entry.is_output_of(process));
+        received.map(|entry| line_kind(&entry.value)).collect()
     }
 
     /// Checks that no forbidden line was received before this index of the transcript.
@@ -402,8 +437,8 @@ impl<'a> VerifyRunner<'a> {
         difference.closest =
             closest.map(|(mismatch, value)| self.normalizer().closest_line(&mismatch, &value));
         difference.stderr = process.stderr();
-        let received = entries.iter().skip(from).filter(is_output);
-        difference.received = received.map(|entry| line_kind(&entry.value)).collect();
+        drop(entries);
+        difference.received = self.received_kinds(from);
         difference.into()
     }
 
@@ -425,6 +460,18 @@ impl<'a> VerifyRunner<'a> {
     ) -> VerifyFailure {
         let message = format!("check failed after waiting {} s", self.timeout.as_secs());
         self.difference_with(line, &message, expected, actual)
+    }
+
+    /// What it means that a step has waited in vain: an agent that does nothing more differs, one that
+    /// is still at work was not given enough time.
+    pub(super) async fn judge_late(&self, failure: VerifyFailure) -> VerifyFailure {
+        match failure {
+            VerifyFailure::Differs(mut difference) if self.sandbox.is_working().await => {
+                difference.message.push_str("; the agent was still working");
+                VerifyFailure::TimedOut(difference)
+            }
+            other => other,
+        }
     }
 
     fn difference_with(

@@ -14,7 +14,8 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-use crate::scenario::{ClaudeVersion, ScenarioSetup, ScenarioVariables, matches_text};
+use super::agent::VerifyAgent;
+use crate::scenario::{ScenarioSetup, ScenarioVariables, matches_text};
 
 #[derive(Debug)]
 pub(super) struct VerifySandbox {
@@ -82,10 +83,10 @@ impl VerifySandbox {
     pub(super) fn prepare(
         &mut self,
         setup: &ScenarioSetup,
-        version: ClaudeVersion,
+        agent: &VerifyAgent,
         variables: &ScenarioVariables,
     ) -> io::Result<()> {
-        for item in setup.env.iter().filter(|item| item.versions.contains(version)) {
+        for item in setup.env.iter().filter(|item| agent.meets(&item.condition)) {
             match &item.value {
                 (name, Some(value)) => self.set_variable(name, &variables.expand(value)),
                 (name, None) => {
@@ -96,7 +97,7 @@ impl VerifySandbox {
         let files = setup.files.iter().map(|item| (self.project(), item));
         let home_files = setup.home_files.iter().map(|item| (self.home(), item));
         for (base, item) in files.chain(home_files) {
-            if item.versions.contains(version) {
+            if agent.meets(&item.condition) {
                 let (path, content) = &item.value;
                 write_file(&base.join(variables.expand(path)), &variables.expand(content))?;
             }
@@ -125,6 +126,22 @@ impl VerifySandbox {
     /// The processes of the sandbox that are still running.
     pub(super) fn processes(&self) -> Vec<VerifySandboxProcess> {
         find_processes(&self.root)
+    }
+
+    /// Whether the processes of the sandbox are at work: they compute, wait for a processor or a disk,
+    /// or start others. Processes that only wait for input or for each other are not.
+    pub(super) async fn is_working(&self) -> bool {
+        let first = SandboxActivity::read(&self.processes());
+        let mut last = first.clone();
+        let mut runnable = 0;
+        for _ in 0..ACTIVITY_SAMPLES {
+            tokio::time::sleep(ACTIVITY_INTERVAL).await;
+            last = SandboxActivity::read(&self.processes());
+            runnable += usize::from(last.is_runnable);
+        }
+        last.processes.iter().any(|it| !first.processes.contains(it))
+            || runnable > 1
+            || last.ticks.saturating_sub(first.ticks) >= WORKING_TICKS
     }
 
     /// Kills every process of the sandbox.
@@ -199,6 +216,51 @@ impl VerifySandboxProcess {
             let _ = kill_process(pid, Signal::KILL);
         }
     }
+}
+
+/// How often, and how far apart, processes are looked at to see whether they are at work.
+const ACTIVITY_SAMPLES: usize = 5;
+const ACTIVITY_INTERVAL: Duration = Duration::from_millis(200);
+
+/// The time of a processor, in hundredths of a second, from which on processes are at work: a tenth
+/// of the time that they are looked at. Agents that wait use about a hundredth.
+const WORKING_TICKS: u64 = 10;
+
+/// What the processes of a sandbox do at one moment.
+#[derive(Clone, Debug, Default)]
+struct SandboxActivity {
+    processes: Vec<i32>,
+    /// The time that they have had a processor, in hundredths of a second.
+    ticks: u64,
+    /// Whether a thread of them computes, or waits for a processor or a disk.
+    is_runnable: bool,
+}
+
+impl SandboxActivity {
+    /// Reads `/proc`. On systems without it, processes never seem to be at work.
+    fn read(processes: &[VerifySandboxProcess]) -> Self {
+        let mut activity = Self::default();
+        for process in processes {
+            activity.processes.push(process.pid);
+            let directory = PathBuf::from(format!("/proc/{}", process.pid));
+            if let Some((_, ticks)) = read_stat(&directory) {
+                activity.ticks += ticks;
+            }
+            let threads = fs::read_dir(directory.join("task")).into_iter().flatten().flatten();
+            let mut states = threads.filter_map(|thread| Some(read_stat(&thread.path())?.0));
+            activity.is_runnable |= states.any(|state| matches!(state, 'R' | 'D'));
+        }
+        activity
+    }
+}
+
+/// The state of a process or thread and the time that it has had a processor.
+fn read_stat(directory: &Path) -> Option<(char, u64)> {
+    let text = fs::read_to_string(directory.join("stat")).ok()?;
+    // The second field is the name in parentheses, which can contain anything.
+    let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
+    let ticks = |index: usize| fields.get(index)?.parse::<u64>().ok();
+    Some((fields.first()?.chars().next()?, ticks(11)? + ticks(12)?))
 }
 
 /// The processes that have this directory in their environment or work in it.

@@ -13,15 +13,16 @@ use super::transcript::has_kind;
 use super::{VerifyDifference, VerifyFailure};
 use crate::api::ApiRequestKind;
 use crate::scenario::{
-    ScenarioItem, ScenarioRequestTarget, ScenarioVariables, Step, contains_text, match_value,
+    ScenarioItem, ScenarioRequestTarget, ScenarioVariables, Step, contains_text, match_request,
     matches_text,
 };
 
 /// How often files and processes are polled.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// How long a file may take to get its content.
+/// How long a file may take to get its content: this long, or a part of what other steps may wait.
 const FILE_TIMEOUT: Duration = Duration::from_secs(3);
+const FILE_SHARE: u32 = 5;
 
 impl VerifyRunner<'_> {
     /// Checks files or processes of the sandbox.
@@ -44,7 +45,9 @@ impl VerifyRunner<'_> {
                 if poll(self.timeout, exists).await {
                     return Ok(());
                 }
-                Err(self.timeout_difference(line, &format!("a file `{path}`"), "no such file"))
+                let failure =
+                    self.timeout_difference(line, &format!("a file `{path}`"), "no such file");
+                Err(self.judge_late(failure).await)
             }
             Step::Gone(text) => {
                 let is_gone = || self.find_processes(text).is_empty();
@@ -64,7 +67,8 @@ impl VerifyRunner<'_> {
                     none if none.is_empty() => "no processes".to_owned(),
                     others => others,
                 };
-                Err(self.difference(line, &format!("a process with `{text}`"), &actual))
+                let failure = self.difference(line, &format!("a process with `{text}`"), &actual);
+                Err(self.judge_late(failure).await)
             }
             _ => Ok(()),
         }
@@ -80,9 +84,10 @@ impl VerifyRunner<'_> {
         let Ok(Some(request)) = request else {
             let actual = format!("{} requests", self.count_requests());
             let expected = format!("request {number} to the API");
-            return Err(self.timeout_difference(line, &expected, &actual));
+            let failure = self.timeout_difference(line, &expected, &actual);
+            return Err(self.judge_late(failure).await);
         };
-        match match_value(pattern, &request.body, &self.variables) {
+        match match_request(pattern, &request.body, &self.variables) {
             Ok(variables) => {
                 self.variables = variables;
                 Ok(())
@@ -114,8 +119,10 @@ impl VerifyRunner<'_> {
         if actual == expected {
             return Ok(());
         }
+        let is_late = actual < expected;
         let expected = format!("{expected} requests to the API");
-        Err(self.difference(line, &expected, &actual.to_string()))
+        let failure = self.difference(line, &expected, &actual.to_string());
+        Err(if is_late { self.judge_late(failure).await } else { failure })
     }
 
     fn count_requests(&self) -> usize {
@@ -134,7 +141,8 @@ impl VerifyRunner<'_> {
             _ => "an exit".to_owned(),
         };
         let Ok(Some(status)) = timeout(self.timeout, self.current().process.wait()).await else {
-            return Err(self.timeout_difference(line, &expected, "the agent is still running"));
+            let failure = self.timeout_difference(line, &expected, "the agent is still running");
+            return Err(self.judge_late(failure).await);
         };
         let actual = describe_exit(status);
         if matches!(step, Step::Exit(None)) || expected == actual {
@@ -161,13 +169,16 @@ impl VerifyRunner<'_> {
             })
         };
         let matches = || read().any(|text| matches_text(content, &text, &self.variables));
-        if poll(FILE_TIMEOUT.min(self.timeout), matches).await {
+        // An agent that is slow to answer is also slow to write.
+        let limit = FILE_TIMEOUT.max(self.timeout / FILE_SHARE).min(self.timeout);
+        if poll(limit, matches).await {
             return Ok(());
         }
         let expected = format!("`{path}` with {}", json!(content));
         let actual =
             read().next().map_or_else(|| "no such file".to_owned(), |text| json!(text).to_string());
-        Err(self.difference(line, &expected, &actual))
+        let failure = self.difference(line, &expected, &actual);
+        Err(self.judge_late(failure).await)
     }
 
     /// The command lines that contain a text.
@@ -221,7 +232,7 @@ async fn poll(limit: Duration, check: impl Fn() -> bool) -> bool {
 }
 
 /// A PNG of one red pixel.
-const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==";
+pub(super) const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==";
 
 /// The control requests of the agent that were expected, with the names that the scenario gave them.
 /// The latest is the last.
@@ -266,7 +277,7 @@ pub(super) fn input_bytes(
             json!({"type": "control_request", "request_id": id, "request": request})
         }
         Step::Allow { input, permissions, target } => {
-            let request = find_request(target, requests, Some("can_use_tool"))?;
+            let request = find_request(target, requests, Some("control_request/can_use_tool"))?;
             let input = input.as_ref().map(|input| variables.expand_value(input));
             let input = input.unwrap_or_else(|| request["request"]["input"].clone());
             let mut payload = json!({"behavior": "allow", "updatedInput": input});
@@ -276,7 +287,7 @@ pub(super) fn input_bytes(
             success(request, &payload)
         }
         Step::Deny { message, interrupt, target } => {
-            let request = find_request(target, requests, Some("can_use_tool"))?;
+            let request = find_request(target, requests, Some("control_request/can_use_tool"))?;
             let mut payload = json!({"behavior": "deny", "message": variables.expand(message)});
             if *interrupt {
                 payload["interrupt"] = true.into();
@@ -300,7 +311,7 @@ pub(super) fn input_bytes(
 }
 
 /// The id in a variable. A new one is generated if the variable is not set.
-fn generated_id(name: &str, variables: &mut ScenarioVariables) -> String {
+pub(super) fn generated_id(name: &str, variables: &mut ScenarioVariables) -> String {
     if let Some(known) = variables.get(name) {
         return known.to_owned();
     }
@@ -315,19 +326,18 @@ fn success(request: &Value, payload: &Value) -> Value {
     json!({"type": "control_response", "response": response})
 }
 
-fn find_request<'a>(
+pub(super) fn find_request<'a>(
     target: &ScenarioRequestTarget,
     requests: &'a [(Option<String>, Value)],
-    subtype: Option<&str>,
+    kind: Option<&str>,
 ) -> Result<&'a Value, String> {
-    let fits =
-        |request: &Value| subtype.is_none_or(|expected| request["request"]["subtype"] == expected);
+    let fits = |request: &Value| kind.is_none_or(|expected| has_kind(request, expected));
     let mut latest_first = requests.iter().rev();
     match target {
         ScenarioRequestTarget::Latest => {
             let mut found = latest_first.map(|(_, request)| request);
             found.find(|request| fits(request)).ok_or_else(|| {
-                let kind = subtype.unwrap_or("control request");
+                let kind = kind.map_or("control request", |it| it.rsplit('/').next().unwrap_or(it));
                 format!("there is no `{kind}` to answer: none was expected before this step")
             })
         }

@@ -103,6 +103,9 @@ impl VerifyTranscriptEntry {
 
 /// The `type/subtype` of a line, or its `type` if it has no subtype.
 pub(super) fn line_kind(value: &Value) -> String {
+    if let Some(kind) = acp_kind(value) {
+        return kind;
+    }
     let Some(kind) = value["type"].as_str() else { return "line".to_owned() };
     match subtype(kind, value) {
         Some(subtype) => format!("{kind}/{subtype}"),
@@ -119,8 +122,33 @@ pub(super) fn has_kind(value: &Value, kind: &str) -> bool {
     if kind == "line" {
         return true;
     }
+    if let Some(actual) = acp_kind(value) {
+        let rest = actual.strip_prefix(kind);
+        return rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    }
     value["type"] == expected_type
         && expected_subtype.is_none_or(|expected| subtype(expected_type, value) == Some(expected))
+}
+
+/// The kind of a message of the Agent Client Protocol: `update/agent_message_chunk`, a method such as
+/// `session/request_permission`, `response/result` or `response/error`.
+fn acp_kind(value: &Value) -> Option<String> {
+    value.get("jsonrpc")?;
+    Some(match value["method"].as_str() {
+        Some("session/update") => {
+            let update = value["params"]["update"]["sessionUpdate"].as_str();
+            format!("update/{}", update.unwrap_or("unknown"))
+        }
+        Some(method) => method.to_owned(),
+        None if value.get("error").is_some_and(|it| !it.is_null()) => "response/error".to_owned(),
+        None => "response/result".to_owned(),
+    })
+}
+
+/// Whether the agent waits for an answer to this line.
+pub(super) fn is_request(value: &Value) -> bool {
+    let is_call = value.get("jsonrpc").is_some() && value.get("id").is_some();
+    has_kind(value, "control_request") || (is_call && value["method"].is_string())
 }
 
 fn subtype<'a>(kind: &str, value: &'a Value) -> Option<&'a str> {
@@ -222,6 +250,14 @@ mod tests {
             ),
             (json!({"type": "stream_event", "event": {"type": "ping"}}), "stream_event/ping"),
             (json!({"type": "control_cancel_request"}), "control_cancel_request"),
+            (
+                json!({"jsonrpc": "2.0", "method": "session/update",
+                    "params": {"update": {"sessionUpdate": "plan"}}}),
+                "update/plan",
+            ),
+            (json!({"jsonrpc": "2.0", "id": 1, "method": "fs/read"}), "fs/read"),
+            (json!({"jsonrpc": "2.0", "id": 1, "result": null}), "response/result"),
+            (json!({"jsonrpc": "2.0", "id": 1, "error": {}}), "response/error"),
             (json!("plain"), "line"),
             (json!([1]), "line"),
         ];
@@ -233,5 +269,7 @@ mod tests {
         assert!(has_kind(&json!({"type": "system", "subtype": "init"}), "system"));
         assert!(!has_kind(&json!({"type": "system", "subtype": "init"}), "system/status"));
         assert!(!has_kind(&json!({"type": "system"}), "system/init"));
+        assert!(has_kind(&json!({"jsonrpc": "2.0", "id": 1, "error": {}}), "response"));
+        assert!(!has_kind(&json!({"jsonrpc": "2.0", "id": 1, "error": {}}), "resp"));
     }
 }

@@ -3,15 +3,26 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use towpath_testbed::scenario::{ClaudeVersion, Scenario};
+use towpath_testbed::scenario::{AgentVersion, Scenario, ScenarioSetup};
 use towpath_testbed::verify::{
-    VerifyAgent, VerifyConfig, VerifyOutcome, VerifyProgress, VerifyResult, report, run_scenarios,
+    VerifyAgent, VerifyConfig, VerifyOutcome, VerifyProgress, VerifyResult, calibrate, report,
+    run_scenarios,
 };
 
 fn echo_agent() -> VerifyAgent {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/testbed/echo-agent.sh");
     let command = vec!["sh".into(), script.into()];
-    VerifyAgent { label: "echo".to_owned(), version: ClaudeVersion(2, 1, 37), command }
+    VerifyAgent {
+        label: "echo".to_owned(),
+        name: "claude".to_owned(),
+        version: AgentVersion(2, 1, 37),
+        command: Some(command),
+        acp_command: None,
+        setup: ScenarioSetup::default(),
+        programs: None,
+        is_release: false,
+        calibration: None,
+    }
 }
 
 fn config(capture_dir: Option<PathBuf>) -> VerifyConfig {
@@ -21,7 +32,7 @@ fn config(capture_dir: Option<PathBuf>) -> VerifyConfig {
         search_path: "/usr/local/bin:/usr/bin:/bin".into(),
         capture_dir,
         failure_dir: std::env::temp_dir().join("towpath-tests"),
-        retry: false,
+        confirm: false,
     }
 }
 
@@ -224,7 +235,7 @@ fn steps_for_other_versions_are_skipped() {
 
 #[test]
 fn a_scenario_that_cannot_run_has_a_reason() {
-    let broken = VerifyAgent { command: vec!["/nowhere/claude".into()], ..echo_agent() };
+    let broken = VerifyAgent { command: Some(vec!["/nowhere/claude".into()]), ..echo_agent() };
     let results = run(vec![scenario("eof")], vec![broken], None);
     let VerifyOutcome::CouldNotRun(problem) = &results[0].outcome else { panic!("{results:?}") };
     assert!(problem.contains("could not start"), "{problem}");
@@ -234,7 +245,7 @@ fn a_scenario_that_cannot_run_has_a_reason() {
 
 #[test]
 fn the_environment_of_the_caller_does_not_reach_the_agent() {
-    let printer = VerifyAgent { command: vec!["env".into()], ..echo_agent() };
+    let printer = VerifyAgent { command: Some(vec!["env".into()]), ..echo_agent() };
     let steps = "only-args\nenv EXTRA=$cwd\nenv LANG\n< line \"HOME=…\"\nexit 0";
     let results = run(vec![scenario(steps)], vec![printer], None);
     let names = results[0].capture.entries.iter().filter_map(|entry| entry.text.split_once('='));
@@ -289,7 +300,22 @@ fn reports_are_ordered_and_the_same_every_time() {
     }
     insta::assert_json_snapshot!("json", report::json(&scenarios, &agents, &results));
     insta::assert_snapshot!("junit", report::junit(&scenarios, &agents, &results));
-    insta::assert_snapshot!("markdown", report::markdown(&scenarios, &agents, &results));
+    let explained = |name: &str, group: &str, text: &str| report::MessageExplanation {
+        name: name.to_owned(),
+        group: group.to_owned(),
+        text: text.to_owned(),
+    };
+    let explanations = [
+        explained("system/init", "Output", "Opens a turn."),
+        explained("result/success", "Output", "Ends a turn."),
+        explained("system/rare", "Output", "Never seen."),
+        explained("system/rarer", "Output", "Never seen."),
+        explained("user to the agent", "Input", "A prompt."),
+        explained("line to the agent", "Input", "Anything else."),
+        explained("started", "Actions", "The agent was started."),
+    ];
+    let page = report::markdown(&scenarios, &agents, &results, &explanations);
+    insta::assert_snapshot!("markdown", page);
 }
 
 #[test]
@@ -300,9 +326,80 @@ fn progress_is_reported_when_a_scenario_starts_and_finishes() {
     let results = run_scenarios(scenarios, vec![echo_agent()], config(None), |event| {
         progress.push(match event {
             VerifyProgress::Started { .. } => "started",
+            VerifyProgress::Unconfirmed(_) => "unconfirmed",
             VerifyProgress::Finished(result) => result.outcome.key(),
         });
     });
     runtime.expect("a runtime").block_on(results);
     assert_eq!(progress, ["started", "passed"]);
+}
+
+/// A scenario that an agent of shell commands passes if it prints a result.
+const RESULT: &str = "only-args\n< result\neof\nexit";
+
+/// Runs a scenario until its outcome is certain. The agent is a shell command; `$1` is a file that all
+/// runs share.
+fn confirmed(shell: &str, shared: &Path) -> VerifyResult {
+    let command = ["sh", "-c", shell, "sh"].map(Into::into).into_iter();
+    let command = command.chain([shared.as_os_str().to_owned()]).collect();
+    let agent = VerifyAgent { command: Some(command), ..echo_agent() };
+    let config = VerifyConfig { confirm: true, timeout: Duration::from_secs(1), ..config(None) };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let run = run_scenarios(vec![scenario(RESULT)], vec![agent], config, |_| {});
+    runtime.expect("a runtime").block_on(run).pop().expect("a result")
+}
+
+#[test]
+fn a_difference_counts_after_it_was_seen_twice_alone() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let result = confirmed("echo x >> $1; echo '{}'", &directory.path().join("runs"));
+    assert_eq!(result.outcome.key(), "differs", "{:?}", result.outcome);
+    assert_eq!((result.attempts, result.passes), (2, 0));
+    let runs = std::fs::read_to_string(directory.path().join("runs")).expect("a file");
+    assert_eq!(runs, "x\nx\n");
+}
+
+#[test]
+fn what_comes_and_goes_is_flaky_with_its_rate() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let shell = "echo x >> $1; case $(wc -l < $1) in *[24]) echo '{\"type\":\"result\"}';; esac";
+    let result = confirmed(shell, &directory.path().join("runs"));
+    assert_eq!(result.outcome.key(), "flaky", "{:?}", result.outcome);
+    assert_eq!((result.attempts, result.passes), (5, 2));
+    assert!(result.outcome.difference().is_some_and(|it| it.message.contains("exited")));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_agent_that_is_still_working_times_out() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let result = confirmed("while :; do :; done", &directory.path().join("runs"));
+    assert_eq!(result.outcome.key(), "timed_out", "{:?}", result.outcome);
+    assert_eq!(result.attempts, 2);
+    let message = result.outcome.difference().map(|it| it.message.clone()).unwrap_or_default();
+    assert_eq!(message, "no matching line within 1 s; the agent was still working");
+    // One that does nothing more differs, although it is the time limit that ended the step.
+    let idle = confirmed("read -r line", &directory.path().join("runs"));
+    assert_eq!(idle.outcome.key(), "differs", "{:?}", idle.outcome);
+}
+
+#[test]
+fn what_was_only_too_slow_at_first_has_passed() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let shell =
+        "if [ -e $1 ]; then echo '{\"type\":\"result\"}'; else echo > $1; while :; do :; done; fi";
+    let result = confirmed(shell, &directory.path().join("runs"));
+    let expected = if cfg!(target_os = "linux") { "passed" } else { "flaky" };
+    assert_eq!(result.outcome.key(), expected, "{:?}", result.outcome);
+}
+
+#[test]
+fn the_speed_of_an_agent_is_measured_with_one_turn() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.expect("a runtime");
+    let measured = runtime.block_on(calibrate(&echo_agent(), &config(None)));
+    let measured = measured.expect("the agent answers");
+    assert!(measured.turn > Duration::ZERO && measured.timeout >= Duration::from_secs(10));
+    let silent = VerifyAgent { command: Some(vec!["true".into()]), ..echo_agent() };
+    assert!(runtime.block_on(calibrate(&silent, &config(None))).is_none());
 }

@@ -44,10 +44,51 @@ pub(super) fn reply(request: &Value, cwd: &Path) -> Vec<ScenarioBlock> {
         ScenarioBlock::Tool { name, .. } => offers(request, name),
         _ => true,
     };
-    let script = script(&text, cwd, plan);
+    let file = DemoFile::choose(messages, prompt, cwd);
+    let script = script(&text, &file, plan);
     let mut steps = script.into_iter().filter(|step| step.iter().all(is_offered));
     let last = || vec![text_block("Done. Ask for a `tour` to see everything.")];
     steps.nth(replies).unwrap_or_else(last)
+}
+
+/// The file that the demo writes and changes.
+struct DemoFile {
+    path: String,
+    /// Whether the user refused to have it written, so there is nothing to change.
+    is_refused: bool,
+}
+
+impl DemoFile {
+    /// A file that exists can only be written if this conversation has read or written it, as in the
+    /// CLI. One that another session left is passed over.
+    fn choose(messages: &[Value], prompt: usize, cwd: &Path) -> Self {
+        let calls = |messages: &[Value]| -> Vec<Value> {
+            let blocks =
+                messages.iter().flat_map(|it| it["content"].as_array().into_iter().flatten());
+            blocks.filter(|it| it["type"] == "tool_use").cloned().collect()
+        };
+        let known = calls(messages);
+        let is_free = |path: &String| {
+            known.iter().any(|call| call["input"]["file_path"] == path.as_str())
+                || !Path::new(path).exists()
+        };
+        let name = |number: u32| match number {
+            1 => "towpath-demo.txt".to_owned(),
+            _ => format!("towpath-demo-{number}.txt"),
+        };
+        let mut paths = (1..).map(|number| cwd.join(name(number)).display().to_string());
+        let path = paths.find(is_free).unwrap_or_default();
+        let since_prompt = &messages[prompt.min(messages.len())..];
+        let is_written =
+            |call: &&Value| call["name"] == "Write" && call["input"]["file_path"] == path.as_str();
+        let written = calls(since_prompt).iter().find(is_written).map(|it| it["id"].clone());
+        let results =
+            since_prompt.iter().flat_map(|it| it["content"].as_array().into_iter().flatten());
+        let is_refused = written.is_some_and(|id| {
+            results.clone().any(|it| it["tool_use_id"] == id && it["is_error"] == true)
+        });
+        Self { path, is_refused }
+    }
 }
 
 fn is_prompt(message: &Value) -> bool {
@@ -86,9 +127,8 @@ fn tool_call(name: &str, input: Value) -> ScenarioBlock {
 }
 
 /// The script that a prompt asks for.
-fn script(prompt: &str, cwd: &Path, plan: Option<&str>) -> DemoScript {
+fn script(prompt: &str, file: &DemoFile, plan: Option<&str>) -> DemoScript {
     let has = |words: &[&str]| words.iter().any(|word| prompt.contains(word));
-    let file = cwd.join("towpath-demo.txt").display().to_string();
     if prompt.starts_with("<task-notification>") {
         let text = "The sub-agent in the background has finished, and I have read its report.";
         return vec![vec![text_block(text)]];
@@ -97,7 +137,7 @@ fn script(prompt: &str, cwd: &Path, plan: Option<&str>) -> DemoScript {
         return sub_agent();
     }
     if has(&["tour", "everything", "every card"]) {
-        return tour(&file, plan);
+        return tour(file, plan);
     }
     let part = |mut steps: DemoScript| {
         steps.push(vec![text_block("That is what it looks like.")]);
@@ -106,10 +146,10 @@ fn script(prompt: &str, cwd: &Path, plan: Option<&str>) -> DemoScript {
     match () {
         () if has(&["plan"]) => part(make_plan(plan)),
         () if has(&["question"]) => part(ask_questions()),
-        () if has(&["permission", "write"]) => part(write_file(&file)),
-        () if has(&["edit", "diff"]) => part([write_file(&file), edit_file(&file)].concat()),
+        () if has(&["permission", "write"]) => part(write_file(file)),
+        () if has(&["edit", "diff"]) => part([write_file(file), edit_file(file)].concat()),
         () if has(&["agent", "helper"]) => part(start_sub_agent(true)),
-        () if has(&["todo"]) => part(write_todos()),
+        () if has(&["todo"]) => part((1..=3).flat_map(write_todos).collect()),
         () if has(&["error", "fail"]) => part(fail()),
         () if has(&["bash", "shell", "colour", "color"]) => part(print_colors()),
         () if has(&["think"]) => vec![vec![thinking(), text_block("I have thought about it.")]],
@@ -119,20 +159,22 @@ fn script(prompt: &str, cwd: &Path, plan: Option<&str>) -> DemoScript {
         () if has(&["long"]) => {
             vec![vec![text_block(&"This reply is long on purpose. ".repeat(400))]]
         }
-        () => tour(&file, plan),
+        () => tour(file, plan),
     }
 }
 
-fn tour(file: &str, plan: Option<&str>) -> DemoScript {
+fn tour(file: &DemoFile, plan: Option<&str>) -> DemoScript {
     let mut steps = vec![vec![thinking(), text_block(WELCOME)]];
-    steps[0].extend(write_todos().concat());
+    steps[0].extend(write_todos(1).concat());
     steps.extend(print_colors());
     steps.extend(write_file(file));
     steps.extend(edit_file(file));
+    steps.extend(write_todos(2));
     steps.extend(ask_questions());
     steps.extend(make_plan(plan));
     steps.extend(start_sub_agent(false));
     steps.extend(fail());
+    steps.extend(write_todos(3));
     steps.push(vec![text_block(SUMMARY)]);
     steps
 }
@@ -143,14 +185,23 @@ fn thinking() -> ScenarioBlock {
     ScenarioBlock::Thinking(text.to_owned())
 }
 
-fn write_todos() -> DemoScript {
-    let todo = |content: &str, active: &str, status: &str| json!({ "content": content, "activeForm": active, "status": status });
-    let todos = json!({ "todos": [
-        todo("Introduce the demo", "Introducing the demo", "completed"),
-        todo("Show tool calls", "Showing tool calls", "in_progress"),
-        todo("Show questions", "Showing questions", "pending"),
-    ] });
-    vec![vec![tool_call("TodoWrite", todos)]]
+/// The to-do list, of which this many are done.
+fn write_todos(done: usize) -> DemoScript {
+    let texts = [
+        ("Introduce the demo", "Introducing the demo"),
+        ("Show tool calls", "Showing tool calls"),
+        ("Show questions", "Showing questions"),
+    ];
+    let todos = texts.iter().enumerate().map(|(number, (content, active))| {
+        let status = match number {
+            number if number < done => "completed",
+            number if number == done => "in_progress",
+            _ => "pending",
+        };
+        json!({ "content": content, "activeForm": active, "status": status })
+    });
+    let todos: Vec<Value> = todos.collect();
+    vec![vec![tool_call("TodoWrite", json!({ "todos": todos }))]]
 }
 
 fn print_colors() -> DemoScript {
@@ -159,16 +210,20 @@ fn print_colors() -> DemoScript {
     vec![vec![text_block("Here is a command with colored output."), tool_call("Bash", input)]]
 }
 
-fn write_file(file: &str) -> DemoScript {
-    let input = json!({ "file_path": file, "content": "one\ntwo\nthree\n" });
+fn write_file(file: &DemoFile) -> DemoScript {
+    let input = json!({ "file_path": file.path, "content": "one\ntwo\nthree\n" });
     let text = "Now I will write a file. This needs your permission.";
     vec![vec![text_block(text), tool_call("Write", input)]]
 }
 
-fn edit_file(file: &str) -> DemoScript {
+fn edit_file(file: &DemoFile) -> DemoScript {
+    if file.is_refused {
+        return Vec::new();
+    }
+    let path = &file.path;
     let input =
-        json!({ "file_path": file, "old_string": "two", "new_string": "2\ntwo and a half" });
-    vec![vec![tool_call("Read", json!({ "file_path": file }))], vec![tool_call("Edit", input)]]
+        json!({ "file_path": path, "old_string": "two", "new_string": "2\ntwo and a half" });
+    vec![vec![tool_call("Read", json!({ "file_path": path }))], vec![tool_call("Edit", input)]]
 }
 
 fn ask_questions() -> DemoScript {
@@ -342,6 +397,71 @@ mod tests {
         let second =
             reply(&request(&json!([prompt, call, result]), &["AskUserQuestion"]), Path::new("/"));
         assert!(matches!(&second[..], [ScenarioBlock::Text(_)]));
+    }
+
+    const EVERY_TOOL: [&str; 8] =
+        ["TodoWrite", "Bash", "Write", "Read", "Edit", "AskUserQuestion", "Agent", "ExitPlanMode"];
+
+    /// All calls of a conversation, whose results say whether they failed.
+    fn play(prompt: &str, cwd: &Path, fails: impl Fn(&str) -> bool) -> Vec<(String, Value)> {
+        let mut messages =
+            vec![json!({"role": "user", "content": [{"type": "text", "text": prompt}]})];
+        let mut calls = Vec::new();
+        loop {
+            let blocks = reply(&request(&json!(messages), &EVERY_TOOL), cwd);
+            let (mut uses, mut results) = (Vec::new(), Vec::new());
+            for block in blocks {
+                let ScenarioBlock::Tool { name, input, .. } = block else { continue };
+                let id = format!("call-{}", calls.len());
+                uses.push(json!({"type": "tool_use", "id": id, "name": name, "input": input}));
+                results.push(
+                    json!({"type": "tool_result", "tool_use_id": id, "is_error": fails(&name)}),
+                );
+                calls.push((name, input));
+            }
+            if uses.is_empty() {
+                return calls;
+            }
+            messages.push(json!({"role": "assistant", "content": uses}));
+            messages.push(json!({"role": "user", "content": results}));
+        }
+    }
+
+    #[test]
+    fn the_list_of_tasks_is_finished_at_the_end() {
+        for prompt in ["tour", "todo"] {
+            let calls = play(prompt, Path::new("/nowhere"), |_| false);
+            let lists: Vec<_> = calls.iter().filter(|(name, _)| name == "TodoWrite").collect();
+            let open = |list: &Value| {
+                let todos = list["todos"].as_array().expect("a list");
+                todos.iter().filter(|it| it["status"] != "completed").count()
+            };
+            let open: Vec<usize> = lists.iter().map(|(_, list)| open(list)).collect();
+            assert_eq!(open, [2, 1, 0], "{prompt}");
+        }
+    }
+
+    #[test]
+    fn a_file_of_another_session_is_left_alone_and_a_refused_one_is_not_changed() {
+        let directory = tempfile::tempdir().expect("a directory");
+        std::fs::write(directory.path().join("towpath-demo.txt"), "of another").expect("a file");
+        let paths = |calls: &[(String, Value)]| -> Vec<(String, String)> {
+            let named = calls.iter().filter(|(_, input)| !input["file_path"].is_null());
+            let name = |input: &Value| {
+                let path = input["file_path"].as_str().expect("a path").to_owned();
+                path.rsplit('/').next().expect("a name").to_owned()
+            };
+            named.map(|(tool, input)| (tool.clone(), name(input))).collect()
+        };
+        let call = |tool: &str, name: &str| (tool.to_owned(), name.to_owned());
+        let second = "towpath-demo-2.txt";
+        let edit = play("edit", directory.path(), |_| false);
+        assert_eq!(
+            paths(&edit),
+            [call("Write", second), call("Read", second), call("Edit", second)]
+        );
+        let refused = play("edit", directory.path(), |tool| tool == "Write");
+        assert_eq!(paths(&refused), [call("Write", second)]);
     }
 
     #[test]

@@ -15,10 +15,10 @@ use crate::api::{ApiOptions, ApiScript, ApiServer};
 use crate::play::args::{PlayerArgs, PlayerStartError};
 use crate::play::event::{ModelFailure, ModelReply, ModelRequestNumber, PlayerInput};
 use crate::play::settings::PlayerEnvironment;
-use crate::scenario::{ClaudeVersion, Scenario, ScenarioVariables};
+use crate::scenario::{AgentVersion, Scenario, ScenarioVariables};
 
 /// The version whose replies are taken from a scenario.
-const PLAYED_VERSION: ClaudeVersion = ClaudeVersion(2, 1, 325);
+const PLAYED_VERSION: AgentVersion = AgentVersion(2, 1, 325);
 
 /// The default time between the deltas of the demo.
 const DEMO_PACE: Duration = Duration::from_millis(12);
@@ -56,8 +56,10 @@ impl ModelSource {
             let mut names = ScenarioVariables::default();
             names.set("cwd", environment.cwd.display().to_string());
             names.set("home", environment.home.display().to_string());
-            let replies =
-                scenario.replies.iter().filter(|item| item.versions.contains(PLAYED_VERSION));
+            let replies = scenario
+                .replies
+                .iter()
+                .filter(|item| item.condition.applies_to("play", PLAYED_VERSION));
             let script = ApiScript::new(replies.map(|item| item.value.expand(&names)));
             let script = script.map_err(|error| start_error(&error))?;
             let server = ApiServer::start(script, ApiOptions::default()).await;

@@ -10,6 +10,7 @@ mod commands;
 mod control;
 mod conversation;
 mod host_requests;
+mod mcp_servers;
 mod output;
 mod queue;
 mod tasks;
@@ -19,6 +20,7 @@ mod turn;
 mod tests;
 
 pub(crate) use conversation::{PlayerHistory, PlayerHistoryEntry};
+pub(crate) use mcp_servers::McpCommand;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -32,7 +34,8 @@ use crate::play::permission::{PlayerMode, PlayerRules};
 use crate::play::session::calls::HostHooks;
 use crate::play::session::commands::SideQuestions;
 use crate::play::session::conversation::{PlayerAgent, PlayerConversation, PlayerUsage};
-use crate::play::session::host_requests::{HostRequests, McpServers};
+use crate::play::session::host_requests::HostRequests;
+use crate::play::session::mcp_servers::McpServers;
 use crate::play::session::queue::PlayerQueue;
 use crate::play::session::tasks::{BackgroundTasks, PlayerSubAgent};
 use crate::play::session::turn::PlayerTurn;
@@ -185,6 +188,8 @@ impl PlayerSession {
             PlayerInput::TaskEnded { task, code } => self.on_task_ended(&task, code),
             PlayerInput::HostShellDone { output } => self.on_host_shell_done(&output),
             PlayerInput::HookDone { id, output } => self.on_command_hook_done(&id, &output),
+            PlayerInput::McpLine { server, message } => self.on_mcp_line(&server, &message),
+            PlayerInput::McpExited { server } => self.on_mcp_exit(&server),
             PlayerInput::FilesRewound { request, response } => self.respond(&request, response),
             PlayerInput::Timer(timer) => self.on_timer(timer),
             PlayerInput::Interrupted => {
@@ -226,8 +231,9 @@ impl PlayerSession {
         if self.exiting || self.session_hooks_running() {
             return;
         }
-        if self.turn.is_none() && !self.queue.is_empty() && !self.host_requests.connecting_servers()
-        {
+        let connecting =
+            self.host_requests.connecting_servers() || self.servers.connecting_processes();
+        if self.turn.is_none() && !self.queue.is_empty() && !connecting {
             if !self.started && self.start_session_hooks() {
                 return;
             }

@@ -41,6 +41,8 @@ pub(crate) struct PlayerTurn {
     pub(crate) context: Vec<String>,
     /// The reason of a hook that blocked the prompt.
     pub(crate) blocked: Option<String>,
+    /// The reason of a hook that stopped the turn.
+    pub(crate) stopped: Option<String>,
     /// Whether a hook has kept the turn from end.
     pub(crate) stop_blocked: bool,
     /// The id of the prompt in the input of hooks.
@@ -75,6 +77,7 @@ impl PlayerTurn {
             prompts_named: false,
             context: Vec::new(),
             blocked: None,
+            stopped: None,
             stop_blocked: false,
             prompt_id,
             safety_stops: 0,
@@ -207,7 +210,7 @@ impl PlayerSession {
     }
 
     /// Adds the prompts of the turn to the history as one message.
-    fn add_turn_prompts(&mut self) -> Value {
+    pub(crate) fn add_turn_prompts(&mut self) -> Value {
         let Some(turn) = &self.turn else { return Value::Null };
         let content = merge_contents(&turn.prompts);
         let uuids: Vec<String> = turn.prompts.iter().map(|prompt| prompt.uuid.clone()).collect();
@@ -235,7 +238,8 @@ impl PlayerSession {
     /// All stop hooks have answered.
     pub(crate) fn on_stop_hooks_done(&mut self) {
         let Some(turn) = &mut self.turn else { return };
-        if let Some(feedback) = turn.context.pop() {
+        let is_stopped = turn.stopped.is_some();
+        if let Some(feedback) = turn.context.pop().filter(|_| !is_stopped) {
             turn.stop_blocked = true;
             turn.context.clear();
             self.ask_to_continue_with(&PlayerAgent::Main, &feedback, json!({}), |session| {
@@ -250,7 +254,7 @@ impl PlayerSession {
         self.finish(&PlayerTurnEnd {
             subtype: "success",
             failed: false,
-            reason: Some("completed"),
+            reason: Some(if is_stopped { "stop_hook_prevented" } else { "completed" }),
             fields: json!({ "api_error_status": null, "result": text }),
             prompt_state: "completed",
             answered: true,
@@ -272,6 +276,33 @@ impl PlayerSession {
             fields,
             prompt_state,
             answered,
+        });
+    }
+
+    /// Ends the turn because a hook of a tool has stopped it.
+    pub(crate) fn finish_stopped(&mut self) {
+        self.finish(&PlayerTurnEnd {
+            subtype: "success",
+            failed: false,
+            reason: Some("hook_stopped"),
+            fields: json!({ "api_error_status": null, "result": "" }),
+            prompt_state: "completed",
+            answered: true,
+        });
+    }
+
+    /// Ends the turn because a hook has left a call to the host.
+    pub(crate) fn finish_deferred(&mut self, call: &Value) {
+        if let Some(turn) = &mut self.turn {
+            turn.stop_reason = Some("tool_deferred".to_owned());
+        }
+        self.finish(&PlayerTurnEnd {
+            subtype: "success",
+            failed: false,
+            reason: Some("tool_deferred"),
+            fields: json!({ "result": "", "deferred_tool_use": call }),
+            prompt_state: "completed",
+            answered: true,
         });
     }
 

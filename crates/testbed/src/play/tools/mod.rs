@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde_json::{Value, json};
 
 use crate::play::event::{CallInspection, ToolInvocation, ToolOutcome};
+use crate::play::private_files;
 use crate::play::settings::PlayerEnvironment;
 use crate::play::tools::changes::FileCheckpoints;
 use crate::play::tools::shell::ShellProcesses;
@@ -68,11 +69,16 @@ impl ToolRunner {
 
     /// Writes a file and keeps its previous content for a rewind.
     fn write(&self, path: &Path, content: &str) -> std::io::Result<()> {
-        if let Some(parent) = path.parent() {
-            std::fs::create_dir_all(parent)?;
-        }
         self.state().checkpoints.before_change(path);
-        std::fs::write(path, content)?;
+        let parent = path.parent();
+        if path.starts_with(self.environment.home.join(".claude")) {
+            // A plan is the user's own, like a transcript.
+            parent.map(private_files::create_directory).transpose()?;
+            private_files::write(path, content)?;
+        } else {
+            parent.map(std::fs::create_dir_all).transpose()?;
+            std::fs::write(path, content)?;
+        }
         self.mark_read(path);
         Ok(())
     }

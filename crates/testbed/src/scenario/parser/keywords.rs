@@ -137,6 +137,7 @@ pub(super) fn step(
         "<" => expect(line, ScenarioOrder::InOrder)?,
         "<~" => expect(line, ScenarioOrder::AnyOrder)?,
         "<!" => Step::Never(expectation(line)?),
+        "says" => Step::Says(line.string(QUOTED_TEXT)?),
         "count" => Step::Count { kind: kind(line)?, times: line.number("a number")? },
         "open" => Step::Open(line.name()?),
         "request" => Step::ApiRequest {

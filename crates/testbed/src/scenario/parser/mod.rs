@@ -8,7 +8,11 @@ mod line;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::{ClaudeVersionRange, Scenario, ScenarioItem, ScenarioRun, ScenarioSetup};
+use serde_json::Value;
+
+use super::{
+    Scenario, ScenarioCondition, ScenarioItem, ScenarioProtocol, ScenarioRun, ScenarioSetup,
+};
 use line::{ScenarioLineReader, ScenarioSyntaxError, split_arguments};
 
 /// A scenario file could not be loaded.
@@ -44,6 +48,7 @@ impl ScenarioError {
 /// An example for each keyword.
 const EXAMPLES: &[(&str, &str)] = &[
     ("versions", "versions >=2.1.37"),
+    ("acp", "acp"),
     ("args", "args --model claude-opus-5-5"),
     ("only-args", "only-args -p --output-format json \"hello\""),
     ("partial", "partial"),
@@ -67,6 +72,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("<", "< system/init {\"cwd\":\"$cwd\"}"),
     ("<~", "<~ system/init {\"cwd\":\"$cwd\"}"),
     ("<!", "<! assistant {\"error\":\"$any\"}"),
+    ("says", "says \"Hello\""),
     ("count", "count result 2"),
     ("open", "open NAME"),
     ("request", "request 1 {\"model\":\"claude-opus-5-5\"}"),
@@ -135,7 +141,8 @@ impl ScenarioParser {
                 name: name.to_owned(),
                 title: title.trim().to_owned(),
                 description: description.join("\n").trim().to_owned(),
-                versions: ClaudeVersionRange::default(),
+                condition: ScenarioCondition::default(),
+                protocol: ScenarioProtocol::default(),
                 setup: ScenarioSetup::default(),
                 replies: Vec::new(),
                 runs: Vec::new(),
@@ -162,10 +169,10 @@ impl ScenarioParser {
         number: usize,
         text: &str,
     ) -> Result<(), (Option<&'static str>, ScenarioSyntaxError)> {
-        let (versions, text) = condition(text).map_err(|error| (None, error))?;
+        let (condition, text) = condition(text).map_err(|error| (None, error))?;
         let mut line = ScenarioLineReader::new(text);
         let keyword = line.word("a keyword").map_err(|error| (None, error))?;
-        let item = ScenarioItem { versions, line: number, value: () };
+        let item = ScenarioItem { condition, line: number, value: () };
         self.keyword(keyword, item, &mut line)
             .and_then(|()| line.end())
             .map_err(|error| (example(text), error))
@@ -230,21 +237,23 @@ impl ScenarioParser {
                 "`{keyword}` must come before the first step"
             )));
         }
-        if matches!(keyword, "versions" | "session" | "no-stdin") && !item.versions.is_unbounded() {
+        let is_general = matches!(keyword, "versions" | "acp" | "session" | "no-stdin");
+        if is_general && !item.condition.is_unconditional() {
             return Err(ScenarioSyntaxError(format!("`{keyword}` cannot have a condition")));
         }
         let setup = &mut self.scenario.setup;
         match keyword {
             "versions" => {
-                let range: ClaudeVersionRange = line
+                let condition: ScenarioCondition = line
                     .take_rest()
                     .parse()
                     .map_err(|error| ScenarioSyntaxError(format!("{error}")))?;
-                if range.is_unbounded() {
+                if condition.is_unconditional() {
                     return Err(line.error("a version or a range of versions"));
                 }
-                self.scenario.versions = range;
+                self.scenario.condition = condition;
             }
+            "acp" => self.scenario.protocol = ScenarioProtocol::Acp,
             "args" | "only-args" => {
                 self.run.value.only_args |= keyword == "only-args";
                 let own = split_arguments(line.take_rest())?;
@@ -303,25 +312,29 @@ fn variable(
 }
 
 fn file(line: &mut ScenarioLineReader<'_>) -> Result<(String, String), ScenarioSyntaxError> {
-    Ok((line.path()?, line.string("the content in quotes")?))
+    let path = line.path()?;
+    if line.starts_with('{') {
+        return Ok((path, Value::Object(line.object("the content")?).to_string()));
+    }
+    Ok((path, line.string("the content in quotes")?))
 }
 
-/// Splits the version condition off a line.
-fn condition(text: &str) -> Result<(ClaudeVersionRange, &str), ScenarioSyntaxError> {
+/// Splits the condition off a line.
+fn condition(text: &str) -> Result<(ScenarioCondition, &str), ScenarioSyntaxError> {
     let Some(condition) = text.strip_prefix('[') else {
-        return Ok((ClaudeVersionRange::default(), text));
+        return Ok((ScenarioCondition::default(), text));
     };
     let Some((range, rest)) = condition.split_once(']') else {
         let problem = "expected `]` after the versions, as in `[>=2.1.197]`";
         return Err(ScenarioSyntaxError(problem.to_owned()));
     };
-    let range: ClaudeVersionRange =
+    let condition: ScenarioCondition =
         range.parse().map_err(|error| ScenarioSyntaxError(format!("{error}")))?;
-    if range.is_unbounded() {
+    if condition.is_unconditional() {
         let problem = "expected versions in the brackets, as in `[>=2.1.197]`";
         return Err(ScenarioSyntaxError(problem.to_owned()));
     }
-    Ok((range, rest))
+    Ok((condition, rest))
 }
 
 /// The lines without comments and blank lines, each joined with its continuation lines.

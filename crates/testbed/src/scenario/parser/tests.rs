@@ -20,7 +20,7 @@ fn the_example_of_the_documentation_is_parsed() {
 fn every_kind_of_line_is_parsed() {
     let scenario = Scenario::parse("everything", EVERYTHING).unwrap();
     let mut report = format!("{}\n{}\n", scenario.title, scenario.description);
-    writeln!(report, "versions {}", scenario.versions).unwrap();
+    writeln!(report, "versions {}", scenario.condition).unwrap();
     let setup = &scenario.setup;
     writeln!(report, "session {}, no stdin {}", setup.session, setup.no_stdin).unwrap();
     list(&mut report, "env", &setup.env);
@@ -32,7 +32,7 @@ fn every_kind_of_line_is_parsed() {
         writeln!(
             report,
             "run [{}] only {}, concurrent {}",
-            run.versions, value.only_args, value.concurrent
+            run.condition, value.only_args, value.concurrent
         )
         .unwrap();
         list(&mut report, "arg", &value.args);
@@ -72,6 +72,9 @@ fn an_error_names_the_line_and_what_was_expected() {
         "< user hello",
         "< user {\"a\":1} {\"b\":2}",
         "<! ",
+        "says words",
+        "[codec] alive",
+        "[codex] acp",
         "count result",
         "count result many",
         "request {}",
@@ -108,7 +111,7 @@ fn an_error_names_the_line_and_what_was_expected() {
 
 fn list<T: Debug>(report: &mut String, label: &str, items: &[ScenarioItem<T>]) {
     for item in items {
-        writeln!(report, "{label} {} [{}] {:?}", item.line, item.versions, item.value).unwrap();
+        writeln!(report, "{label} {} [{}] {:?}", item.line, item.condition, item.value).unwrap();
     }
 }
 

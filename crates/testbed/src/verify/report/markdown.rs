@@ -1,5 +1,8 @@
 //! The protocol as a Markdown page, with the messages of every scenario as a table.
 //!
+//! Every row links to the explanation of its message. The explanations are the caller's, because this
+//! crate shares nothing with the product.
+//!
 //! The page is the same for every run with the same versions: ids are numbered, paths replaced by
 //! variables, times set to zero, and repeated deltas merged.
 
@@ -20,8 +23,39 @@ const MAX_EXAMPLE_TEXT: usize = 400;
 /// The maximum number of items of an array.
 const MAX_ITEMS: usize = 6;
 
-/// The first example of each message: the agent that printed it, and the message.
-type VerifyExamples = BTreeMap<String, (String, Value)>;
+/// How many scenarios are named at a message.
+const MAX_SCENARIOS: usize = 5;
+
+/// The explanation of a message, for people.
+#[derive(Clone, Debug)]
+pub struct MessageExplanation {
+    /// The message, such as `result/success(is_error)`. That of a line for the agent ends in
+    /// ` to the agent`.
+    pub name: String,
+    /// The heading under which it belongs.
+    pub group: String,
+    /// Sentences in Markdown.
+    pub text: String,
+}
+
+/// The end of the name of a line for the agent.
+const TO_AGENT: &str = " to the agent";
+
+/// The messages of a run: explained ones, and the first example of each.
+struct MessageIndex<'a> {
+    explanations: &'a [MessageExplanation],
+    examples: BTreeMap<String, MessageExample>,
+}
+
+/// An example of a message.
+struct MessageExample {
+    /// The agent that printed or read it.
+    agent: String,
+    /// `None` for an action.
+    value: Option<Value>,
+    /// Titles of the first scenarios that have it.
+    scenarios: Vec<String>,
+}
 
 /// One row of a table.
 #[derive(PartialEq, Eq)]
@@ -36,6 +70,7 @@ pub fn markdown(
     scenarios: &[Scenario],
     agents: &[VerifyAgent],
     results: &[VerifyResult],
+    explanations: &[MessageExplanation],
 ) -> String {
     let mut page = String::from("# The stream-json protocol of Claude Code\n\n");
     let versions: Vec<&str> = agents.iter().map(|agent| agent.label.as_str()).collect();
@@ -45,20 +80,108 @@ pub fn markdown(
          `→` is output of the agent, `←` is input to it, `·` is an action such as a signal.\n",
         versions.join(", ")
     );
+    let mut groups: Vec<&str> = explanations.iter().map(|it| it.group.as_str()).collect();
+    groups.dedup();
+    let groups: Vec<String> =
+        groups.iter().map(|group| format!("[{group}](#{})", anchor(group))).collect();
+    let _ = writeln!(
+        page,
+        "What each message means, when it comes and what follows: {}.\n",
+        groups.join(", ")
+    );
     write_matrix(&mut page, scenarios, agents, results);
     page.push_str("\n## Scenarios\n");
-    let mut examples = VerifyExamples::new();
+    let mut messages = MessageIndex { explanations, examples: BTreeMap::new() };
     for (index, scenario) in scenarios.iter().enumerate() {
         let results: Vec<&VerifyResult> =
             results.iter().filter(|it| it.scenario == index).collect();
-        write_scenario(&mut page, scenario, agents, &results, &mut examples);
+        write_scenario(&mut page, scenario, agents, &results, &mut messages);
     }
-    page.push_str("\n## Messages\n");
-    for (message, (agent, value)) in examples {
-        let _ =
-            writeln!(page, "\n### {message}\n\nExample from {agent}:\n\n```json\n{value:#}\n```");
-    }
+    messages.write(&mut page);
     page
+}
+
+impl MessageIndex<'_> {
+    /// The name of the explanation of an entry; for an output without one, its own name.
+    fn name(&self, entry: &VerifyTranscriptEntry) -> String {
+        let is_explained = |name: &str| self.explanations.iter().any(|it| it.name == name);
+        match entry.direction {
+            VerifyDirection::Output => {
+                let variant = variant_name(entry);
+                if is_explained(&variant) { variant } else { message_name(entry) }
+            }
+            VerifyDirection::Input => {
+                let exact = format!("{}{TO_AGENT}", entry.kind());
+                if is_explained(&exact) { exact } else { format!("line{TO_AGENT}") }
+            }
+            VerifyDirection::Action => {
+                let started = entry.text.starts_with("started ");
+                if started { "started".to_owned() } else { entry.text.clone() }
+            }
+        }
+    }
+
+    fn add(&mut self, name: &str, agent: &str, scenario: &Scenario, value: Option<Value>) {
+        let example = self.examples.entry(name.to_owned()).or_insert_with(|| MessageExample {
+            agent: agent.to_owned(),
+            value,
+            scenarios: Vec::new(),
+        });
+        let listed = &mut example.scenarios;
+        if listed.len() < MAX_SCENARIOS && listed.last() != Some(&scenario.title) {
+            listed.push(scenario.title.clone());
+        }
+    }
+
+    /// Writes all explanations with their examples, then the messages that have none.
+    fn write(&self, page: &mut String) {
+        let mut group = "";
+        let mut rest = self.explanations;
+        while let Some(first) = rest.first() {
+            if first.group != group {
+                group = &first.group;
+                let _ = writeln!(page, "\n## {group}");
+            }
+            // What is known only by name shares its text with others.
+            let has_example = |it: &MessageExplanation| self.examples.contains_key(&it.name);
+            let same = |it: &&MessageExplanation| {
+                it.text == first.text && it.group == first.group && !has_example(it)
+            };
+            let others =
+                if has_example(first) { 0 } else { rest[1..].iter().take_while(same).count() };
+            let _ = writeln!(page, "\n### {}", first.name);
+            if others > 0 {
+                let names = rest[1..=others].iter().map(|it| format!("`{}`", it.name));
+                let _ = writeln!(page, "\nAlso {}.", names.collect::<Vec<_>>().join(", "));
+            }
+            let _ = writeln!(page, "\n{}", first.text);
+            self.write_example(page, &first.name);
+            rest = &rest[1 + others..];
+        }
+        let mut unexplained = self
+            .examples
+            .keys()
+            .filter(|name| !self.explanations.iter().any(|it| it.name == **name))
+            .peekable();
+        if unexplained.peek().is_some() {
+            page.push_str("\n## Not explained\n");
+        }
+        for name in unexplained {
+            let _ = writeln!(page, "\n### {name}");
+            self.write_example(page, name);
+        }
+    }
+
+    fn write_example(&self, page: &mut String, name: &str) {
+        let Some(example) = self.examples.get(name) else { return };
+        let scenarios = example.scenarios.iter();
+        let links = scenarios.map(|title| format!("[{title}](#{})", anchor(title)));
+        let _ = writeln!(page, "\nSeen in: {}.", links.collect::<Vec<_>>().join("; "));
+        if let Some(value) = &example.value {
+            let agent = &example.agent;
+            let _ = writeln!(page, "\nExample from {agent}:\n\n```json\n{value:#}\n```");
+        }
+    }
 }
 
 fn write_matrix(
@@ -85,6 +208,8 @@ fn sign(outcome: &VerifyOutcome) -> &'static str {
     match outcome {
         VerifyOutcome::Passed => "✓",
         VerifyOutcome::Differs(_) => "✗",
+        VerifyOutcome::Flaky(_) => "~",
+        VerifyOutcome::TimedOut(_) => "⧖",
         VerifyOutcome::NotApplicable => "–",
         VerifyOutcome::CouldNotRun(_) => "?",
     }
@@ -96,7 +221,7 @@ fn write_scenario(
     scenario: &Scenario,
     agents: &[VerifyAgent],
     results: &[&VerifyResult],
-    examples: &mut VerifyExamples,
+    messages: &mut MessageIndex<'_>,
 ) {
     let _ = writeln!(page, "\n### {}", scenario.title);
     if !scenario.description.is_empty() {
@@ -106,7 +231,7 @@ fn write_scenario(
     for result in results.iter().filter(|it| matches!(it.outcome, VerifyOutcome::Passed)) {
         let agent = agents[result.agent].label.as_str();
         let normalizer = VerifyNormalizer::new(&result.variables);
-        let rows = rows(result, &normalizer, agent, examples);
+        let rows = rows(result, &normalizer, agent, scenario, messages);
         match tables.iter_mut().find(|(_, known)| *known == rows) {
             Some((agents, _)) => agents.push(agent),
             None => tables.push((vec![agent], rows)),
@@ -128,14 +253,16 @@ fn rows(
     result: &VerifyResult,
     normalizer: &VerifyNormalizer<'_>,
     agent: &str,
-    examples: &mut VerifyExamples,
+    scenario: &Scenario,
+    messages: &mut MessageIndex<'_>,
 ) -> Vec<VerifyTableRow> {
     let several = result.capture.processes.len() > 1;
     let mut rows: Vec<VerifyTableRow> = Vec::new();
     let mut repeated = 1;
     for entry in &result.capture.entries {
         let value = type_first(&normalizer.value(&entry.value));
-        let (direction, message, json) = match entry.direction {
+        let name = messages.name(entry);
+        let (direction, label, json) = match entry.direction {
             VerifyDirection::Action => match entry.text.strip_prefix("started ") {
                 Some(arguments) => {
                     let arguments = normalizer.text(arguments).replace('|', "\\|");
@@ -143,18 +270,13 @@ fn rows(
                 }
                 None => ("·", normalizer.text(&entry.text), String::new()),
             },
-            VerifyDirection::Input | VerifyDirection::Output => {
-                let message = message_name(entry);
-                let shown = cell(&summary(&value));
-                if entry.direction == VerifyDirection::Input {
-                    ("←", message, shown)
-                } else {
-                    let example = || (agent.to_owned(), shorten_value(&value, MAX_EXAMPLE_TEXT));
-                    examples.entry(message.clone()).or_insert_with(example);
-                    ("→", format!("[{message}](#{})", anchor(&message)), shown)
-                }
-            }
+            VerifyDirection::Input => ("←", message_name(entry), cell(&summary(&value))),
+            VerifyDirection::Output => ("→", name.clone(), cell(&summary(&value))),
         };
+        let is_action = entry.direction == VerifyDirection::Action;
+        let example = (!is_action).then(|| shorten_value(&value, MAX_EXAMPLE_TEXT));
+        messages.add(&name, agent, scenario, example);
+        let message = format!("[{label}](#{})", anchor(&name));
         let message = if several { format!("{message} ({})", entry.process) } else { message };
         let row = VerifyTableRow { direction, message: message.replace('|', "\\|"), json };
         let is_repeated =
@@ -198,6 +320,35 @@ fn message_name(entry: &VerifyTranscriptEntry) -> String {
         Some(content) => format!("{kind}({content})"),
         None => kind,
     }
+}
+
+/// The name of a message with what a host must tell apart: echoes, errors, denials.
+fn variant_name(entry: &VerifyTranscriptEntry) -> String {
+    let value = &entry.value;
+    let kind = entry.kind();
+    let is_set = |field: &Value| !field.is_null() && *field != Value::Bool(false);
+    match value["type"].as_str() {
+        Some("assistant") if is_set(&value["error"]) => "assistant(error)".to_owned(),
+        Some("assistant") if is_set(&value["aborted"]) => "assistant(aborted)".to_owned(),
+        Some("user") if is_set(&value["isReplay"]) => "user(replay)".to_owned(),
+        Some("user") if has_failed_result(&value["message"]["content"]) => {
+            "user(tool_result, is_error)".to_owned()
+        }
+        Some("user") if is_set(&value["isSynthetic"]) => "user(synthetic)".to_owned(),
+        Some("result") if kind != "result/success" => kind,
+        Some("result") if value["is_error"] != true && has_items(&value["permission_denials"]) => {
+            format!("{kind}(permission_denials)")
+        }
+        _ => message_name(entry),
+    }
+}
+
+fn has_failed_result(content: &Value) -> bool {
+    content.as_array().into_iter().flatten().any(|block| block["is_error"] == true)
+}
+
+fn has_items(list: &Value) -> bool {
+    list.as_array().is_some_and(|items| !items.is_empty())
 }
 
 /// The fields of a line that are shown in a table.
@@ -290,7 +441,7 @@ fn cell(value: &Value) -> String {
 }
 
 /// The anchor that GitHub generates for a heading.
-fn anchor(heading: &str) -> String {
+pub fn anchor(heading: &str) -> String {
     let kept = heading.chars().filter(|it| it.is_alphanumeric() || matches!(it, ' ' | '-' | '_'));
     kept.collect::<String>().to_lowercase().replace(' ', "-")
 }

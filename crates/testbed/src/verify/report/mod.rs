@@ -9,13 +9,20 @@ use serde_json::{Value, json};
 use super::{VerifyAgent, VerifyOutcome, VerifyResult};
 use crate::scenario::Scenario;
 
-pub use markdown::markdown;
+pub use markdown::{MessageExplanation, anchor, markdown};
 
 /// All results as one JSON object.
 pub fn json(scenarios: &[Scenario], agents: &[VerifyAgent], results: &[VerifyResult]) -> Value {
     let agent_list: Vec<Value> = agents
         .iter()
-        .map(|agent| json!({"agent": agent.label, "version": agent.version.to_string()}))
+        .map(|agent| {
+            let mut object = json!({"agent": agent.label, "version": agent.version.to_string()});
+            if let Some(calibration) = agent.calibration {
+                object["turn_seconds"] = json!(calibration.turn.as_secs_f64());
+                object["timeout_seconds"] = json!(calibration.timeout.as_secs());
+            }
+            object
+        })
         .collect();
     let result_list: Vec<Value> = results
         .iter()
@@ -26,11 +33,17 @@ pub fn json(scenarios: &[Scenario], agents: &[VerifyAgent], results: &[VerifyRes
                 "agent": agents[result.agent].label,
                 "outcome": result.outcome.key(),
                 "seconds": result.duration.as_secs_f64(),
+                "runs": result.attempts,
+                "passes": result.passes,
             });
-            match &result.outcome {
-                VerifyOutcome::Differs(difference) => object["difference"] = json!(difference),
-                VerifyOutcome::CouldNotRun(problem) => object["error"] = json!(problem),
-                VerifyOutcome::Passed | VerifyOutcome::NotApplicable => {}
+            if result.kept {
+                object["kept"] = json!(true);
+            }
+            if let Some(difference) = result.outcome.difference() {
+                object["difference"] = json!(difference);
+            }
+            if let VerifyOutcome::CouldNotRun(problem) = &result.outcome {
+                object["error"] = json!(problem);
             }
             if let Some(path) = &result.capture_path {
                 object["capture"] = json!(path);
@@ -45,6 +58,8 @@ pub fn json(scenarios: &[Scenario], agents: &[VerifyAgent], results: &[VerifyRes
         "summary": {
             "passed": count("passed"),
             "differs": count("differs"),
+            "flaky": count("flaky"),
+            "timed_out": count("timed_out"),
             "not_applicable": count("not_applicable"),
             "could_not_run": count("could_not_run"),
         },
@@ -72,7 +87,7 @@ fn write_suite(xml: &mut String, agent: &str, scenarios: &[Scenario], results: &
         escape(agent),
         results.len(),
         count("differs"),
-        count("could_not_run"),
+        count("could_not_run") + count("timed_out"),
         count("not_applicable"),
     );
     for result in results {
@@ -86,9 +101,12 @@ fn write_suite(xml: &mut String, agent: &str, scenarios: &[Scenario], results: &
         );
         let content = match &result.outcome {
             VerifyOutcome::Passed => None,
+            VerifyOutcome::NotApplicable if scenario.condition.is_unconditional() => {
+                Some("<skipped message=\"applies to agents with another protocol\"/>".to_owned())
+            }
             VerifyOutcome::NotApplicable => Some(format!(
                 "<skipped message=\"applies to {}\"/>",
-                escape(&scenario.versions.to_string())
+                escape(&scenario.condition.to_string())
             )),
             VerifyOutcome::CouldNotRun(problem) => {
                 Some(format!("<error message=\"{}\"/>", escape(problem)))
@@ -96,6 +114,22 @@ fn write_suite(xml: &mut String, agent: &str, scenarios: &[Scenario], results: &
             VerifyOutcome::Differs(difference) => Some(format!(
                 "<failure message=\"{}\">{}</failure>",
                 escape(&format!("line {}: {}", difference.line, difference.message)),
+                escape(&difference.to_string()),
+            )),
+            VerifyOutcome::TimedOut(difference) => Some(format!(
+                "<error type=\"timeout\" message=\"{}\"/>",
+                escape(&format!("line {}: {}", difference.line, difference.message)),
+            )),
+            // As Maven's Surefire reports a test that passes when it is run again.
+            VerifyOutcome::Flaky(difference) => Some(format!(
+                "<flakyFailure message=\"{}\">{}</flakyFailure>",
+                escape(&format!(
+                    "differs in {} of {} runs, line {}: {}",
+                    result.attempts - result.passes,
+                    result.attempts,
+                    difference.line,
+                    difference.message
+                )),
                 escape(&difference.to_string()),
             )),
         };

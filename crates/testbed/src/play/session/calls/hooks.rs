@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::play::event::{HookCommandOutput, PlayerEffect, PlayerTimer, ToolOutcome};
 use crate::play::session::PlayerSession;
 use crate::play::session::calls::{HookDecision, PlayerCallPhase};
+use crate::play::session::conversation::{PlayerAgent, PlayerHistoryEntry};
 use crate::play::session::host_requests::{HookSubject, HostRequest};
 use crate::play::session::queue::PlayerPrompt;
 use crate::play::{stamps, texts};
@@ -239,6 +240,12 @@ impl PlayerSession {
         let reason = specific["permissionDecisionReason"].as_str().or(answer["reason"].as_str());
         let reason = reason.unwrap_or("Blocked by hook").to_owned();
         let blocks = answer["decision"] == "block";
+        if answer["continue"] == false
+            && let Some(turn) = &mut self.turn
+        {
+            let reason = answer["stopReason"].as_str().unwrap_or_default();
+            turn.stopped.get_or_insert(reason.to_owned());
+        }
         match subject {
             HookSubject::Prompt => {
                 let Some(turn) = &mut self.turn else { return };
@@ -258,6 +265,7 @@ impl PlayerSession {
                     Some("deny") => call.hook_decision = Some(HookDecision::Deny(reason)),
                     _ if blocks => call.hook_decision = Some(HookDecision::Deny(reason)),
                     Some("allow") => drop(call.hook_decision.get_or_insert(HookDecision::Allow)),
+                    Some("defer") => call.hook_decision = Some(HookDecision::Defer),
                     Some("ask") => call.hook_decision = Some(HookDecision::Ask),
                     _ => {}
                 }
@@ -292,6 +300,10 @@ impl PlayerSession {
     /// Sends the turn to the model, or ends it if a hook blocked the prompt.
     fn on_prompt_hooks_done(&mut self) {
         let Some(turn) = &mut self.turn else { return };
+        if let Some(reason) = turn.stopped.take() {
+            self.stop_prompt(&reason);
+            return;
+        }
         let Some(reason) = turn.blocked.take() else {
             self.send_turn();
             return;
@@ -308,6 +320,42 @@ impl PlayerSession {
             }),
         );
         self.finish_without_model(&content, None);
+    }
+
+    /// Ends a turn that a hook has stopped before the model saw it. 2.1.325 keeps the prompt.
+    fn stop_prompt(&mut self, reason: &str) {
+        self.print_init();
+        self.add_turn_prompts();
+        let content = format!("Operation stopped by hook: {reason}");
+        let uuid = self.ids.uuid();
+        self.add_history(PlayerHistoryEntry {
+            uuid,
+            role: "user".into(),
+            content: content.clone().into(),
+            prompt: false,
+        });
+        let outcome = json!({ "kind": "stopped_by_hook", "prompt_kept": true, "reason": reason });
+        self.print_system(
+            "informational",
+            json!({
+                "content": content, "level": "warning", "prevent_continuation": true,
+                "prompt_submit_outcome": outcome,
+            }),
+        );
+        self.finish_without_model(&content, None);
+    }
+
+    /// Ends the turn without running a call, which the host is told about. In the history the calls of
+    /// the reply get the result that 2.1.325 gives to calls without one.
+    pub(crate) fn defer_call(&mut self, id: &str) {
+        let Some(call) = self.call(id) else { return };
+        let deferred = json!({ "id": call.id, "name": call.tool, "input": call.input });
+        let mut calls = std::mem::take(&mut self.conversation.calls);
+        for call in calls.iter_mut().filter(|call| call.result.is_none()) {
+            call.result = Some(call.result_block(&ToolOutcome::failure(texts::MISSING_RESULT)));
+        }
+        self.add_call_results(&PlayerAgent::Main, &calls);
+        self.finish_deferred(&deferred);
     }
 
     pub(crate) fn on_hook_timeout(&mut self, id: &str) {

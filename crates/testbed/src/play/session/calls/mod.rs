@@ -62,6 +62,8 @@ pub(crate) enum HookDecision {
     Allow,
     Deny(String),
     Ask,
+    /// The turn ends, and the call is left to the host.
+    Defer,
 }
 
 impl PlayerCall {
@@ -259,6 +261,10 @@ impl PlayerSession {
                 let text = format!("PreToolUse:{tool} hook error: {reason}");
                 let meta = rejection_meta("permission-rule", "hook", Some("hook"));
                 self.reject_call(id, &text, meta);
+                return;
+            }
+            Some(HookDecision::Defer) => {
+                self.defer_call(id);
                 return;
             }
             Some(HookDecision::Allow) if tool != "AskUserQuestion" && tool != "ExitPlanMode" => {

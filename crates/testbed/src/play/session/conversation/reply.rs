@@ -8,7 +8,7 @@ use crate::play::session::calls::PlayerCall;
 use crate::play::session::conversation::{
     MessageStep, PlayerAgent, PlayerHistoryEntry, PlayerMessage, PlayerTokens,
 };
-use crate::play::session::host_requests::McpServers;
+use crate::play::session::mcp_servers::McpServers;
 use crate::play::session::output::into_object;
 use crate::play::{stamps, texts};
 
@@ -378,6 +378,10 @@ impl PlayerSession {
             let Some(turn) = &mut self.turn else { return };
             turn.rounds += 1;
             let rounds = turn.rounds;
+            if turn.stopped.is_some() {
+                self.finish_stopped();
+                return;
+            }
             if self.queue.is_urgent() {
                 self.finish_for_urgent();
                 return;

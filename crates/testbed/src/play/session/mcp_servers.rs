@@ -1,0 +1,347 @@
+//! MCP servers: in the host, or processes of their own, and the messages to them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use crate::play::event::{PlayerEffect, ToolOutcome};
+use crate::play::session::host_requests::HostRequest;
+use crate::play::session::{PlayerSession, VERSION};
+
+/// A message to an MCP server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum McpMessage {
+    Initialize,
+    Initialized,
+    ListTools,
+    Call(String),
+}
+
+/// The MCP servers of the session.
+#[derive(Debug, Default)]
+pub(crate) struct McpServers {
+    servers: BTreeMap<String, McpServer>,
+}
+
+#[derive(Debug, Default)]
+struct McpServer {
+    transport: PlayerMcpTransport,
+    info: Option<Value>,
+    tools: Vec<Value>,
+    /// The JSON-RPC id of the next request.
+    next_id: u64,
+    failed: bool,
+    /// Requests to a process that it has not answered, by their JSON-RPC ids.
+    open: BTreeMap<u64, McpMessage>,
+}
+
+/// How a server is reached.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+enum PlayerMcpTransport {
+    /// Through the host, with control requests.
+    #[default]
+    Host,
+    /// Through the pipes of a process.
+    Process(McpCommand),
+    /// In a way that the player does not know, such as over HTTP.
+    Unknown,
+}
+
+/// The process of a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct McpCommand {
+    pub(crate) program: String,
+    pub(crate) arguments: Vec<String>,
+    pub(crate) environment: Vec<(String, String)>,
+}
+
+impl PlayerMcpTransport {
+    /// Parses the entry of a server in a configuration.
+    fn parse(server: &Value) -> Self {
+        let strings = |value: &Value| -> Vec<String> {
+            let items = value.as_array().into_iter().flatten();
+            items.filter_map(Value::as_str).map(str::to_owned).collect()
+        };
+        match (server["type"].as_str(), server["command"].as_str()) {
+            (Some("sdk"), _) => Self::Host,
+            (None | Some("stdio"), Some(program)) => {
+                let variables = server["env"].as_object().into_iter().flatten();
+                let variable = |(name, value): (&String, &Value)| {
+                    Some((name.clone(), value.as_str()?.to_owned()))
+                };
+                Self::Process(McpCommand {
+                    program: program.to_owned(),
+                    arguments: strings(&server["args"]),
+                    environment: variables.filter_map(variable).collect(),
+                })
+            }
+            _ => Self::Unknown,
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Host => "sdk",
+            Self::Process(_) | Self::Unknown => "stdio",
+        }
+    }
+}
+
+impl McpServers {
+    /// Parses the values of `--mcp-config`, each of which is JSON or a file.
+    pub(crate) fn parse(configs: &[String]) -> Self {
+        let mut servers = BTreeMap::new();
+        for config in configs {
+            let read = || std::fs::read_to_string(config).ok();
+            let parsed: Option<Value> =
+                serde_json::from_str(config).ok().or_else(|| serde_json::from_str(&read()?).ok());
+            let named = parsed.as_ref().and_then(|it| it["mcpServers"].as_object());
+            for (name, server) in named.into_iter().flatten() {
+                let transport = PlayerMcpTransport::parse(server);
+                let failed = transport == PlayerMcpTransport::Unknown;
+                let server = McpServer { transport, failed, ..McpServer::default() };
+                servers.insert(name.clone(), server);
+            }
+        }
+        Self { servers }
+    }
+
+    /// The tools of all connected servers.
+    pub(crate) fn tools(&self) -> Vec<String> {
+        let of = |(name, server): (&String, &McpServer)| {
+            let tools = server.tools.iter().filter_map(|tool| tool["name"].as_str());
+            tools.map(|tool| format!("mcp__{name}__{tool}")).collect::<Vec<_>>()
+        };
+        self.servers.iter().flat_map(of).collect()
+    }
+
+    /// Whether a process has not listed its tools. Turns wait for that.
+    pub(crate) fn connecting_processes(&self) -> bool {
+        let connecting =
+            |it: &McpMessage| matches!(it, McpMessage::Initialize | McpMessage::ListTools);
+        self.servers.values().any(|server| server.open.values().any(connecting))
+    }
+
+    pub(crate) fn listing(&self) -> Value {
+        let one = |(name, server): (&String, &McpServer)| {
+            let is_host = server.transport == PlayerMcpTransport::Host;
+            let source = if is_host { "sdk" } else { "dynamic" };
+            json!({ "name": name, "status": server.status(), "source": source })
+        };
+        self.servers.iter().map(one).collect()
+    }
+
+    pub(crate) fn status(&self) -> Value {
+        let one = |(name, server): (&String, &McpServer)| {
+            let tools = server.tools.iter();
+            let tools: Vec<Value> =
+                tools.map(|tool| json!({ "name": tool["name"], "annotations": {} })).collect();
+            let transport = server.transport.name();
+            let mut status = json!({
+                "name": name, "status": server.status(), "serverInfo": server.info,
+                "transport": transport, "scope": "dynamic", "source": "sdk", "tools": tools,
+            });
+            if let PlayerMcpTransport::Process(McpCommand { program, arguments, .. }) =
+                &server.transport
+            {
+                status["source"] = "dynamic".into();
+                status["config"] =
+                    json!({ "type": "stdio", "command": program, "args": arguments });
+            }
+            status
+        };
+        self.servers.iter().map(one).collect()
+    }
+
+    /// The `tool_use_meta` of a call to a server.
+    pub(crate) fn meta(block: &Value) -> Option<Value> {
+        let (server, tool) = split_tool_name(block["name"].as_str()?)?;
+        let mut chars = tool.chars();
+        let first = chars.next()?.to_uppercase();
+        let display: String = first.chain(chars).collect();
+        Some(json!({
+            "id": block["id"], "display_name": display, "server_display_name": server,
+            "tool_name": tool,
+        }))
+    }
+}
+
+impl McpServer {
+    fn status(&self) -> &'static str {
+        match (&self.info, self.failed) {
+            (Some(_), _) => "connected",
+            (None, true) => "failed",
+            (None, false) => "pending",
+        }
+    }
+}
+
+impl PlayerSession {
+    /// Connects to the servers in the host.
+    pub(crate) fn connect_mcp_servers(&mut self, names: &Value) {
+        let given = names.as_array().into_iter().flatten().filter_map(Value::as_str);
+        let is_host = |server: &McpServer| server.transport == PlayerMcpTransport::Host;
+        let known = self.servers.servers.iter().filter(|(_, server)| is_host(server));
+        let all: BTreeSet<String> =
+            given.map(str::to_owned).chain(known.map(|(name, _)| name.clone())).collect();
+        for name in &all {
+            let server = self.servers.servers.entry(name.clone()).or_default();
+            if server.info.is_some() {
+                continue;
+            }
+            server.transport = PlayerMcpTransport::Host;
+            server.failed = false;
+            self.initialize_server(name);
+        }
+    }
+
+    /// Starts the servers that are processes.
+    pub(crate) fn start_mcp_processes(&mut self) -> Vec<PlayerEffect> {
+        let servers = self.servers.servers.iter();
+        let processes: Vec<(String, McpCommand)> = servers
+            .filter_map(|(name, server)| match &server.transport {
+                PlayerMcpTransport::Process(command) => Some((name.clone(), command.clone())),
+                PlayerMcpTransport::Host | PlayerMcpTransport::Unknown => None,
+            })
+            .collect();
+        for (name, command) in processes {
+            self.effects.push(PlayerEffect::StartMcpServer { server: name.clone(), command });
+            self.initialize_server(&name);
+        }
+        std::mem::take(&mut self.effects)
+    }
+
+    fn initialize_server(&mut self, name: &str) {
+        let params = json!({
+            "protocolVersion": "2025-11-25", "capabilities": {},
+            "clientInfo": {
+                "name": "claude-code", "title": "Claude Code",
+                "description": "Anthropic's agentic coding tool",
+                "websiteUrl": "https://claude.com/claude-code", "version": VERSION,
+            },
+        });
+        self.send_mcp_request(name, McpMessage::Initialize, "initialize", Some(params));
+    }
+
+    /// Handles a message of a server that is a process. Notifications and requests are ignored.
+    pub(crate) fn on_mcp_line(&mut self, server: &str, message: &Value) {
+        let known = self.servers.servers.get_mut(server);
+        let id = message["id"].as_u64().filter(|_| message.get("method").is_none());
+        let Some(kind) = known.zip(id).and_then(|(known, id)| known.open.remove(&id)) else {
+            return;
+        };
+        let response = json!({ "subtype": "success", "response": { "mcp_response": message } });
+        self.on_mcp_response(server, &kind, &response);
+    }
+
+    /// Fails everything that a server has not answered, because its process has ended.
+    pub(crate) fn on_mcp_exit(&mut self, server: &str) {
+        let Some(known) = self.servers.servers.get_mut(server) else { return };
+        let open = std::mem::take(&mut known.open);
+        for kind in open.values() {
+            let response =
+                json!({ "subtype": "error", "error": "MCP error -32000: Connection closed" });
+            self.on_mcp_response(server, kind, &response);
+        }
+    }
+
+    fn send_mcp_request(
+        &mut self,
+        server: &str,
+        kind: McpMessage,
+        method: &str,
+        params: Option<Value>,
+    ) {
+        let mut message = json!({ "jsonrpc": "2.0", "method": method });
+        if let Some(params) = params {
+            message["params"] = params;
+        }
+        let Some(known) = self.servers.servers.get_mut(server) else { return };
+        let is_process = matches!(known.transport, PlayerMcpTransport::Process(_));
+        if kind != McpMessage::Initialized {
+            message["id"] = known.next_id.into();
+            if is_process {
+                known.open.insert(known.next_id, kind.clone());
+            }
+            known.next_id += 1;
+        }
+        if is_process {
+            let server = server.to_owned();
+            self.effects.push(PlayerEffect::WriteMcpServer { server, message });
+            return;
+        }
+        let request =
+            json!({ "subtype": "mcp_message", "server_name": server, "message": message });
+        self.send_host_request(
+            HostRequest::Mcp { server: server.to_owned(), message: kind },
+            &request,
+        );
+    }
+
+    pub(crate) fn on_mcp_response(&mut self, server: &str, message: &McpMessage, response: &Value) {
+        let answer = &response["response"]["mcp_response"];
+        let result = &answer["result"];
+        let failed = response["subtype"] == "error" || !answer["error"].is_null();
+        match message {
+            McpMessage::Initialize if failed => {
+                if let Some(known) = self.servers.servers.get_mut(server) {
+                    known.failed = true;
+                }
+            }
+            McpMessage::Initialize => {
+                let info = result["serverInfo"].clone();
+                if let Some(known) = self.servers.servers.get_mut(server) {
+                    known.info = Some(info);
+                }
+                let method = "notifications/initialized";
+                self.send_mcp_request(server, McpMessage::Initialized, method, None);
+                self.send_mcp_request(server, McpMessage::ListTools, "tools/list", None);
+            }
+            McpMessage::Initialized => {}
+            McpMessage::ListTools => {
+                let tools = result["tools"].as_array().cloned().unwrap_or_default();
+                if let Some(known) = self.servers.servers.get_mut(server) {
+                    known.tools = tools;
+                }
+            }
+            McpMessage::Call(call) => {
+                let outcome = outcome(answer, response, failed);
+                self.finish_call(call, outcome);
+            }
+        }
+    }
+
+    /// Sends a call to an MCP server.
+    pub(crate) fn call_mcp_tool(&mut self, call: &str, tool: &str, input: &Value) {
+        let Some((server, name)) = split_tool_name(tool) else { return };
+        let next = self.servers.servers.get(server).map_or(0, |server| server.next_id);
+        let params = json!({
+            "name": name, "arguments": input,
+            "_meta": { "claudecode/toolUseId": call, "progressToken": next },
+        });
+        self.send_mcp_request(
+            server,
+            McpMessage::Call(call.to_owned()),
+            "tools/call",
+            Some(params),
+        );
+    }
+}
+
+/// The server and the tool in a name such as `mcp__calc__add`.
+fn split_tool_name(name: &str) -> Option<(&str, &str)> {
+    name.strip_prefix("mcp__")?.split_once("__")
+}
+
+fn outcome(answer: &Value, response: &Value, failed: bool) -> ToolOutcome {
+    let content = answer["result"]["content"].clone();
+    if failed {
+        let text = answer["error"]["message"].as_str().or(response["error"].as_str());
+        return ToolOutcome::failure(text.unwrap_or("the server failed"));
+    }
+    if answer["result"]["isError"] == true {
+        let texts = content.as_array().into_iter().flatten().filter_map(|it| it["text"].as_str());
+        return ToolOutcome::failure(&texts.collect::<Vec<_>>().join("\n"));
+    }
+    ToolOutcome::plain(content.clone(), content)
+}

@@ -1,0 +1,129 @@
+//! Writing conditions on the version into the text of a scenario.
+//!
+//! The text is changed, not the parsed scenario, so that comments and the layout stay.
+
+use std::fmt;
+
+use super::AgentVersion;
+
+/// The versions before or from a release on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VersionBound {
+    Before(AgentVersion),
+    Since(AgentVersion),
+}
+
+impl VersionBound {
+    /// Whether a word of a condition bounds the versions on the same side.
+    fn replaces(self, word: &str) -> bool {
+        word.starts_with(match self {
+            Self::Before(_) => '<',
+            Self::Since(_) => '>',
+        })
+    }
+
+    /// A condition with this bound. A bound on the same side is replaced: the release in which
+    /// something changed was found among the versions that the condition applied to.
+    fn added_to(self, condition: &str) -> String {
+        let mut words: Vec<String> = condition
+            .split_whitespace()
+            .filter(|word| !self.replaces(word))
+            .map(str::to_owned)
+            .collect();
+        // The lower bound stands before the upper one, and both after the names of agents.
+        let place = match self {
+            Self::Before(_) => words.len(),
+            Self::Since(_) => {
+                words.iter().position(|it| it.starts_with('<')).unwrap_or(words.len())
+            }
+        };
+        words.insert(place, self.to_string());
+        words.join(" ")
+    }
+}
+
+impl fmt::Display for VersionBound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Before(version) => write!(f, "<{version}"),
+            Self::Since(version) => write!(f, ">={version}"),
+        }
+    }
+}
+
+/// The text of a scenario in which the step at a line, counted from 1, applies only to some versions.
+pub fn with_step_bound(text: &str, line: usize, bound: VersionBound) -> String {
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    if let Some(step) = lines.get_mut(line.saturating_sub(1)) {
+        let (condition, rest) = match step.strip_prefix('[').and_then(|it| it.split_once(']')) {
+            Some((condition, rest)) => (condition, rest.trim_start()),
+            None => ("", step.as_str()),
+        };
+        *step = format!("[{}] {rest}", bound.added_to(condition));
+    }
+    joined(&lines)
+}
+
+/// The text of a scenario that applies only to some versions.
+pub fn with_versions_bound(text: &str, bound: VersionBound) -> String {
+    const VERSIONS: &str = "versions ";
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    if let Some(line) = lines.iter_mut().find(|line| line.starts_with(VERSIONS)) {
+        *line = format!("{VERSIONS}{}", bound.added_to(&line[VERSIONS.len()..]));
+        return joined(&lines);
+    }
+    // The title and the description are the comment lines at the start.
+    let header = lines.iter().take_while(|line| line.starts_with('#')).count();
+    let has_blank_line = lines.get(header).is_some_and(|line| line.trim().is_empty());
+    let place = header + usize::from(has_blank_line);
+    lines.insert(place, format!("{VERSIONS}{bound}"));
+    joined(&lines)
+}
+
+fn joined(lines: &[String]) -> String {
+    lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{VersionBound, with_step_bound, with_versions_bound};
+    use crate::scenario::{AgentVersion, Scenario};
+
+    const NEW: AgentVersion = AgentVersion(2, 1, 150);
+
+    #[test]
+    fn a_step_gets_a_condition_or_a_tighter_one() {
+        let (before, since) = (VersionBound::Before(NEW), VersionBound::Since(NEW));
+        let table = [
+            ("< result", before, "[<2.1.150] < result"),
+            ("< result", since, "[>=2.1.150] < result"),
+            ("[>=2.0.14] exit 0", since, "[>=2.1.150] exit 0"),
+            ("[>=2.0.14] exit 0", before, "[>=2.0.14 <2.1.150] exit 0"),
+            ("[!play <2.1.260] <! user", since, "[!play >=2.1.150 <2.1.260] <! user"),
+        ];
+        for (step, bound, expected) in table {
+            let text = format!("# T\n\n> user \"hi\"\n{step}\n  {{}}\neof\n");
+            let changed = with_step_bound(&text, 4, bound);
+            assert_eq!(changed, format!("# T\n\n> user \"hi\"\n{expected}\n  {{}}\neof\n"));
+        }
+    }
+
+    #[test]
+    fn a_scenario_gets_a_range_of_versions_or_a_tighter_one() {
+        let since = VersionBound::Since(NEW);
+        let table = [
+            ("# T\n# More\n\neof\n", "# T\n# More\n\nversions >=2.1.150\neof\n"),
+            (
+                "# T\n\nversions >=2.1.37 <3.0.0\n\neof\n",
+                "# T\n\nversions >=2.1.150 <3.0.0\n\neof\n",
+            ),
+        ];
+        for (text, expected) in table {
+            let changed = with_versions_bound(text, since);
+            assert_eq!(changed, expected);
+            let scenario = Scenario::parse("x", &changed).unwrap();
+            assert!(!scenario.condition.applies_to("claude", AgentVersion(2, 1, 149)));
+            assert!(scenario.condition.applies_to("claude", NEW));
+        }
+    }
+}
