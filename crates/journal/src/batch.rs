@@ -1,6 +1,7 @@
 //! A batch: everything written to a session in one transaction.
 
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 
 use crate::records::{Grant, NewEntry, PromptRecord, RequestRecord, SessionStatus, SpoolPosition};
 
@@ -22,6 +23,8 @@ pub struct Batch {
     /// Grants to insert, or to replace by id. A grant is stored with the answer that gave it, so
     /// that neither exists without the other.
     pub grants: Vec<Grant>,
+    /// What the entries say that the agent has cost, in dollars. It is added to the day of the batch.
+    pub cost: f64,
     /// Changes to the session itself.
     pub change: SessionChange,
 }
@@ -37,7 +40,8 @@ pub struct OutboundLine {
 }
 
 /// Changes to a session. A field that is `None` leaves the stored value as it is.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct SessionChange {
     pub title: Option<String>,
     pub status: Option<SessionStatus>,
@@ -53,6 +57,8 @@ pub struct SessionChange {
     pub turn: Option<u64>,
     /// The number of the last turn that ended.
     pub turn_ended: Option<u64>,
+    /// What was agreed with the agent, as JSON.
+    pub agent_state: Option<String>,
     /// How many lines have reached the agent and need not be stored any longer.
     pub delivered: Option<u64>,
 }
@@ -61,14 +67,24 @@ impl Batch {
     /// Whether it must be synced to disk before it is acknowledged. The spool position alone need
     /// not be: if it is lost, the lines before it are lost too, and both are read again.
     pub(crate) fn must_be_durable(&self) -> bool {
-        let Self { at: _, entries, unfinished: _, prompts, requests, outbound, grants, change } =
-            self;
+        let Self {
+            at: _,
+            entries,
+            unfinished: _,
+            prompts,
+            requests,
+            outbound,
+            grants,
+            cost,
+            change,
+        } = self;
         let spool_alone = SessionChange { spool: change.spool, ..SessionChange::default() };
         entries.iter().any(|entry| !entry.transient)
             || !prompts.is_empty()
             || !requests.is_empty()
             || !outbound.is_empty()
             || !grants.is_empty()
+            || *cost > 0.0
             || *change != spool_alone
     }
 
@@ -91,6 +107,7 @@ impl SessionChange {
             writes,
             turn,
             turn_ended,
+            agent_state,
             delivered: _,
         } = later;
         if title.is_some() {
@@ -98,6 +115,9 @@ impl SessionChange {
         }
         if options.is_some() {
             self.options.clone_from(options);
+        }
+        if agent_state.is_some() {
+            self.agent_state.clone_from(agent_state);
         }
         self.status = status.or(self.status);
         self.spool = spool.or(self.spool);

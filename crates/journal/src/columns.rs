@@ -4,9 +4,10 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use rusqlite::Row;
-use rusqlite::types::Type;
+use rusqlite::types::{Type, ValueRef};
 use serde::Serialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
+use uuid::Uuid;
 
 use crate::id::{Seq, SessionId, SessionKey};
 use crate::records::{
@@ -29,9 +30,13 @@ pub(crate) fn number(value: u64) -> i64 {
 }
 
 pub(crate) const SESSION_COLUMNS: &str = "key, id, title, directory, status, options, created, \
-     active, last, spool_run, spool_offset, writes, turn, turn_ended";
+     active, last, spool_run, spool_offset, writes, turn, turn_ended, imported_turns, importing, \
+     agent_state";
 
-/// A session from [`SESSION_COLUMNS`]. The agent's ids are in another table.
+/// The number of the column that marks an import.
+pub(crate) const IMPORTING: usize = 15;
+
+/// A session from [`SESSION_COLUMNS`] that is not being imported. The agent's ids are in another table.
 ///
 /// What cannot be read is replaced and reported in the record.
 pub(crate) fn session(row: &Row<'_>) -> SessionRecord {
@@ -56,21 +61,32 @@ pub(crate) fn session(row: &Row<'_>) -> SessionRecord {
         writes: count("the number of lines written", 11),
         turn: count("the number of turns", 12),
         turn_ended: count("the number of turns", 13),
+        imported_turns: count("the number of turns", 14),
         id: session_id(row, 1, 0).unwrap_or(SessionKey(0).stand_in()),
         title: faults.or_default("the title", row.get(2)),
         directory: faults.or_default("the directory", directory),
         status: faults.or_default("the status", from_json(row, 4)),
         options,
+        agent_state: faults.or_default("what was agreed with the agent", row.get(16)),
         agent_ids: Vec::new(),
         damage: None,
     };
     if let Err(error) = parsed::<SessionId>(row, 1) {
         faults.add("the id", &error);
     }
+    if !matches!(row.get_ref(IMPORTING), Ok(ValueRef::Null)) {
+        faults.list.push("the mark of an import cannot be read".to_owned());
+    }
     for fault in faults.list {
         add_damage(&mut record, &fault);
     }
     record
+}
+
+/// Whether the session in a row is still being imported. No client may see it yet. A damaged value must
+/// not hide a session.
+pub(crate) fn is_importing(row: &Row<'_>, column: usize) -> bool {
+    parsed::<Uuid>(row, column).is_ok()
 }
 
 /// Adds to what could not be read of a session.
@@ -129,7 +145,7 @@ pub(crate) fn prompt(row: &Row<'_>) -> rusqlite::Result<PromptRecord> {
 }
 
 pub(crate) const REQUEST_COLUMNS: &str = "request.id, kind, tool_name, tool_use_id, input, \
-     suggestions, agent, opened, expires, outcome, by, message, resolved";
+     suggestions, agent, opened, expires, outcome, by, message, resolved, choices";
 
 /// A request from [`REQUEST_COLUMNS`].
 pub(crate) fn request(row: &Row<'_>) -> rusqlite::Result<RequestRecord> {
@@ -153,6 +169,7 @@ pub(crate) fn request(row: &Row<'_>) -> rusqlite::Result<RequestRecord> {
         agent: row.get(6)?,
         opened: unsigned(row, 7)?,
         expires: optional_unsigned(row, 8)?,
+        choices: optional_from_json(row, 13)?.unwrap_or_default(),
         resolution,
     })
 }
@@ -219,12 +236,12 @@ fn unusable(
 }
 
 #[cfg(unix)]
-fn path(bytes: &[u8]) -> PathBuf {
+pub(crate) fn path(bytes: &[u8]) -> PathBuf {
     use std::os::unix::ffi::OsStrExt as _;
     OsStr::from_bytes(bytes).into()
 }
 
 #[cfg(not(unix))]
-fn path(bytes: &[u8]) -> PathBuf {
+pub(crate) fn path(bytes: &[u8]) -> PathBuf {
     OsStr::new(&*String::from_utf8_lossy(bytes)).into()
 }

@@ -92,6 +92,8 @@ impl DeltaFilter {
                     self.observe_event(entry, event);
                 }
             }
+            // A session file has no deltas.
+            Origin::Sent | Origin::Transcript => {}
             Origin::Towpath => match entry.line().note() {
                 Some(Note::AgentExited { .. } | Note::AgentStarted { .. }) => {
                     let agents: Vec<_> = self.open.keys().cloned().collect();

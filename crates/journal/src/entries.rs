@@ -60,7 +60,7 @@ pub(crate) fn page(
 ) -> Result<EntryPage, Error> {
     // One snapshot: an entry may move from its row to a segment at any time.
     let snapshot = connection.unchecked_transaction()?;
-    let SessionHead { key, last, compacted } =
+    let SessionHead { key, last, compacted, .. } =
         query::head(&snapshot, session)?.ok_or(Error::NoSuchSession(session))?;
     let mut collector = EntryCollector::new(limit);
     if after < compacted {
@@ -70,6 +70,31 @@ pub(crate) fn page(
         own_rows(&snapshot, key, after.max(compacted), &mut collector)?;
     }
     Ok(EntryPage { key, entries: collector.entries, large: collector.large, last })
+}
+
+/// The entries after `after` in a transaction of the caller: at least one if there is any, however large it
+/// is.
+pub(crate) fn page_in(
+    connection: &Connection,
+    head: SessionHead,
+    after: Seq,
+    limit: ReadLimit,
+) -> Result<Vec<Entry>, Error> {
+    let mut collector = EntryCollector::new(limit);
+    if after < head.compacted {
+        segment_entries(connection, head.key, after, &mut collector)?;
+    }
+    if !collector.full {
+        own_rows(connection, head.key, after.max(head.compacted), &mut collector)?;
+    }
+    let Some(large) = collector.large else { return Ok(collector.entries) };
+    let size = usize::try_from(large.size).unwrap_or(usize::MAX);
+    let bytes = if large.seq > head.compacted {
+        own_row_part(connection, head.key, large.seq, 0, size)?
+    } else {
+        segment_part(connection, head.key, large.seq, 0, size)?
+    };
+    Ok(vec![large.with_bytes(bytes.unwrap_or_default().into())])
 }
 
 /// At most `most` bytes of an entry from `offset` on. `None` if there is no such entry.

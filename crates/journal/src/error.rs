@@ -47,6 +47,9 @@ pub enum Error {
     NoSuchSession(SessionId),
     #[error("session `{0}` already exists")]
     SessionExists(SessionId),
+    /// Changes of another journal do not follow the ones that this one has. Nothing was stored.
+    #[error("the changes of session `{session}` do not follow the ones before")]
+    OutOfOrder { session: SessionId },
     /// The followed session was deleted, or the journal was closed.
     #[error("the session was deleted or the journal was closed")]
     Gone,

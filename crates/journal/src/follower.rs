@@ -33,6 +33,8 @@ pub(crate) struct JournalShared {
     pub(crate) large: LargeEntries,
     /// Counts the commits of all processes.
     pub(crate) changes: watch::Sender<u64>,
+    /// Counts the commits that may have put something into the outbox.
+    pub(crate) outbox: watch::Sender<u64>,
 }
 
 /// Reads a session from an entry on and waits for new entries.

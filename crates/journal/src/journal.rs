@@ -60,6 +60,7 @@ impl Journal {
             readers: Arc::new(ReadPool::new(path.to_owned())),
             large: LargeEntries::default(),
             changes: watch::Sender::new(0),
+            outbox: watch::Sender::new(0),
         });
         Writer::start(opened.connection, opened.lock, path, received, Arc::clone(&shared))?;
         external::watch(path, commands.downgrade())?;
@@ -208,7 +209,18 @@ impl Journal {
         self.shared.readers.read(move |connection| query::outbound(connection, session)).await
     }
 
-    /// The open requests of one session or of all, oldest first.
+    /// The calls of hooks that a session has not answered, oldest first.
+    pub async fn open_hook_requests(
+        &self,
+        session: SessionId,
+    ) -> Result<Vec<RequestRecord>, Error> {
+        self.shared
+            .readers
+            .read(move |connection| query::open_hook_requests(connection, session))
+            .await
+    }
+
+    /// The open requests to a person, of one session or of all, oldest first.
     pub async fn open_requests(
         &self,
         session: Option<SessionId>,
@@ -245,7 +257,7 @@ impl Journal {
         self.shared.readers.read(move |connection| query::grants(connection, now)).await
     }
 
-    /// Inserts a grant, or replaces the one with the same id.
+    /// Inserts a grant, or replaces the one with the same id. One that is revoked stays revoked.
     pub async fn add_grant(&self, grant: Grant) -> Result<(), Error> {
         self.change(Mutation::AddGrant(grant)).await.map(drop)
     }
@@ -253,6 +265,12 @@ impl Journal {
     /// Revokes a grant. Does nothing if it does not exist or is already revoked.
     pub async fn revoke_grant(&self, id: Uuid, at: u64) -> Result<(), Error> {
         self.change(Mutation::RevokeGrant(id, at)).await.map(drop)
+    }
+
+    /// What all sessions have cost on a day, in dollars, including deleted ones. The day is in days
+    /// since 1970, in UTC.
+    pub async fn cost_of_day(&self, day: u64) -> Result<f64, Error> {
+        self.shared.readers.read(move |connection| query::cost_of_day(connection, day)).await
     }
 
     /// Changes the persistent state of a follower, completely or not at all. It is on disk when this
@@ -303,6 +321,10 @@ impl Journal {
             Ok(_) | Err(Error::Closed) => Ok(()),
             Err(error) => Err(error),
         }
+    }
+
+    pub(crate) fn shared(&self) -> &JournalShared {
+        &self.shared
     }
 
     pub(crate) fn readers(&self) -> &Arc<ReadPool> {

@@ -12,10 +12,14 @@
 //! A [`Follower`] is woken by the writer and reads from a short tail in memory, or from the file if
 //! it lags. The writer never waits for a follower.
 //!
+//! A file may have an [outbox](Journal::keep_outbox): the changes of its sessions, for journals on other
+//! machines, which [replay](Journal::apply) them.
+//!
 //! The journal does not interpret prompts, requests and options. Only compaction looks into entries,
 //! through `wire`.
 
 mod batch;
+mod change;
 mod columns;
 mod compaction;
 mod connection;
@@ -26,14 +30,18 @@ mod error;
 mod external;
 mod follower;
 mod id;
+mod import;
 mod journal;
 mod large;
 mod maintenance;
+mod outbox;
 mod query;
 mod records;
 mod repair;
 mod schema;
 mod segment;
+mod snapshot;
+mod summary_cache;
 mod transaction;
 mod writer;
 
@@ -41,16 +49,21 @@ mod writer;
 mod tests;
 
 pub use batch::{Batch, OutboundLine, SessionChange};
+pub use change::{ChangeFormatError, JournalChange};
 pub use compaction::CompactionStats;
 pub use directory::{DirectoryWarning, secure_directory};
 pub use error::Error;
 pub use follower::Follower;
 pub use id::{Seq, SessionId};
+pub use import::SessionImport;
 pub use journal::{Journal, OpenedJournal};
+pub use outbox::{OutboxPage, OutboxRow};
 pub use query::JournalHealth;
 pub use records::{
     Entry, Grant, NewEntry, NewSession, PromptRecord, RequestRecord, Resolution, SessionRecord,
     SessionStatus, SpoolPosition, StateChange,
 };
 pub use repair::Repair;
+pub use snapshot::SnapshotRecords;
+pub use summary_cache::{CachedSummary, SummaryCache};
 pub use wire::Origin;

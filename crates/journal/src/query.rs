@@ -27,7 +27,11 @@ pub(crate) struct SessionHead {
     pub(crate) last: Seq,
     /// The last entry that is compacted.
     pub(crate) compacted: Seq,
+    /// The number of its last change; 0 if its changes are not counted.
+    pub(crate) changes: u64,
 }
+
+const HEAD_COLUMNS: &str = "key, id, last, compacted, changes";
 
 pub(crate) fn head(
     connection: &Connection,
@@ -38,9 +42,10 @@ pub(crate) fn head(
             key: SessionKey(row.get(0)?),
             last: Seq(columns::strictly_unsigned(row, 2)?),
             compacted: Seq(columns::strictly_unsigned(row, 3)?),
+            changes: columns::strictly_unsigned(row, 4)?,
         })
     };
-    let found = session_row(connection, session, "key, id, last, compacted", |row| Ok(read(row)))?;
+    let found = session_row(connection, session, HEAD_COLUMNS, |row| Ok(read(row)))?;
     found.transpose().map_err(|error| damaged_session(session, error))
 }
 
@@ -93,7 +98,9 @@ pub(crate) fn sessions(connection: &Connection) -> Result<Vec<SessionRecord>, Er
     let mut rows = query.query([])?;
     let mut records = Vec::new();
     while let Some(row) = rows.next()? {
-        records.push(record(&snapshot, row)?);
+        if !columns::is_importing(row, columns::IMPORTING) {
+            records.push(record(&snapshot, row)?);
+        }
     }
     Ok(records)
 }
@@ -104,7 +111,9 @@ pub(crate) fn readable_sessions(connection: &Connection) -> Result<Vec<SessionRe
     let columns = columns::SESSION_COLUMNS.split(", ").map(str::to_owned).collect();
     let mut records = Vec::new();
     TableScan::of_columns(&snapshot, "session", "key", columns).rows(|row, _| {
-        records.push(record(&snapshot, row)?);
+        if !columns::is_importing(row, columns::IMPORTING) {
+            records.push(record(&snapshot, row)?);
+        }
         Ok(())
     })?;
     records.sort_by_key(|record| std::cmp::Reverse(record.active));
@@ -116,7 +125,21 @@ pub(crate) fn session(
     id: SessionId,
 ) -> Result<Option<SessionRecord>, Error> {
     let snapshot = connection.unchecked_transaction()?;
-    session_row(&snapshot, id, columns::SESSION_COLUMNS, |row| record(&snapshot, row))
+    session_in(&snapshot, id)
+}
+
+/// The same in a transaction of the caller.
+pub(crate) fn session_in(
+    snapshot: &Connection,
+    id: SessionId,
+) -> Result<Option<SessionRecord>, Error> {
+    let found = session_row(snapshot, id, columns::SESSION_COLUMNS, |row| {
+        if columns::is_importing(row, columns::IMPORTING) {
+            return Ok(None);
+        }
+        record(snapshot, row).map(Some)
+    })?;
+    Ok(found.flatten())
 }
 
 /// A session and the ids that its agent gave it.
@@ -139,14 +162,18 @@ pub(crate) fn find(connection: &Connection, prefix: &str) -> Result<Vec<SessionI
         return Ok(head(connection, key.stand_in())?.map(|_| key.stand_in()).into_iter().collect());
     }
     let mut query = connection.prepare_cached(
-        "SELECT id, key FROM session
+        "SELECT id, key, importing FROM session
          WHERE substr(id, 1, length(?1)) = ?1
             OR key IN (SELECT session FROM agent_id WHERE substr(id, 1, length(?2)) = ?2)
          ORDER BY active DESC, key DESC",
     )?;
-    let found = query
-        .query_map([&prefix.to_lowercase(), prefix], |row| columns::session_id(row, 0, 1))?
-        .collect::<Result<_, _>>()?;
+    let mut rows = query.query([&prefix.to_lowercase(), prefix])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        if !columns::is_importing(row, 2) {
+            found.push(columns::session_id(row, 0, 1)?);
+        }
+    }
     Ok(found)
 }
 
@@ -154,6 +181,8 @@ pub(crate) fn find(connection: &Connection, prefix: &str) -> Result<Vec<SessionI
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum PromptFilter {
     All,
+    /// All, in the order in which they were inserted.
+    Oldest,
     Open,
     One(Uuid),
 }
@@ -165,14 +194,17 @@ pub(crate) fn prompts(
 ) -> Result<Vec<PromptRecord>, Error> {
     let Some(key) = key_of(connection, session)? else { return Ok(Vec::new()) };
     let (condition, id) = match filter {
-        PromptFilter::All => ("true OR id = ?2", Uuid::nil()),
+        PromptFilter::All | PromptFilter::Oldest => ("true OR id = ?2", Uuid::nil()),
         PromptFilter::Open => ("open AND (true OR id = ?2)", Uuid::nil()),
         PromptFilter::One(id) => ("id = ?2", id),
     };
+    let order = match filter {
+        PromptFilter::Oldest => "rowid",
+        _ => "position, created, rowid",
+    };
     let columns = columns::PROMPT_COLUMNS;
     let sql = format!(
-        "SELECT {columns} FROM prompt WHERE session = ?1 AND ({condition})
-         ORDER BY position, created, rowid"
+        "SELECT {columns} FROM prompt WHERE session = ?1 AND ({condition}) ORDER BY {order}"
     );
     of_session(connection, session, &sql, params![key.0, id.to_string()], columns::prompt)
 }
@@ -226,6 +258,24 @@ pub(crate) fn outbound(
     })
 }
 
+/// What is true of requests to a person, and not of those that a hook answers. The name is that of
+/// [`RequestRecord::is_for_hook`].
+const FOR_PERSON: &str = "(tool_name <> 'hook_callback' OR kind <> '\"unknown\"')";
+
+/// The calls of hooks that a session has not answered, oldest first.
+pub(crate) fn open_hook_requests(
+    connection: &Connection,
+    session: SessionId,
+) -> Result<Vec<RequestRecord>, Error> {
+    let Some(key) = key_of(connection, session)? else { return Ok(Vec::new()) };
+    let columns = columns::REQUEST_COLUMNS;
+    let sql = format!(
+        "SELECT {columns} FROM request WHERE session = ?1 AND outcome IS NULL AND NOT {FOR_PERSON}
+         ORDER BY opened, rowid"
+    );
+    of_session(connection, session, &sql, [key.0], columns::request)
+}
+
 /// The open requests of one session or of all, oldest first.
 pub(crate) fn open_requests(
     connection: &Connection,
@@ -236,13 +286,13 @@ pub(crate) fn open_requests(
         let sql = format!(
             "SELECT {columns}, session.id, session.key
              FROM request JOIN session ON session.key = request.session
-             WHERE outcome IS NULL ORDER BY opened, request.rowid"
+             WHERE outcome IS NULL AND {FOR_PERSON} ORDER BY opened, request.rowid"
         );
         return readable(connection, &sql, [], "open request", with_session);
     };
     let Some(key) = key_of(connection, session)? else { return Ok(Vec::new()) };
     let sql = format!(
-        "SELECT {columns} FROM request WHERE session = ?1 AND outcome IS NULL
+        "SELECT {columns} FROM request WHERE session = ?1 AND outcome IS NULL AND {FOR_PERSON}
          ORDER BY opened, rowid"
     );
     of_session(connection, session, &sql, [key.0], |row| Ok((session, columns::request(row)?)))
@@ -252,10 +302,12 @@ pub(crate) fn open_requests(
 pub(crate) fn open_request_counts(
     connection: &Connection,
 ) -> Result<HashMap<SessionId, usize>, Error> {
-    let sql = "SELECT session.id, session.key, count(*)
+    let sql = format!(
+        "SELECT session.id, session.key, count(*)
          FROM request JOIN session ON session.key = request.session
-         WHERE outcome IS NULL GROUP BY session.key";
-    let counts = readable(connection, sql, [], "open request", |row| {
+         WHERE outcome IS NULL AND {FOR_PERSON} GROUP BY session.key"
+    );
+    let counts = readable(connection, &sql, [], "open request", |row| {
         let count = usize::try_from(columns::unsigned(row, 2)?).unwrap_or(usize::MAX);
         Ok((columns::session_id(row, 0, 1)?, count))
     })?;
@@ -279,7 +331,7 @@ pub(crate) fn ledger(
     let mut query = connection.prepare_cached(&format!(
         "SELECT {columns}, session.id, session.key
          FROM request JOIN session ON session.key = request.session
-         WHERE outcome IS NOT NULL AND (?1 IS NULL OR session.key = ?1)
+         WHERE outcome IS NOT NULL AND (?1 IS NULL OR session.key = ?1) AND {FOR_PERSON}
          ORDER BY resolved DESC, request.rowid DESC LIMIT ?2"
     ))?;
     let mut rows = query.query(params![key, number(most as u64)])?;
@@ -300,7 +352,7 @@ pub(crate) fn ledger(
 }
 
 fn with_session(row: &Row<'_>) -> rusqlite::Result<(SessionId, RequestRecord)> {
-    Ok((columns::session_id(row, 13, 14)?, columns::request(row)?))
+    Ok((columns::session_id(row, 14, 15)?, columns::request(row)?))
 }
 
 /// Grants that are neither revoked nor expired. One that cannot be read grants nothing.
@@ -311,6 +363,13 @@ pub(crate) fn grants(connection: &Connection, now: u64) -> Result<Vec<Grant>, Er
          WHERE revoked IS NULL AND (until IS NULL OR until > ?1) ORDER BY created, rowid"
     );
     readable(connection, &sql, [number(now)], "grant", columns::grant)
+}
+
+/// What all sessions have cost on a day, in dollars.
+pub(crate) fn cost_of_day(connection: &Connection, day: u64) -> Result<f64, Error> {
+    let mut query =
+        connection.prepare_cached("SELECT coalesce(sum(dollars), 0.0) FROM cost WHERE day = ?1")?;
+    Ok(query.query_row([number(day)], |row| row.get(0))?)
 }
 
 pub(crate) fn state(
@@ -324,7 +383,7 @@ pub(crate) fn state(
 }
 
 /// All rows of one session.
-fn of_session<T>(
+pub(crate) fn of_session<T>(
     connection: &Connection,
     session: SessionId,
     sql: &str,

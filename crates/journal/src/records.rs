@@ -7,9 +7,11 @@ use std::path::PathBuf;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
+use wire::acp::PermissionChoice;
 use wire::note::{Actor, Delivery, Outcome, PromptState, RequestKind};
 use wire::{Origin, RecordedLine};
 
+use crate::change::path_json;
 use crate::id::{Seq, SessionId};
 
 /// A line of a session.
@@ -61,12 +63,15 @@ impl Entry {
     }
 }
 
-/// How an origin is stored. Only the agent's lines can be longer than an entry.
+/// How an origin is stored. A note is never longer than an entry.
 pub(crate) fn origin_code(origin: Origin, continues: bool) -> u8 {
     match (origin, continues) {
         (Origin::Agent, false) => 0,
         (Origin::Towpath, _) => 1,
         (Origin::Agent, true) => 2,
+        (Origin::Transcript, false) => 3,
+        (Origin::Transcript, true) => 4,
+        (Origin::Sent, _) => 5,
     }
 }
 
@@ -76,15 +81,19 @@ pub(crate) fn origin_from_code(code: u8) -> Option<(Origin, bool)> {
         0 => Some((Origin::Agent, false)),
         1 => Some((Origin::Towpath, false)),
         2 => Some((Origin::Agent, true)),
+        3 => Some((Origin::Transcript, false)),
+        4 => Some((Origin::Transcript, true)),
+        5 => Some((Origin::Sent, false)),
         _ => None,
     }
 }
 
 /// A session to be created.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewSession {
     pub id: SessionId,
     /// The working directory of the agent.
+    #[serde(with = "path_json")]
     pub directory: PathBuf,
     pub title: Option<String>,
     /// How the agent is started: JSON that the journal does not interpret.
@@ -117,6 +126,11 @@ pub struct SessionRecord {
     pub turn: u64,
     /// The number of the last turn that ended.
     pub turn_ended: u64,
+    /// How many numbers of turns belong to what was imported. Towpath's own turns follow.
+    pub imported_turns: u64,
+    /// What was agreed with the agent's process, as JSON that the journal does not interpret. Only agents
+    /// over the Agent Client Protocol have it.
+    pub agent_state: Option<String>,
     /// What could not be read of the session. Its status is then [`SessionStatus::Failed`], and
     /// unreadable texts are empty. It can be read, exported and deleted, but must not be driven:
     /// its options may be the ones that restrict the agent.
@@ -124,7 +138,7 @@ pub struct SessionRecord {
 }
 
 /// A position in the output of an agent process.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SpoolPosition {
     /// The number of the process in its session.
     pub run: u64,
@@ -150,7 +164,7 @@ pub enum SessionStatus {
 }
 
 /// A prompt.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PromptRecord {
     /// Assigned by the sender.
     pub id: Uuid,
@@ -169,7 +183,7 @@ pub struct PromptRecord {
 }
 
 /// A request of an agent to a person.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestRecord {
     /// Assigned by the agent.
     pub id: String,
@@ -180,6 +194,8 @@ pub struct RequestRecord {
     pub input: String,
     /// The rules the agent suggests to remember, as JSON.
     pub suggestions: Option<String>,
+    /// The answers that the agent offers, in its own words.
+    pub choices: Vec<PermissionChoice>,
     /// The sub-agent that asks; none for the main agent.
     pub agent: Option<String>,
     pub opened: u64,
@@ -189,8 +205,36 @@ pub struct RequestRecord {
     pub resolution: Option<Resolution>,
 }
 
+/// The tool name of requests that a hook answers, and not a person.
+const HOOK_REQUEST: &str = "hook_callback";
+
+impl RequestRecord {
+    /// A request of the agent that a hook answers: it runs before a tool, and the agent waits for it.
+    /// It is stored like an unknown request, so that a version without hooks lets a person refuse it.
+    pub fn of_hook(id: String, input: String, opened: u64) -> Self {
+        Self {
+            id,
+            kind: RequestKind::Unknown,
+            tool_name: HOOK_REQUEST.to_owned(),
+            tool_use_id: None,
+            input,
+            suggestions: None,
+            choices: Vec::new(),
+            agent: None,
+            opened,
+            expires: None,
+            resolution: None,
+        }
+    }
+
+    /// Whether a hook answers it, and not a person.
+    pub fn is_for_hook(&self) -> bool {
+        self.kind == RequestKind::Unknown && self.tool_name == HOOK_REQUEST
+    }
+}
+
 /// The outcome of a request.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resolution {
     pub outcome: Outcome,
     pub by: Option<Actor>,
@@ -200,12 +244,13 @@ pub struct Resolution {
 }
 
 /// A permission that allows calls without asking.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grant {
     pub id: Uuid,
     /// The session it is limited to. It is deleted with the session.
     pub session: Option<SessionId>,
     /// The working directory it is limited to.
+    #[serde(with = "path_json::optional")]
     pub directory: Option<PathBuf>,
     /// The tool it allows, see [`wire::consent`].
     pub tool: String,

@@ -32,6 +32,8 @@ const TABLES: &[(&str, &str)] = &[
     ("request", "rowid"),
     ("grants", "rowid"),
     ("state", "rowid"),
+    ("cost", "rowid"),
+    ("outbox", "row"),
     ("deleted_session", "session"),
 ];
 
@@ -44,7 +46,7 @@ pub struct Repair {
     pub backup: PathBuf,
     pub sessions: u64,
     pub entries: u64,
-    /// Prompts, requests, grants and follower state.
+    /// Prompts, requests, grants, follower state and costs.
     pub records: u64,
     /// How many parts of the file, of any length, could not be read.
     pub gaps: u64,
@@ -224,7 +226,7 @@ impl Repair {
                 Ok(_) => match table {
                     "session" => self.sessions += 1,
                     "entry" | "segment" => self.entries += entries,
-                    "prompt" | "request" | "grants" | "state" => self.records += 1,
+                    "prompt" | "request" | "grants" | "state" | "cost" => self.records += 1,
                     _ => {}
                 },
                 Err(Error::Full) => return Err(Error::Full),

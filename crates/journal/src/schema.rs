@@ -41,6 +41,40 @@ const MIGRATIONS: &[&str] = &[
     // The origin 2 marks an entry whose line goes on in the next one. The tables stay the same, but
     // earlier versions would take such an entry for damaged.
     "",
+    // Sessions that began outside Towpath. `importing` names the import that has not finished; such a
+    // session is not shown. The origins 3 and 4 mark imported lines.
+    "
+    ALTER TABLE session ADD COLUMN imported_turns INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE session ADD COLUMN importing TEXT;
+    ",
+    // Agents over the Agent Client Protocol: what was agreed with the process, and the choices that a
+    // request offers. The origin 5 marks a line that was sent to the agent.
+    "
+    ALTER TABLE session ADD COLUMN agent_state TEXT;
+    ALTER TABLE request ADD COLUMN choices TEXT;
+    ",
+    // What each session has cost on each day (in days since 1970), in dollars. The rows of a deleted
+    // session stay: its cost is still that of the day.
+    "
+    CREATE TABLE cost (
+        day INTEGER NOT NULL,
+        session TEXT NOT NULL,
+        dollars REAL NOT NULL
+    ) STRICT;
+    CREATE UNIQUE INDEX cost_of_day ON cost (day, session);
+    ",
+    // Changes of sessions for other machines, until they have been sent there. `number` counts the changes
+    // of a session without gaps, and the session has the last number; 0 if its changes are not counted.
+    "
+    ALTER TABLE session ADD COLUMN changes INTEGER NOT NULL DEFAULT 0;
+    CREATE TABLE outbox (
+        row INTEGER PRIMARY KEY,
+        session TEXT NOT NULL,
+        number INTEGER NOT NULL,
+        bytes BLOB NOT NULL
+    ) STRICT;
+    CREATE UNIQUE INDEX outbox_of_session ON outbox (session, number);
+    ",
 ];
 
 /// The tables of the first format.

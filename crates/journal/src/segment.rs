@@ -179,24 +179,24 @@ mod tests {
 
     use super::{Segment, SegmentStream};
     use crate::id::Seq;
-    use crate::records::Entry;
+    use crate::records::{Entry, origin_from_code};
     use wire::Origin;
 
     proptest! {
         #[test]
         fn decompressing_gives_back_the_same_entries(
             parts in proptest::collection::vec(
-                (1..1000u64, any::<u64>(), any::<bool>(), proptest::collection::vec(any::<u8>(), 0..80)),
+                (1..1000u64, any::<u64>(), 0..5u8, proptest::collection::vec(any::<u8>(), 0..80)),
                 0..60,
             )
         ) {
             let mut seq = 0;
             let entries: Vec<Entry> = parts
                 .into_iter()
-                .map(|(step, at, ours, bytes)| {
+                .map(|(step, at, code, bytes)| {
                     seq += step;
-                    let origin = if ours { Origin::Towpath } else { Origin::Agent };
-                    Entry { seq: Seq(seq), at, origin, bytes: Bytes::from(bytes), continues: false, omitted: 0 }
+                    let (origin, continues) = origin_from_code(code).unwrap();
+                    Entry { seq: Seq(seq), at, origin, bytes: Bytes::from(bytes), continues, omitted: 0 }
                 })
                 .collect();
             let segment = Segment::compress(&entries).unwrap();

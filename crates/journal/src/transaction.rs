@@ -3,31 +3,40 @@
 //! The head of a session is read once per transaction and written back at its end. That makes a token
 //! stream cheap, and is correct even if another process has written to the session in between.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ffi::CStr;
 
 use rusqlite::blob::ZeroBlob;
 use rusqlite::types::ToSql;
-use rusqlite::{Connection, MAIN_DB, params};
+use rusqlite::{Connection, MAIN_DB, OptionalExtension as _, params};
 use tracing::debug;
+use uuid::Uuid;
 use wire::Origin;
 
-use crate::batch::{Batch, SessionChange};
-use crate::columns::{json, number, path_bytes};
+use crate::batch::{Batch, OutboundLine, SessionChange};
+use crate::change::JournalChange;
+use crate::columns::{json, number, parsed, path_bytes};
 use crate::error::Error;
 use crate::id::{Seq, SessionId, SessionKey};
 use crate::query::{self, SessionHead};
 use crate::records::{
     Entry, Grant, NewSession, PromptRecord, RequestRecord, SessionStatus, StateChange, origin_code,
 };
-use crate::writer::{Mutation, NewSegment};
+use crate::writer::{ImportStep, Mutation, NewSegment};
 
 /// A write transaction while it is open.
 pub(crate) struct WriteTransaction<'c> {
-    connection: &'c Connection,
-    sessions: HashMap<SessionId, PendingSession>,
+    pub(crate) connection: &'c Connection,
+    pub(crate) sessions: HashMap<SessionId, PendingSession>,
     deleted: Vec<(SessionId, SessionKey)>,
     compacted: Vec<SessionKey>,
+    /// Whether the file has an outbox, once that was read.
+    pub(crate) outbox_kept: Option<bool>,
+    /// Whether something was put into the outbox.
+    pub(crate) outbox_filled: bool,
+    /// Whether changes of another journal are replayed, which have their numbers already.
+    pub(crate) replaying: bool,
 }
 
 /// What the writer does after the commit.
@@ -36,29 +45,37 @@ pub(crate) struct CommitEvents {
     pub(crate) entries: Vec<(SessionId, Vec<Entry>)>,
     pub(crate) deleted: Vec<(SessionId, SessionKey)>,
     pub(crate) compacted: Vec<SessionKey>,
+    /// Whether the file has an outbox, if the transaction has found out.
+    pub(crate) outbox_kept: Option<bool>,
+    pub(crate) outbox_filled: bool,
 }
 
 /// A session that the transaction writes to.
-struct PendingSession {
-    head: SessionHead,
-    active: u64,
-    change: SessionChange,
-    written: bool,
+pub(crate) struct PendingSession {
+    pub(crate) head: SessionHead,
+    pub(crate) active: u64,
+    pub(crate) change: SessionChange,
+    pub(crate) written: bool,
+    /// Whether a change of it was numbered.
+    pub(crate) numbered: bool,
     entries: Vec<Entry>,
 }
+
+/// The milliseconds of a day.
+const DAY: u64 = 24 * 60 * 60 * 1000;
 
 /// Bytes from this size on are written in place. To bind them to a statement would copy them twice.
 const WRITTEN_IN_PLACE: usize = 8 << 20;
 
 /// The column `bytes` of a row.
-struct BlobPlace {
-    table: &'static CStr,
-    row: i64,
+pub(crate) struct BlobPlace {
+    pub(crate) table: &'static CStr,
+    pub(crate) row: i64,
 }
 
 impl BlobPlace {
     /// Inserts a row with the statement, which gets the value of the column.
-    fn insert(
+    pub(crate) fn insert(
         &self,
         connection: &Connection,
         bytes: &[u8],
@@ -77,7 +94,15 @@ impl BlobPlace {
 
 impl<'c> WriteTransaction<'c> {
     pub(crate) fn new(connection: &'c Connection) -> Self {
-        Self { connection, sessions: HashMap::new(), deleted: Vec::new(), compacted: Vec::new() }
+        Self {
+            connection,
+            sessions: HashMap::new(),
+            deleted: Vec::new(),
+            compacted: Vec::new(),
+            outbox_kept: None,
+            outbox_filled: false,
+            replaying: false,
+        }
     }
 
     /// Applies a mutation. A [rejection](Error::is_rejection) has written nothing; after any other
@@ -87,65 +112,97 @@ impl<'c> WriteTransaction<'c> {
             Mutation::Create(new) => self.create(new),
             Mutation::Write(session, batch) => self.write(*session, batch),
             Mutation::Compact(segment) => self.compact(segment),
-            Mutation::AddGrant(grant) => self.put_grant(grant).map(|()| Seq(0)),
+            Mutation::AddGrant(grant) => {
+                self.put_grant(grant)?;
+                self.record_grant(grant.id, || JournalChange::AddGrant(Cow::Borrowed(grant)))
+            }
             Mutation::RevokeGrant(id, at) => {
-                self.connection
-                    .prepare_cached(
-                        "UPDATE grants SET revoked = ?2 WHERE id = ?1 AND revoked IS NULL",
-                    )?
-                    .execute(params![id.to_string(), number(*at)])?;
-                Ok(Seq(0))
+                self.revoke_grant(*id, *at)?;
+                self.record_grant(*id, || JournalChange::RevokeGrant { grant: *id, at: *at })
             }
             Mutation::WriteState(follower, changes) => self.write_state(follower, changes),
             Mutation::Delete(session) => self.delete(*session),
+            Mutation::BeginImport(new, import) => self.begin_import(new, *import),
+            Mutation::Import(step) => self.import(step),
+            Mutation::KeepOutbox(keep) => self.keep_outbox(*keep),
+            Mutation::PutSnapshot(session) => self.put_snapshot(*session),
+            Mutation::RemoveOutbox(session, upto) => self.remove_outbox(*session, *upto),
+            Mutation::Apply(replay) => self.replay(replay),
+            Mutation::DiscardReplayed(session, follower, state) => {
+                self.discard_replayed(*session, follower, state)
+            }
         }
     }
 
     /// Writes the heads of the sessions back, after the last mutation.
     pub(crate) fn finish(self) -> Result<CommitEvents, Error> {
-        let mut events =
-            CommitEvents { entries: Vec::new(), deleted: self.deleted, compacted: self.compacted };
-        let mut update = self.connection.prepare_cached(
-            "UPDATE session SET last = ?2, active = max(active, ?3), title = coalesce(?4, title),
-                status = coalesce(?5, status), options = coalesce(?6, options),
-                spool_run = coalesce(?7, spool_run), spool_offset = coalesce(?8, spool_offset),
-                writes = coalesce(?9, writes), turn = coalesce(?10, turn),
-                turn_ended = coalesce(?11, turn_ended)
-             WHERE key = ?1",
-        )?;
-        for (session, pending) in self.sessions {
-            if pending.written {
-                let SessionChange {
-                    title,
-                    status,
-                    agent_id: _,
-                    options,
-                    spool,
-                    writes,
-                    turn,
-                    turn_ended,
-                    delivered: _,
-                } = &pending.change;
-                update.execute(params![
-                    pending.head.key.0,
-                    number(pending.head.last.0),
-                    number(pending.active),
-                    title,
-                    status.as_ref().map(json),
-                    options,
-                    spool.map(|mark| number(mark.run)),
-                    spool.map(|mark| number(mark.offset)),
-                    writes.map(number),
-                    turn.map(number),
-                    turn_ended.map(number),
-                ])?;
-                events.entries.push((session, pending.entries));
-            }
+        let written: Vec<SessionId> = self.sessions.keys().copied().collect();
+        for session in written {
+            self.write_back(session)?;
         }
-        Ok(events)
+        let Self { sessions, deleted, compacted, outbox_kept, outbox_filled, .. } = self;
+        let entries = sessions.into_iter().filter(|(_, pending)| pending.written);
+        Ok(CommitEvents {
+            entries: entries.map(|(session, pending)| (session, pending.entries)).collect(),
+            deleted,
+            compacted,
+            outbox_kept,
+            outbox_filled,
+        })
     }
 
-    fn pending(&mut self, session: SessionId) -> Result<&mut PendingSession, Error> {
+    /// Writes the head of a session back, if the transaction has changed it.
+    pub(crate) fn write_back(&self, session: SessionId) -> Result<(), Error> {
+        let Some(pending) = self.sessions.get(&session) else { return Ok(()) };
+        let key = pending.head.key.0;
+        if pending.numbered {
+            self.connection
+                .prepare_cached("UPDATE session SET changes = ?2 WHERE key = ?1")?
+                .execute(params![key, number(pending.head.changes)])?;
+        }
+        if !pending.written {
+            return Ok(());
+        }
+        let SessionChange {
+            title,
+            status,
+            agent_id: _,
+            options,
+            spool,
+            writes,
+            turn,
+            turn_ended,
+            agent_state,
+            delivered: _,
+        } = &pending.change;
+        self.connection
+            .prepare_cached(
+                "UPDATE session SET last = ?2, active = max(active, ?3),
+                    title = coalesce(?4, title), status = coalesce(?5, status),
+                    options = coalesce(?6, options), spool_run = coalesce(?7, spool_run),
+                    spool_offset = coalesce(?8, spool_offset), writes = coalesce(?9, writes),
+                    turn = coalesce(?10, turn), turn_ended = coalesce(?11, turn_ended),
+                    agent_state = coalesce(?12, agent_state)
+                 WHERE key = ?1",
+            )?
+            .execute(params![
+                key,
+                number(pending.head.last.0),
+                number(pending.active),
+                title,
+                status.as_ref().map(json),
+                options,
+                spool.map(|mark| number(mark.run)),
+                spool.map(|mark| number(mark.offset)),
+                writes.map(number),
+                turn.map(number),
+                turn_ended.map(number),
+                agent_state,
+            ])?;
+        Ok(())
+    }
+
+    pub(crate) fn pending(&mut self, session: SessionId) -> Result<&mut PendingSession, Error> {
         use std::collections::hash_map::Entry::{Occupied, Vacant};
         match self.sessions.entry(session) {
             Occupied(pending) => Ok(pending.into_mut()),
@@ -157,20 +214,41 @@ impl<'c> WriteTransaction<'c> {
                     active: 0,
                     change: SessionChange::default(),
                     written: false,
+                    numbered: false,
                     entries: Vec::new(),
                 }))
             }
         }
     }
 
-    fn create(&mut self, new: &NewSession) -> Result<Seq, Error> {
+    pub(crate) fn create(&mut self, new: &NewSession) -> Result<Seq, Error> {
         if query::head(self.connection, new.id)?.is_some() {
             return Err(Error::SessionExists(new.id));
         }
+        let change_number = 1 + self.last_change_of_deleted(new.id)?;
+        self.create_numbered(new, change_number, || JournalChange::Create(Cow::Borrowed(new)))
+    }
+
+    /// Creates a session. If its changes are counted, this one has the given number.
+    fn create_numbered<'a>(
+        &mut self,
+        new: &NewSession,
+        change_number: u64,
+        change: impl FnOnce() -> JournalChange<'a>,
+    ) -> Result<Seq, Error> {
+        let counted = self.replaying || self.keeps_outbox()?;
+        self.insert_session(new, if counted { change_number } else { 0 })?;
+        if counted && !self.replaying {
+            self.put_row(new.id, change_number, &change())?;
+        }
+        Ok(Seq(0))
+    }
+
+    pub(crate) fn insert_session(&self, new: &NewSession, changes: u64) -> Result<(), Error> {
         self.connection
             .prepare_cached(
-                "INSERT INTO session (id, directory, title, status, options, created, active)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6)",
+                "INSERT INTO session (id, directory, title, status, options, created, active, changes)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, ?7)",
             )?
             .execute(params![
                 new.id.to_string(),
@@ -179,11 +257,19 @@ impl<'c> WriteTransaction<'c> {
                 json(&SessionStatus::default()),
                 new.options,
                 number(new.at),
+                number(changes),
             ])?;
-        Ok(Seq(0))
+        Ok(())
     }
 
-    fn write(&mut self, session: SessionId, batch: &Batch) -> Result<Seq, Error> {
+    pub(crate) fn write(&mut self, session: SessionId, batch: &Batch) -> Result<Seq, Error> {
+        let first = self.pending(session)?.head.last.next();
+        let last = self.write_batch(session, batch)?;
+        self.record(session, || JournalChange::Write { first, batch: Cow::Borrowed(batch) })?;
+        Ok(last)
+    }
+
+    fn write_batch(&mut self, session: SessionId, batch: &Batch) -> Result<Seq, Error> {
         let connection = self.connection;
         let pending = self.pending(session)?;
         let key = pending.head.key;
@@ -191,7 +277,7 @@ impl<'c> WriteTransaction<'c> {
             .prepare_cached("INSERT INTO entry (row, at, origin, bytes) VALUES (?1, ?2, ?3, ?4)")?;
         for (position, new) in batch.entries.iter().enumerate() {
             let seq = pending.head.last.next();
-            let continues = new.origin == Origin::Agent && batch.unfinished.contains(&position);
+            let continues = new.origin != Origin::Towpath && batch.unfinished.contains(&position);
             let origin = origin_code(new.origin, continues);
             let place = BlobPlace { table: c"entry", row: key.row(seq) };
             place.insert(connection, &new.bytes, |bytes| {
@@ -221,15 +307,86 @@ impl<'c> WriteTransaction<'c> {
         for grant in &batch.grants {
             self.put_grant(grant)?;
         }
+        if batch.cost > 0.0 {
+            self.add_cost(session, batch.at, batch.cost)?;
+        }
         if let Some(id) = &batch.change.agent_id {
-            connection
-                .prepare_cached("INSERT OR IGNORE INTO agent_id (session, id) VALUES (?1, ?2)")?
-                .execute(params![key.0, id])?;
+            self.put_agent_id(key, id)?;
         }
         Ok(last)
     }
 
-    fn put_prompt(&self, key: SessionKey, prompt: &PromptRecord) -> Result<(), Error> {
+    pub(crate) fn put_agent_id(&self, key: SessionKey, id: &str) -> Result<(), Error> {
+        self.connection
+            .prepare_cached("INSERT OR IGNORE INTO agent_id (session, id) VALUES (?1, ?2)")?
+            .execute(params![key.0, id])?;
+        Ok(())
+    }
+
+    fn add_cost(&self, session: SessionId, at: u64, dollars: f64) -> Result<(), Error> {
+        self.connection
+            .prepare_cached(
+                "INSERT INTO cost (day, session, dollars) VALUES (?1, ?2, ?3)
+                 ON CONFLICT (day, session) DO UPDATE SET dollars = dollars + excluded.dollars",
+            )?
+            .execute(params![number(at / DAY), session.to_string(), dollars])?;
+        Ok(())
+    }
+
+    /// Creates a session that is not shown until its import has finished. An earlier import with the
+    /// same id that did not finish is discarded.
+    pub(crate) fn begin_import(&mut self, new: &NewSession, import: Uuid) -> Result<Seq, Error> {
+        let change_number = if self.running_import(new.id)?.is_some() {
+            let changes = self.pending(new.id)?.head.changes;
+            self.remove_session(new.id)?;
+            changes + 1
+        } else if query::head(self.connection, new.id)?.is_some() {
+            return Err(Error::SessionExists(new.id));
+        } else {
+            1 + self.last_change_of_deleted(new.id)?
+        };
+        let change = || JournalChange::BeginImport { new: Cow::Borrowed(new), import };
+        self.create_numbered(new, change_number, change)?;
+        self.connection
+            .prepare_cached("UPDATE session SET importing = ?2 WHERE id = ?1")?
+            .execute([new.id.to_string(), import.to_string()])?;
+        Ok(Seq(0))
+    }
+
+    pub(crate) fn import(&mut self, step: &ImportStep) -> Result<Seq, Error> {
+        // Another import with the same id may have replaced this one.
+        if self.running_import(step.session)? != Some(step.import) {
+            return Err(Error::NoSuchSession(step.session));
+        }
+        let first = self.pending(step.session)?.head.last.next();
+        let last = self.write_batch(step.session, &step.batch)?;
+        self.record(step.session, || JournalChange::Import {
+            first,
+            import: step.import,
+            batch: Cow::Borrowed(&step.batch),
+            finished_with: step.finished_with,
+        })?;
+        if let Some(turns) = step.finished_with {
+            self.connection
+                .prepare_cached(
+                    "UPDATE session SET importing = NULL, imported_turns = ?2 WHERE id = ?1",
+                )?
+                .execute(params![step.session.to_string(), number(turns)])?;
+        }
+        Ok(last)
+    }
+
+    /// The unfinished import that a session belongs to.
+    fn running_import(&self, session: SessionId) -> Result<Option<Uuid>, Error> {
+        let import = self
+            .connection
+            .prepare_cached("SELECT importing FROM session WHERE id = ?1")?
+            .query_row([session.to_string()], |row| Ok(parsed(row, 0).ok()))
+            .optional()?;
+        Ok(import.flatten())
+    }
+
+    pub(crate) fn put_prompt(&self, key: SessionKey, prompt: &PromptRecord) -> Result<(), Error> {
         self.connection
             .prepare_cached(
                 "INSERT INTO prompt (session, id, position, text, content, delivery, state, open, by,
@@ -266,7 +423,11 @@ impl<'c> WriteTransaction<'c> {
                 .prepare_cached("DELETE FROM outbound WHERE session = ?1 AND number <= ?2")?
                 .execute(params![key.0, number(delivered)])?;
         }
-        for line in &batch.outbound {
+        self.put_lines(key, &batch.outbound)
+    }
+
+    pub(crate) fn put_lines(&self, key: SessionKey, lines: &[OutboundLine]) -> Result<(), Error> {
+        for line in lines {
             self.connection
                 .prepare_cached(
                     "INSERT OR REPLACE INTO outbound (session, number, bytes) VALUES (?1, ?2, ?3)",
@@ -276,19 +437,24 @@ impl<'c> WriteTransaction<'c> {
         Ok(())
     }
 
-    fn put_request(&self, key: SessionKey, request: &RequestRecord) -> Result<(), Error> {
+    pub(crate) fn put_request(
+        &self,
+        key: SessionKey,
+        request: &RequestRecord,
+    ) -> Result<(), Error> {
         let resolution = request.resolution.as_ref();
         self.connection
             .prepare_cached(
                 "INSERT INTO request (session, id, kind, tool_name, tool_use_id, input,
-                    suggestions, agent, opened, expires, outcome, by, message, resolved)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
+                    suggestions, agent, opened, expires, outcome, by, message, resolved,
+                    choices)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
                  ON CONFLICT (session, id) DO UPDATE SET kind = excluded.kind,
                     tool_name = excluded.tool_name, tool_use_id = excluded.tool_use_id,
                     input = excluded.input, suggestions = excluded.suggestions,
                     agent = excluded.agent, opened = excluded.opened, expires = excluded.expires,
                     outcome = excluded.outcome, by = excluded.by, message = excluded.message,
-                    resolved = excluded.resolved",
+                    resolved = excluded.resolved, choices = excluded.choices",
             )?
             .execute(params![
                 key.0,
@@ -305,6 +471,7 @@ impl<'c> WriteTransaction<'c> {
                 resolution.and_then(|resolution| resolution.by.as_ref()).map(json),
                 resolution.and_then(|resolution| resolution.message.as_ref()),
                 resolution.map(|resolution| number(resolution.at)),
+                (!request.choices.is_empty()).then(|| json(&request.choices)),
             ])?;
         Ok(())
     }
@@ -338,12 +505,14 @@ impl<'c> WriteTransaction<'c> {
         Ok(new.to)
     }
 
-    fn put_grant(&self, grant: &Grant) -> Result<(), Error> {
+    pub(crate) fn put_grant(&self, grant: &Grant) -> Result<(), Error> {
         self.connection
             .prepare_cached(
-                "INSERT OR REPLACE INTO grants
-                    (id, session, directory, tool, pattern, until, by, created)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+                // Only a new id allows what was revoked.
+                "INSERT INTO grants (id, session, directory, tool, pattern, until, by, created)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+                 ON CONFLICT (id) DO UPDATE SET session = ?2, directory = ?3, tool = ?4,
+                    pattern = ?5, until = ?6, by = ?7, created = ?8 WHERE revoked IS NULL",
             )?
             .execute(params![
                 grant.id.to_string(),
@@ -358,7 +527,32 @@ impl<'c> WriteTransaction<'c> {
         Ok(())
     }
 
-    fn write_state(&mut self, follower: &str, changes: &[StateChange]) -> Result<Seq, Error> {
+    pub(crate) fn revoke_grant(&self, id: Uuid, at: u64) -> Result<(), Error> {
+        self.connection
+            .prepare_cached("UPDATE grants SET revoked = ?2 WHERE id = ?1 AND revoked IS NULL")?
+            .execute(params![id.to_string(), number(at)])?;
+        Ok(())
+    }
+
+    /// Records a change of a grant outside a batch with the session that it concerns.
+    fn record_grant<'a>(
+        &mut self,
+        grant: Uuid,
+        change: impl FnOnce() -> JournalChange<'a>,
+    ) -> Result<Seq, Error> {
+        if self.keeps_outbox()?
+            && let Some(session) = self.session_of_grant(grant)?
+        {
+            self.record(session, change)?;
+        }
+        Ok(Seq(0))
+    }
+
+    pub(crate) fn write_state(
+        &mut self,
+        follower: &str,
+        changes: &[StateChange],
+    ) -> Result<Seq, Error> {
         for StateChange { key, value } in changes {
             match value {
                 Some(value) => self
@@ -378,7 +572,14 @@ impl<'c> WriteTransaction<'c> {
     }
 
     /// Deletes the session at once. Maintenance deletes its entries, of which there may be many.
-    fn delete(&mut self, session: SessionId) -> Result<Seq, Error> {
+    pub(crate) fn delete(&mut self, session: SessionId) -> Result<Seq, Error> {
+        self.record(session, || JournalChange::Delete)?;
+        self.remember_last_change(session)?;
+        self.remove_session(session)?;
+        Ok(Seq(0))
+    }
+
+    pub(crate) fn remove_session(&mut self, session: SessionId) -> Result<(), Error> {
         let key = self.pending(session)?.head.key;
         self.sessions.remove(&session);
         for sql in [
@@ -395,6 +596,6 @@ impl<'c> WriteTransaction<'c> {
             .prepare_cached("DELETE FROM grants WHERE session = ?1")?
             .execute([session.to_string()])?;
         self.deleted.push((session, key));
-        Ok(Seq(0))
+        Ok(())
     }
 }

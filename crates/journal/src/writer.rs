@@ -18,11 +18,14 @@ use tracing::warn;
 use uuid::Uuid;
 
 use crate::batch::Batch;
+use crate::change::JournalChange;
 use crate::connection::Durability;
 use crate::error::Error;
 use crate::follower::JournalShared;
 use crate::id::{Seq, SessionId};
+use crate::import;
 use crate::maintenance::Maintenance;
+use crate::outbox::{self, ReplayedChanges};
 use crate::records::{Grant, NewSession, StateChange};
 use crate::repair;
 use crate::segment::Segment;
@@ -50,6 +53,9 @@ pub(crate) struct Writer {
     transactions_since_maintenance: u32,
     /// SQLite's `data_version`, which changes with commits of other connections.
     data_version: i64,
+    /// Whether the file has an outbox, as far as is known. What is in it may have been sent, so nothing of
+    /// it may be lost with the machine.
+    keeps_outbox: bool,
     waiting_for_maintenance: Vec<MutationReply>,
     waiting_for_close: Vec<MutationReply>,
 }
@@ -63,6 +69,10 @@ impl Writer {
         commands: Receiver<WriterCommand>,
         shared: Arc<JournalShared>,
     ) -> Result<(), Error> {
+        if let Err(error) = import::remove_abandoned(&connection) {
+            // The next process tries again.
+            warn!(%error, "could not remove the rest of an import that did not finish");
+        }
         let maintenance = Maintenance::in_file(&connection).unwrap_or_else(|error| {
             // The journal can be used without it.
             warn!(%error, "could not find the maintenance that is left");
@@ -72,6 +82,7 @@ impl Writer {
             Maintenance::default()
         });
         let data_version = data_version(&connection)?;
+        let keeps_outbox = outbox::is_kept(&connection)?;
         let writer = Self {
             connection,
             lock,
@@ -83,6 +94,7 @@ impl Writer {
             maintenance,
             transactions_since_maintenance: 0,
             data_version,
+            keeps_outbox,
             waiting_for_maintenance: Vec::new(),
             waiting_for_close: Vec::new(),
         };
@@ -217,7 +229,8 @@ impl Writer {
 
     /// Applies mutations in one transaction. Rejections are results; any other error rolls back.
     fn apply(&mut self, mutations: &[Mutation]) -> Result<Vec<Result<Seq, Error>>, Error> {
-        let durable = mutations.iter().any(|it| it.durability() == Durability::Durable);
+        let durable =
+            self.keeps_outbox || mutations.iter().any(|it| it.durability() == Durability::Durable);
         self.set_durability(if durable { Durability::Durable } else { Durability::Relaxed })?;
         self.connection.execute_batch("BEGIN IMMEDIATE")?;
         let applied = in_transaction(&self.connection, mutations);
@@ -258,6 +271,12 @@ impl Writer {
         for key in events.compacted {
             self.maintenance.compacted(key);
         }
+        if let Some(kept) = events.outbox_kept {
+            self.keeps_outbox = kept;
+        }
+        if events.outbox_filled {
+            self.shared.outbox.send_modify(|changes| *changes += 1);
+        }
         self.count_change();
     }
 
@@ -282,7 +301,9 @@ impl Writer {
                     // The next poll tries again.
                     Err(error) => self.mark_if_damaged(&error),
                 }
+                self.keeps_outbox = outbox::is_kept(&self.connection).unwrap_or(self.keeps_outbox);
                 self.shared.feeds.external_commit();
+                self.shared.outbox.send_modify(|changes| *changes += 1);
                 self.count_change();
             }
             Ok(_) => {}
@@ -344,6 +365,29 @@ pub(crate) enum Mutation {
     RevokeGrant(Uuid, u64),
     WriteState(String, Vec<StateChange>),
     Delete(SessionId),
+    /// Create a session that is not shown until the import with this id has finished.
+    BeginImport(NewSession, Uuid),
+    Import(ImportStep),
+    /// Keep an outbox, or remove it.
+    KeepOutbox(bool),
+    /// Put a session into the outbox as a whole.
+    PutSnapshot(SessionId),
+    /// Remove the changes of a session up to a number from the outbox.
+    RemoveOutbox(SessionId, u64),
+    /// Replay changes of another journal.
+    Apply(ReplayedChanges),
+    /// Remove what was replayed of a session, and change the state of a follower.
+    DiscardReplayed(SessionId, String, Vec<StateChange>),
+}
+
+/// A part of an import.
+#[derive(Debug)]
+pub(crate) struct ImportStep {
+    pub(crate) session: SessionId,
+    pub(crate) import: Uuid,
+    pub(crate) batch: Batch,
+    /// The import is finished, and this many numbers of turns belong to it.
+    pub(crate) finished_with: Option<u64>,
 }
 
 /// A segment that replaces the rows of entries.
@@ -365,21 +409,30 @@ impl Mutation {
     pub(crate) fn durability(&self) -> Durability {
         match self {
             Self::Write(_, batch) if !batch.must_be_durable() => Durability::Relaxed,
-            // The rows that a segment replaces stay in the file until the segment is on disk.
-            Self::Compact(_) => Durability::Relaxed,
+            // What is lost with the machine is an import that did not finish. The rows that a segment
+            // replaces stay in the file until the segment is on disk. What was replayed is replayed again.
+            Self::BeginImport(..)
+            | Self::Import(ImportStep { finished_with: None, .. })
+            | Self::Compact(_)
+            | Self::RemoveOutbox(..)
+            | Self::Apply(_)
+            | Self::DiscardReplayed(..) => Durability::Relaxed,
             Self::Create(_)
             | Self::Write(..)
             | Self::AddGrant(_)
             | Self::RevokeGrant(..)
             | Self::WriteState(..)
-            | Self::Delete(_) => Durability::Durable,
+            | Self::Delete(_)
+            | Self::KeepOutbox(_)
+            | Self::PutSnapshot(_)
+            | Self::Import(_) => Durability::Durable,
         }
     }
 
     /// Roughly how much memory it holds.
     pub(crate) fn size(&self) -> usize {
         match self {
-            Self::Write(_, batch) => batch.size(),
+            Self::Write(_, batch) | Self::Import(ImportStep { batch, .. }) => batch.size(),
             Self::Compact(new) => {
                 new.segment.as_ref().map_or(0, |(_, segment)| segment.bytes.len()) + 256
             }
@@ -387,7 +440,16 @@ impl Mutation {
                 let value = |change: &StateChange| change.value.as_ref().map_or(0, Vec::len) + 256;
                 changes.iter().map(value).sum()
             }
-            Self::Create(_) | Self::AddGrant(_) | Self::RevokeGrant(..) | Self::Delete(_) => 256,
+            Self::Apply(replay) => replay.changes.iter().map(JournalChange::size).sum(),
+            Self::Create(_)
+            | Self::AddGrant(_)
+            | Self::RevokeGrant(..)
+            | Self::Delete(_)
+            | Self::KeepOutbox(_)
+            | Self::PutSnapshot(_)
+            | Self::RemoveOutbox(..)
+            | Self::DiscardReplayed(..)
+            | Self::BeginImport(..) => 256,
         }
     }
 }

@@ -36,6 +36,7 @@ async fn filled(files: &TestJournal, sessions: u128) -> Journal {
             tool_use_id: Some("t".to_owned()),
             input: "{}".to_owned(),
             suggestions: Some("[]".to_owned()),
+            choices: Vec::new(),
             agent: Some("a".to_owned()),
             opened: 1,
             expires: Some(9),

@@ -33,6 +33,7 @@ fn request(name: &str, resolution: Option<Resolution>) -> RequestRecord {
         tool_use_id: Some("toolu_1".to_owned()),
         input: r#"{"command":"ls"}"#.to_owned(),
         suggestions: None,
+        choices: Vec::new(),
         agent: Some("toolu_0".to_owned()),
         opened: 5,
         expires: Some(50),
@@ -199,6 +200,8 @@ async fn grants_apply_until_they_expire_or_are_revoked_or_the_session_is_deleted
     assert_eq!(journal.grants(50).await.unwrap(), grants[..2]);
     journal.revoke_grant(grants[0].id, 60).await.unwrap();
     assert_eq!(journal.grants(60).await.unwrap(), grants[1..2]);
+    journal.add_grant(grants[0].clone()).await.unwrap();
+    assert_eq!(journal.grants(60).await.unwrap(), grants[1..2], "a revoked one stays revoked");
     journal.delete(id(1)).await.unwrap();
     assert!(journal.grants(60).await.unwrap().is_empty());
 }
@@ -219,4 +222,27 @@ async fn follower_state_survives_a_restart_with_the_latest_value_of_each_key() {
     assert_eq!(journal.read_state("one").await.unwrap(), [("a".to_owned(), b"3".to_vec())]);
     assert_eq!(journal.read_state("two").await.unwrap(), [("a".to_owned(), b"other".to_vec())]);
     assert!(journal.read_state("three").await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn the_cost_of_a_day_survives_restarts_and_the_deletion_of_its_sessions() {
+    const DAY: u64 = 24 * 60 * 60 * 1000;
+    let files = TestJournal::new();
+    let journal = files.open();
+    let spend = |at, cost| Batch { at, cost, ..lines(["{}".to_owned()]) };
+    for session in [1, 2] {
+        journal.create(new_session(session)).await.unwrap();
+        journal.write(id(session), spend(7 * DAY, 0.5)).await.unwrap();
+        journal.write(id(session), spend(8 * DAY - 1, 0.25)).await.unwrap();
+        journal.write(id(session), spend(8 * DAY, 4.0)).await.unwrap();
+        journal.write(id(session), spend(8 * DAY, f64::NAN)).await.unwrap();
+    }
+    assert!(Batch { cost: 0.5, ..Batch::default() }.must_be_durable());
+    journal.delete(id(2)).await.unwrap();
+    journal.close().await.unwrap();
+    let journal = files.open();
+    for (day, cost) in [(6, 0.0), (7, 1.5), (8, 8.0), (u64::MAX, 0.0)] {
+        let found = journal.cost_of_day(day).await.unwrap();
+        assert!((found - cost).abs() < 1e-9, "{day}: {found}");
+    }
 }
