@@ -2,6 +2,7 @@
 //! that some of them wait for.
 
 use serde::{Deserialize, Serialize};
+use wire::acp::PermissionChoice;
 use wire::consent::{self, Disclosure, Rule};
 use wire::note::{Actor, RequestKind};
 
@@ -15,6 +16,9 @@ pub struct Call {
     /// The tool's name, as the protocol spells it.
     pub tool: String,
     pub action: ToolAction,
+    /// What it does, in the agent's words. Claude Code does not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
     /// What it works on: a path, a command, a pattern; empty if the input does not say.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub target: String,
@@ -39,6 +43,9 @@ pub struct Call {
     /// The sub-agent or background task it started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<SubAgent>,
+    /// The files that its diffs change, if the agent says so apart from the input.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -112,6 +119,9 @@ pub struct CallPermission {
     /// The answers to questions, by the question's text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub answers: Vec<(String, String)>,
+    /// The name of the agent's own choice that was taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub choice: Option<String>,
 }
 
 /// A sub-agent, or a shell in the background. The items it produces have the call as their `parent`.
@@ -178,6 +188,9 @@ pub struct Request {
     /// The rules that *Always* offers, the narrowest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<Rule>,
+    /// The answers that the agent offers, in its own words, in place of *Allow*, *Always* and *Deny*.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub choices: Vec<PermissionChoice>,
 }
 
 impl Call {
@@ -186,6 +199,7 @@ impl Call {
         Self {
             action: ToolAction::of(&tool),
             tool,
+            title: None,
             target: String::new(),
             input: "{}".to_owned(),
             state: CallState::Running,
@@ -195,6 +209,7 @@ impl Call {
             result: None,
             permission: None,
             agent: None,
+            files: Vec::new(),
         }
     }
 
@@ -218,7 +233,15 @@ impl CallState {
 
 impl CallPermission {
     pub(crate) fn new(request: Option<String>, kind: RequestKind) -> Self {
-        Self { request, kind, outcome: None, by: None, message: None, answers: Vec::new() }
+        Self {
+            request,
+            kind,
+            outcome: None,
+            by: None,
+            message: None,
+            answers: Vec::new(),
+            choice: None,
+        }
     }
 }
 
@@ -233,6 +256,8 @@ impl Request {
     /// The call it is about, as far as the request describes it.
     pub fn call(&self) -> Call {
         Call {
+            action: self.action,
+            title: self.description.clone().filter(|_| self.tool.is_empty()),
             target: self.target.clone(),
             input: self.input.clone(),
             state: CallState::Waiting,

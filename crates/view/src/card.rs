@@ -91,6 +91,12 @@ fn label(call: &Call, input: &ToolInput<'_>) -> String {
     match (call.action, input) {
         (ToolAction::Delegate, ToolInput::Agent { agent: Some(agent), .. }) => agent.clone(),
         (_, ToolInput::Todos(_)) => "To do".to_owned(),
+        (ToolAction::Run, ToolInput::Other(_)) if call.title.is_some() => {
+            call.action.label().to_owned()
+        }
+        (ToolAction::Use, _) if call.tool.is_empty() && call.title.is_some() => {
+            call.title.as_deref().and_then(wording::title).unwrap_or_default()
+        }
         (ToolAction::Run, ToolInput::Other(_)) | (ToolAction::Use | ToolAction::Track, _) => {
             tool_name(&call.tool)
         }
@@ -125,6 +131,13 @@ fn target(call: &Call, input: &ToolInput<'_>, base: Option<&str>) -> String {
             format!("{done} of {} done", todos.len())
         }
         ToolInput::Plan(_) => String::new(),
+        // The title is the label then.
+        _ if call.tool.is_empty()
+            && call.action == ToolAction::Use
+            && call.title.as_deref().and_then(wording::title).as_ref() == Some(&call.target) =>
+        {
+            String::new()
+        }
         _ => relative_path(&call.target, base).to_owned(),
     }
 }
@@ -153,6 +166,10 @@ fn detail(call: &Call, input: &ToolInput<'_>) -> String {
                 parts.push(format!("{} tokens", wording::count(agent.tokens.total())));
             }
             parts.join(", ")
+        }
+        // The agent tells the change of a file apart from the input.
+        _ if matches!(call.action, ToolAction::Edit) => {
+            Diff::of(call).map(|diff| plus_minus(&diff)).unwrap_or_default()
         }
         _ => String::new(),
     }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use wire::note::TurnEnding;
 
+use crate::agent_info::AgentInfo;
 use crate::call::Request;
 use crate::item::{Item, ItemId, QueuedPrompt, Revision, is_false};
 use crate::status::ConversationStatus;
@@ -14,6 +15,9 @@ pub struct Conversation {
     /// Clients ask for the changes after this revision.
     pub revision: Revision,
     pub head: ConversationHead,
+    /// What the agent says about itself; `None` before it started for the first time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentInfo>,
     pub status: ConversationStatus,
     /// Prompts waiting to be sent, in order.
     pub queue: Vec<QueuedPrompt>,
@@ -85,6 +89,9 @@ pub struct Turn {
     /// The conversation was rewound to before this turn: the agent no longer remembers it.
     #[serde(default, skip_serializing_if = "is_false")]
     pub rewound: bool,
+    /// It was imported: it happened before Towpath drove the session.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub imported: bool,
     /// Files it changed, in the order of their first change.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<FileEdits>,

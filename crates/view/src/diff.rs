@@ -4,7 +4,7 @@
 //! line numbers. Otherwise the two texts of the call are compared. Comparing long texts that share
 //! nothing takes quadratic time, so those are shown as one removed and the other added.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use similar::{ChangeTag, TextDiff};
 
 use crate::call::Call;
@@ -15,6 +15,9 @@ const CONTEXT_LINES: usize = 3;
 
 /// Longer texts are not compared line by line.
 const MAX_COMPARED_LINES: usize = 4000;
+
+/// Longer texts are not compared at all when they are folded.
+const MAX_COMPARED_BYTES: usize = 1 << 20;
 
 /// Longer lines are not compared word by word.
 const MAX_LINE_BYTES: usize = 400;
@@ -194,13 +197,149 @@ fn replace_all(before: &str, after: &str) -> Vec<DiffHunk> {
 }
 
 /// A hunk of a `structuredPatch`.
-#[derive(Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct StructuredHunk {
+pub(crate) struct StructuredHunk {
     old_start: usize,
+    #[serde(default)]
+    old_lines: usize,
     new_start: usize,
+    #[serde(default)]
+    new_lines: usize,
     /// Each begins with a blank, `-`, `+`, or a backslash for a comment.
     lines: Vec<String>,
+}
+
+impl StructuredHunk {
+    fn push(&mut self, change: LineChange, text: &str) {
+        self.old_lines += usize::from(change != LineChange::Added);
+        self.new_lines += usize::from(change != LineChange::Removed);
+        self.lines.push(format!("{}{}", change.sign(), text.trim_end_matches(['\n', '\r'])));
+    }
+
+    /// The size of its lines.
+    pub(crate) fn text_bytes(&self) -> usize {
+        self.lines.iter().map(String::len).sum()
+    }
+}
+
+/// Hunks as JSON; `None` if there are none.
+pub(crate) fn structured_patch(hunks: &[StructuredHunk]) -> Option<String> {
+    (!hunks.is_empty()).then(|| serde_json::to_string(hunks).ok()).flatten()
+}
+
+/// The hunks between two texts, with about `max_bytes` of lines.
+///
+/// The texts are whole files, or parts of them that begin at `line`: a text that has fewer lines than
+/// that cannot be the whole file.
+pub(crate) fn hunks_between(
+    before: &str,
+    after: &str,
+    line: Option<usize>,
+    max_bytes: usize,
+) -> Vec<StructuredHunk> {
+    if before == after {
+        return Vec::new();
+    }
+    let is_large = before.len() + after.len() > MAX_COMPARED_BYTES;
+    let lines = |text: &str| memchr::memchr_iter(b'\n', text.as_bytes()).count() + 1;
+    let first = line.filter(|&line| !is_large && lines(before) < line).unwrap_or(1);
+    if is_large || lines(before) + lines(after) > MAX_COMPARED_LINES {
+        return vec![replaced_hunk(before, after, max_bytes)];
+    }
+    let diff = TextDiff::from_lines(before, after);
+    let mut bytes = 0;
+    let mut hunks = Vec::new();
+    for ops in diff.grouped_ops(CONTEXT_LINES) {
+        let Some(start) = ops.first() else { continue };
+        let mut hunk = StructuredHunk {
+            old_start: first + start.old_range().start,
+            new_start: first + start.new_range().start,
+            ..StructuredHunk::default()
+        };
+        for change in ops.iter().flat_map(|op| diff.iter_changes(op)) {
+            bytes += change.value().len();
+            if bytes > max_bytes {
+                break;
+            }
+            let kind = match change.tag() {
+                ChangeTag::Equal => LineChange::Unchanged,
+                ChangeTag::Delete => LineChange::Removed,
+                ChangeTag::Insert => LineChange::Added,
+            };
+            hunk.push(kind, change.value());
+        }
+        if !hunk.lines.is_empty() {
+            hunks.push(hunk);
+        }
+    }
+    hunks
+}
+
+/// Long texts: what differs at the first line that does is removed and added.
+fn replaced_hunk(before: &str, after: &str, max_bytes: usize) -> StructuredHunk {
+    let same = before.lines().zip(after.lines()).take_while(|(old, new)| old == new).count();
+    let mut hunk =
+        StructuredHunk { old_start: same + 1, new_start: same + 1, ..StructuredHunk::default() };
+    for (change, text) in [(LineChange::Removed, before), (LineChange::Added, after)] {
+        let mut room = max_bytes / 2;
+        for line in text.lines().skip(same) {
+            if line.len() > room {
+                break;
+            }
+            room -= line.len();
+            hunk.push(change, line);
+        }
+    }
+    hunk
+}
+
+/// The hunks of a patch as `git` writes it, with about `max_bytes` of lines.
+pub(crate) fn hunks_of_patch(patch: &str, max_bytes: usize) -> Vec<StructuredHunk> {
+    let mut hunks: Vec<StructuredHunk> = Vec::new();
+    let mut bytes = 0;
+    // How many lines of the hunk are still to come, in the old file and in the new one.
+    let mut missing = (0_usize, 0_usize);
+    for line in patch.lines() {
+        if missing == (0, 0) {
+            let Some(ranges) = line.strip_prefix("@@ ").and_then(hunk_ranges) else { continue };
+            let ((old_start, old_lines), (new_start, new_lines)) = ranges;
+            missing = (old_lines, new_lines);
+            hunks.push(StructuredHunk { old_start, new_start, ..StructuredHunk::default() });
+            continue;
+        }
+        let (change, text) = match line.as_bytes().first() {
+            Some(b'+') => (LineChange::Added, &line[1..]),
+            Some(b'-') => (LineChange::Removed, &line[1..]),
+            Some(b' ') => (LineChange::Unchanged, &line[1..]),
+            Some(b'\\') => continue,
+            _ => (LineChange::Unchanged, line),
+        };
+        bytes += line.len();
+        if bytes > max_bytes {
+            break;
+        }
+        missing.0 = missing.0.saturating_sub(usize::from(change != LineChange::Added));
+        missing.1 = missing.1.saturating_sub(usize::from(change != LineChange::Removed));
+        if let Some(hunk) = hunks.last_mut() {
+            hunk.push(change, text);
+        }
+    }
+    hunks.retain(|hunk| !hunk.lines.is_empty());
+    hunks
+}
+
+type LineRange = (usize, usize);
+
+/// The first line and the number of lines in both files: `-1,3 +1,4 @@`.
+fn hunk_ranges(header: &str) -> Option<(LineRange, LineRange)> {
+    let mut words = header.split(' ');
+    let mut range = |sign: char| {
+        let word = words.next()?.strip_prefix(sign)?;
+        let (start, count) = word.split_once(',').unwrap_or((word, "1"));
+        Some((start.parse().ok()?, count.parse().ok()?))
+    };
+    Some((range('-')?, range('+')?))
 }
 
 impl Diff {

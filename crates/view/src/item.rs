@@ -255,6 +255,16 @@ impl ItemId {
         Self(format!("m:{message}.{ordinal}"))
     }
 
+    /// A message that has no rank.
+    pub(crate) fn message(name: &str) -> Self {
+        Self(format!("m:{name}"))
+    }
+
+    /// Whether it is made of a position, because the protocol has no id for it.
+    pub(crate) fn is_line(&self) -> bool {
+        self.0.starts_with("l:")
+    }
+
     pub fn call(tool_use: &str) -> Self {
         Self(format!("c:{tool_use}"))
     }

@@ -26,12 +26,16 @@
 //! `~/.claude/projects` and the streams of old versions and other dialects all give documents of the
 //! same shape, with the same ids for the same things.
 
+mod agent_info;
+mod agent_menu;
 pub mod ansi;
 mod call;
 mod card;
 mod conversation;
 pub mod diff;
+mod document;
 mod fold;
+pub mod handover;
 pub mod highlight;
 pub mod html;
 mod item;
@@ -45,19 +49,24 @@ mod tool_text;
 mod usage;
 pub mod wording;
 
+pub use agent_info::{AgentFact, AgentInfo, BoundedList, McpServerStatus};
+pub use agent_menu::{AgentMenu, MenuMatch, MenuValue};
 pub use call::{
     Call, CallPermission, CallProgress, CallResult, CallState, Request, ResultImage, SubAgent,
     SubAgentState,
 };
 pub use card::{Card, relative_path};
 pub use conversation::{Conversation, ConversationHead, FileEdits, Todo, TodoState, Turn, TurnEnd};
-pub use fold::{DEFAULT_BUDGET, Fold, HistoryPage, OlderItems, RestoreError, Visibility};
+pub use document::{HiddenLine, ViewDocument};
+pub use fold::{
+    DEFAULT_BUDGET, Fold, HistoryPage, OlderItems, OutlinePrompt, RestoreError, Visibility,
+};
 pub use item::{
     AgentProcessEvent, CompactionItem, HookRun, Item, ItemBody, ItemId, NoticeItem, NoticeLevel,
     Position, PromptAuthor, PromptItem, QueuedPrompt, RawItem, RawReason, RetryItem, Revision,
 };
 pub use patch::{Patch, RevisionGap, Update};
-pub use status::{ConversationStatus, SessionPhase};
+pub use status::{ConversationStatus, SessionPhase, SignInNeed};
 pub use tool::{Question, QuestionOption, Replacement, ToolAction, ToolInput};
 pub use usage::{PlanLimit, SessionUsage, TokenCounts};
 pub use wording::SystemMessage;

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::agent_info::AgentInfo;
 use crate::call::Request;
 use crate::conversation::{Conversation, ConversationHead, Todo, Turn};
 use crate::item::{Item, ItemId, QueuedPrompt, Revision};
@@ -48,6 +49,10 @@ pub enum Patch {
     },
     Head {
         head: Box<ConversationHead>,
+    },
+    /// The agent described itself.
+    Agent {
+        agent: Box<AgentInfo>,
     },
     Status {
         status: ConversationStatus,
@@ -118,6 +123,7 @@ impl Conversation {
                 }
             }
             Patch::Head { head } => self.head.clone_from(head),
+            Patch::Agent { agent } => self.agent = Some((**agent).clone()),
             Patch::Status { status } => self.status.clone_from(status),
             Patch::Queue { queue } => self.queue.clone_from(queue),
             Patch::Requests { requests } => self.requests.clone_from(requests),

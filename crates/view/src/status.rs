@@ -1,7 +1,7 @@
 //! What a session is doing right now.
 
 use serde::{Deserialize, Serialize};
-use wire::note::ExitCause;
+use wire::note::{ExitCause, HoldReason};
 
 use crate::item::ItemId;
 
@@ -14,6 +14,28 @@ pub struct ConversationStatus {
     /// When the running turn began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn_since: Option<u64>,
+    /// Why queued prompts wait until someone resumes the queue; none if they are sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue_hold: Option<HoldReason>,
+    /// How many prompts are sent later.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub schedules: u32,
+    /// When the next of them is sent, in milliseconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_schedule: Option<u64>,
+    /// What to do before the agent works, if it wants someone to sign in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sign_in: Option<SignInNeed>,
+}
+
+/// The agent does nothing before someone signs in with the agent's own program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SignInNeed {
+    /// What to do.
+    pub text: String,
+    /// The ways to sign in that the agent names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub methods: Vec<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -82,7 +104,7 @@ impl SessionPhase {
 
     /// Whether the agent process was stopped to save memory; the next prompt starts it again.
     pub fn is_parked(&self) -> bool {
-        matches!(self, Self::Stopped { cause: ExitCause::Parked })
+        matches!(self, Self::Stopped { cause: ExitCause::Parked | ExitCause::Restarted })
     }
 }
 

@@ -156,8 +156,12 @@ pub struct QuestionOption {
 /// Input keys that say what a call works on, the most specific first.
 const TARGET_KEYS: &[&str] = &[
     "file_path",
+    "filePath",
+    "filepath",
+    "absolute_path",
     "notebook_path",
     "command",
+    "cmd",
     "pattern",
     "url",
     "query",
@@ -172,6 +176,9 @@ const TARGET_KEYS: &[&str] = &[
     "task_id",
     "prompt",
 ];
+
+/// How many entries of a plan are kept.
+const MAX_TODOS: usize = 1000;
 
 /// A target is shown in one line of a card; the input has the rest.
 const TARGET_CHARS: usize = 200;
@@ -191,6 +198,21 @@ pub(crate) fn target(input: Raw<'_>) -> String {
     one_line(&text.decode())
 }
 
+/// The command in the input of a shell: a text, or a list of arguments.
+pub(crate) fn shell_command(input: Raw<'_>) -> Option<String> {
+    let command = input.get("command").or_else(|| input.get("cmd"))?;
+    if let Some(text) = command.text() {
+        return Some(text.decode().into_owned());
+    }
+    let words: Vec<_> = command.items().filter_map(|it| Some(it.text()?.decode())).collect();
+    match words.as_slice() {
+        [] => None,
+        // What a shell is given to run.
+        [_, flag, script] if matches!(&**flag, "-c" | "-lc") => Some(script.clone().into_owned()),
+        words => Some(words.join(" ")),
+    }
+}
+
 fn first_question(input: Raw<'_>) -> String {
     let first = input.get("questions").and_then(|it| it.items().next());
     let text = first.and_then(|it| it.get("question")).and_then(Raw::text);
@@ -206,9 +228,37 @@ impl Call {
     /// Its input in a form of its own.
     pub fn tool_input(&self) -> ToolInput<'_> {
         Raw::parse(&self.input)
-            .and_then(|input| tool_input(&self.tool, input))
+            .and_then(|input| {
+                tool_input(&self.tool, input).or_else(|| action_input(self.action, input))
+            })
             .unwrap_or(ToolInput::Other(&self.input))
     }
+}
+
+/// The input of a tool of which only the action is known, by the names that are usual for its fields.
+fn action_input<'a>(action: ToolAction, input: Raw<'_>) -> Option<ToolInput<'a>> {
+    let text = |keys: &[&str]| keys.iter().find_map(|key| string(input, key));
+    let path = || text(&["file_path", "filePath", "filepath", "absolute_path", "path"]);
+    Some(match action {
+        ToolAction::Run => ToolInput::Shell {
+            command: shell_command(input)?,
+            description: text(&["description"]),
+            background: false,
+        },
+        ToolAction::Read => ToolInput::Read { path: path()?, lines: lines(input) },
+        ToolAction::Edit => ToolInput::Edit {
+            path: path()?,
+            replacements: vec![Replacement {
+                before: text(&["oldString", "old_string", "old_str"])?,
+                after: text(&["newString", "new_string", "new_str"])?,
+                all: false,
+            }],
+        },
+        ToolAction::Search => ToolInput::Search { pattern: text(&["pattern"])?, path: path() },
+        ToolAction::Fetch => ToolInput::Web { query: text(&["url"])? },
+        ToolAction::Track => ToolInput::Todos(todos(input)?),
+        _ => return None,
+    })
 }
 
 fn tool_input<'a>(tool: &str, input: Raw<'_>) -> Option<ToolInput<'a>> {
@@ -281,20 +331,25 @@ fn question(question: Raw<'_>) -> Option<Question> {
     })
 }
 
-/// The whole to-do list, from the input of `TodoWrite`.
+/// The whole to-do list, from the input of `TodoWrite` or a tool like it.
 pub(crate) fn todos(input: Raw<'_>) -> Option<Vec<Todo>> {
-    input
-        .get("todos")?
-        .items()
-        .map(|todo| {
-            Some(Todo {
-                id: string(todo, "id"),
-                text: string(todo, "content")?,
-                doing: string(todo, "activeForm"),
-                state: todo_state(todo).unwrap_or(TodoState::Pending),
-            })
-        })
-        .collect()
+    let list = ["todos", "plan", "todoList"].into_iter().find_map(|key| input.get(key))?;
+    list.items().map(todo).collect()
+}
+
+/// The entries of a plan. Those in another shape are left out.
+pub(crate) fn todo_entries(entries: Raw<'_>) -> Vec<Todo> {
+    entries.items().filter_map(todo).take(MAX_TODOS).collect()
+}
+
+fn todo(todo: Raw<'_>) -> Option<Todo> {
+    let text = ["content", "step", "description", "title"];
+    Some(Todo {
+        id: string(todo, "id"),
+        text: text.into_iter().find_map(|key| string(todo, key))?,
+        doing: string(todo, "activeForm"),
+        state: todo_state(todo).unwrap_or(TodoState::Pending),
+    })
 }
 
 /// The state of a to-do, from its `status`.

@@ -18,6 +18,9 @@ pub struct SessionUsage {
     pub window: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<PlanLimit>,
+    /// The windows of the plan, as last reported.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub windows: Vec<PlanLimit>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,11 +1,11 @@
 //! The texts and number formats that all renderings share.
 
 use jiff::Timestamp;
-use wire::note::{ExitCause, Outcome, TurnEnding};
+use wire::note::{ExitCause, HoldReason, Outcome, TurnEnding};
 
 use crate::conversation::{Turn, TurnEnd};
 use crate::item::{AgentProcessEvent, HookRun, ItemBody, NoticeLevel, RawReason, RetryItem};
-use crate::usage::TokenCounts;
+use crate::usage::{PlanLimit, TokenCounts};
 
 /// An item that is not part of the dialogue, such as a notice or an error, as one line of text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,7 +53,9 @@ impl SystemMessage {
             ItemBody::Agent(AgentProcessEvent::Started { resumed: true }) => info("Agent resumed"),
             ItemBody::Agent(AgentProcessEvent::Stopped { cause }) => {
                 let level = match cause {
-                    ExitCause::Parked | ExitCause::Closed => NoticeLevel::Info,
+                    ExitCause::Parked | ExitCause::Closed | ExitCause::Restarted => {
+                        NoticeLevel::Info
+                    }
                     _ => NoticeLevel::Error,
                 };
                 line(level, stop_cause(cause))
@@ -166,6 +168,10 @@ pub fn stop_cause(cause: &ExitCause) -> String {
         }
         ExitCause::Parked => "The agent is paused and resumes with the next message".to_owned(),
         ExitCause::Closed => "The session was closed".to_owned(),
+        ExitCause::Restarted => {
+            "The agent was stopped and starts with the changed options at the next message"
+                .to_owned()
+        }
         ExitCause::Lost => "The agent was lost when the machine stopped".to_owned(),
     }
 }
@@ -204,6 +210,19 @@ pub fn count(number: u64) -> String {
     }
 }
 
+/// Digits in groups of three: `1,234,567`.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
 /// `512 B`, `12 KB`, `3.4 MB`.
 #[expect(clippy::cast_precision_loss, reason = "two digits are shown")]
 pub fn size(bytes: u64) -> String {
@@ -217,6 +236,43 @@ pub fn size(bytes: u64) -> String {
 /// Dollars, with four decimals for small sums.
 pub fn dollars(sum: f64) -> String {
     if sum > 0.0 && sum < 0.095 { format!("${sum:.4}") } else { format!("${sum:.2}") }
+}
+
+/// A window of a plan: `five hours: 92 % used, resets 2026-01-31 14:00`.
+pub fn plan_window(limit: &PlanLimit) -> String {
+    let name = match limit.window.as_deref() {
+        Some("five_hour") => "five hours".to_owned(),
+        Some("seven_day") => "seven days".to_owned(),
+        other => other.unwrap_or("limit").replace('_', " "),
+    };
+    let used = match (limit.used.filter(|it| it.is_finite()), limit.status.as_deref()) {
+        (_, Some("rejected")) => "used up".to_owned(),
+        (Some(used), _) => format!("{:.0} % used", (used * 100.0).clamp(0.0, 100.0)),
+        (None, _) => "not used up".to_owned(),
+    };
+    let resets = limit.resets_at.filter(|it| (0.0..1e11).contains(it));
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "the range is checked"
+    )]
+    let resets = resets.map(|it| format!(", resets {}", date_time((it * 1000.0) as u64)));
+    format!("{name}: {used}{}", resets.unwrap_or_default())
+}
+
+/// What a spent budget asks: `$5.02 of $5.00 spent. Go on?`. None if something else holds the queue.
+pub fn budget_question(hold: &HoldReason) -> Option<String> {
+    budget_spent(hold).map(|spent| format!("{spent}. Go on?"))
+}
+
+/// `$5.02 of $5.00 spent`. None if something else than a budget holds the queue.
+pub fn budget_spent(hold: &HoldReason) -> Option<String> {
+    let HoldReason::Budget { spent, limit, day } = hold else { return None };
+    let (spent, limit) = (dollars(*spent), dollars(*limit));
+    Some(match day {
+        None => format!("{spent} of {limit} spent"),
+        Some(_) => format!("{spent} of the day's {limit} spent"),
+    })
 }
 
 /// `1 file`, `3 files`.
@@ -247,6 +303,12 @@ pub fn date_time(milliseconds: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::{count, date_time, dollars, duration, size, title};
+
+    #[test]
+    fn digits_are_grouped() {
+        let numbers = [0, 999, 1_000, 12_345, 1_234_567].map(super::grouped);
+        assert_eq!(numbers, ["0", "999", "1,000", "12,345", "1,234,567"]);
+    }
 
     #[test]
     fn numbers_are_short() {

@@ -7,7 +7,7 @@ use wire::event::{Task, TaskPhase, ToolResult, ToolUse};
 use wire::json::{Raw, Shape, Text};
 use wire::note::{self, RequestKind};
 
-use super::{Fold, Visibility, prefix, requests};
+use super::{Fold, Visibility, denials, prefix, requests};
 use crate::call::{
     Call, CallPermission, CallProgress, CallResult, CallState, ResultImage, SubAgent, SubAgentState,
 };
@@ -16,7 +16,7 @@ use crate::item::{Item, ItemBody, ItemId, NoticeItem, NoticeLevel};
 use crate::tool::{self, ToolAction};
 
 /// A result is cut here; the journal has the rest.
-const RESULT_BYTES: usize = 256 << 10;
+pub(super) const RESULT_BYTES: usize = 256 << 10;
 
 /// How many resolved requests are remembered, because their answers may be reported twice.
 const RESOLVED_REQUESTS: usize = 32;
@@ -50,7 +50,11 @@ impl CallTracker {
         }
     }
 
-    fn close(&mut self, id: &ItemId) {
+    pub(super) fn add_open(&mut self, id: ItemId) {
+        self.open.push(id);
+    }
+
+    pub(super) fn close(&mut self, id: &ItemId) {
         // Most often the newest call returns, or the oldest.
         if self.open.first() == Some(id) {
             self.open.remove(0);
@@ -60,14 +64,14 @@ impl CallTracker {
     }
 }
 
-fn call_mut(item: &mut Item) -> Option<&mut Call> {
+pub(super) fn call_mut(item: &mut Item) -> Option<&mut Call> {
     match &mut item.body {
         ItemBody::Call(call) => Some(call),
         _ => None,
     }
 }
 
-fn starts_agent(tool: &str) -> bool {
+pub(super) fn starts_agent(tool: &str) -> bool {
     matches!(tool, "Task" | "Agent")
 }
 
@@ -176,26 +180,6 @@ impl Fold {
             && call.agent.as_ref().is_some_and(|it| it.state == SubAgentState::Running)
     }
 
-    /// Marks a call as denied; `false` if there is no such call.
-    pub(super) fn call_denied(&mut self, id: &ItemId, message: Option<String>) -> bool {
-        self.change(id, |item| {
-            let Some(call) = call_mut(item) else { return };
-            let permission =
-                call.permission.get_or_insert(CallPermission::new(None, RequestKind::Permission));
-            permission.outcome.get_or_insert(note::Outcome::Denied);
-            if message.is_some() {
-                permission.message = message;
-            }
-            call.state = match (call.state, permission.outcome) {
-                (CallState::Done, _) => CallState::Done,
-                // The CLI counts a question that an interrupt cancelled as denied.
-                (_, Some(note::Outcome::Withdrawn)) => CallState::Unanswered,
-                _ => CallState::Denied,
-            };
-        })
-        .is_some()
-    }
-
     /// The result of a call. `structured` is the CLI's own record of it, beside the model's text.
     pub(super) fn call_returned(
         &mut self,
@@ -216,19 +200,22 @@ impl Fold {
         let call_result = self.call_result(result, structured);
         let launched = structured.and_then(launched_task);
         let (at, failed) = (self.entry.at, result.failed());
+        let mut succeeded = false;
         self.change(&id, |item| {
             let Some(call) = call_mut(item) else { return };
             call.ended = at;
             call.progress = None;
             call.result = Some(call_result);
-            let denied = call.permission.as_ref().is_some_and(|it| {
-                matches!(it.outcome, Some(note::Outcome::Denied | note::Outcome::Expired))
-            });
-            call.state = match (failed, denied) {
-                (true, true) => CallState::Denied,
-                (true, false) => CallState::Failed,
+            let outcome = call.permission.as_ref().and_then(|it| it.outcome);
+            call.state = match (failed, outcome) {
+                // What was denied did not run, whatever its result looks like.
+                (_, Some(note::Outcome::Denied)) | (true, Some(note::Outcome::Expired)) => {
+                    CallState::Denied
+                }
+                (true, _) => CallState::Failed,
                 (false, _) => CallState::Done,
             };
+            succeeded = call.state == CallState::Done;
             match &launched {
                 Some(task) => call.agent.get_or_insert_default().task = Some(task.clone()),
                 None => {
@@ -248,7 +235,7 @@ impl Fold {
             self.calls.sidechain = None;
         }
         self.resolve_by_result(&id, failed);
-        if !failed {
+        if succeeded {
             self.call_succeeded(&id, structured);
         }
         Visibility::Visible
@@ -302,9 +289,7 @@ impl Fold {
         let rev = self.rev();
         match (call.action, &*call.tool) {
             (ToolAction::Write | ToolAction::Edit, _) => {
-                let path = input().and_then(|it| it.get("file_path").or(it.get("notebook_path")));
-                if let Some(path) = path.and_then(Raw::text) {
-                    let path = path.decode().into_owned();
+                if let Some(path) = denials::edited_path(call) {
                     self.count_file_edit(turn, &path);
                 }
             }

@@ -456,27 +456,28 @@ fn trim_item(item: &mut Item, kept: usize) {
             drop_long(hunks);
         }
     }
-    let mut cut = |text: &mut String| {
+    let mut cut = |text: &mut String, always: usize| {
         if text.len() > LONG_TEXT.max(kept) {
             // A copy, because truncating would keep the memory.
-            *text = text[..text.floor_char_boundary(kept)].to_owned();
+            *text = text[..text.floor_char_boundary(kept.max(always))].to_owned();
             trimmed = true;
         }
     };
     match &mut item.body {
-        ItemBody::Prompt(prompt) => cut(&mut prompt.text),
+        // The outline shows where a prompt begins.
+        ItemBody::Prompt(prompt) => cut(&mut prompt.text, LONG_TEXT),
         ItemBody::Text { text }
         | ItemBody::Thinking { text, .. }
-        | ItemBody::Failure { text, .. } => cut(text),
+        | ItemBody::Failure { text, .. } => cut(text, 0),
         ItemBody::Call(call) => {
             if let Some(result) = &mut call.result {
-                cut(&mut result.text);
+                cut(&mut result.text, 0);
             }
         }
-        ItemBody::Hook(hook) => cut(&mut hook.output),
-        ItemBody::Compaction(compaction) => cut(&mut compaction.summary),
-        ItemBody::Notice(notice) => cut(&mut notice.text),
-        ItemBody::Raw(raw) => cut(&mut raw.text),
+        ItemBody::Hook(hook) => cut(&mut hook.output, 0),
+        ItemBody::Compaction(compaction) => cut(&mut compaction.summary, 0),
+        ItemBody::Notice(notice) => cut(&mut notice.text, 0),
+        ItemBody::Raw(raw) => cut(&mut raw.text, 0),
         ItemBody::Retry(_)
         | ItemBody::Interruption
         | ItemBody::Agent(_)

@@ -1,20 +1,25 @@
 //! The fold: entries in, a document out.
 //!
 //! Each file of this folder handles one subject: [`messages`] the model's messages, whole and as
-//! deltas; [`calls`] tool calls, their results and background tasks; [`requests`] permission requests;
-//! [`prompts`] what the user sends; [`turns`] where work begins and ends; [`notes`] Towpath's own
-//! notes; [`system_events`] everything else. All state is in [`Fold`], and all of it can be saved.
+//! deltas; [`acp`] all messages of agents that speak the Agent Client Protocol; [`calls`] tool calls, their results and background tasks; [`denials`] calls that were denied; [`requests`] permission requests;
+//! [`prompts`] what the user sends; [`import`] what was said before Towpath drove the session; [`turns`] where work begins and ends; [`notes`] Towpath's own
+//! notes; [`other_agents`] other agents' own lines; [`system_events`] everything else. All state is in [`Fold`], and all of it can be saved.
 //!
 //! Two rules make the document the same whether or not the deltas were kept. An item that is still
 //! being written stays behind all others; it gets its final position, time and text from the line
 //! that completes it. And a prompt that the agent repeats after it began to answer goes in front of
 //! the answer, as it does where there are no deltas.
 
+mod acp;
 mod calls;
+mod denials;
 mod history;
+mod import;
 mod item_store;
 mod messages;
 mod notes;
+mod other_agents;
+mod outline;
 mod prompts;
 mod requests;
 mod status;
@@ -26,8 +31,9 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use wire::event::{Body as EventBody, Event, TurnEnded};
 use wire::note::{Note, TurnEnding};
-use wire::{Dialect, Line, Reading, RecordedLine, UnknownRequest};
+use wire::{Dialect, Line, Origin, Reading, RecordedLine, UnknownRequest};
 
+use crate::agent_info::AgentInfo;
 use crate::call::Request;
 use crate::conversation::{Conversation, ConversationHead, Todo};
 use crate::item::{Item, ItemBody, ItemId, Position, QueuedPrompt, RawItem, RawReason, Revision};
@@ -35,8 +41,10 @@ use crate::patch::{Patch, Update};
 use crate::status::ConversationStatus;
 use crate::usage::SessionUsage;
 
+use acp::RecordersRemark;
 pub use history::{HistoryPage, OlderItems};
 use item_store::ItemStore;
+pub use outline::OutlinePrompt;
 
 /// How many bytes of document a fold keeps by default.
 pub const DEFAULT_BUDGET: usize = 32 << 20;
@@ -53,6 +61,7 @@ const RANK: u32 = 1024;
 pub struct Fold {
     entry: EntryContext,
     head: Versioned<ConversationHead>,
+    agent: Versioned<Option<AgentInfo>>,
     status: Versioned<ConversationStatus>,
     queue: Versioned<Vec<QueuedPrompt>>,
     requests: Versioned<Vec<Request>>,
@@ -65,7 +74,10 @@ pub struct Fold {
     prompts: prompts::PromptTracker,
     cost: usage::CostTracker,
     signals: status::ActivitySignals,
+    import: import::ImportedEntries,
+    acp: acp::AcpTracker,
     hidden: u64,
+    evicted_prompts: outline::EvictedPrompts,
 }
 
 /// Whether an entry shows in the document.
@@ -94,6 +106,10 @@ struct EntryContext {
     open_rank: u32,
     /// Whether it is a line of a session file.
     transcript: bool,
+    /// Whether it was imported.
+    imported: bool,
+    /// Whether Towpath sent it to the agent.
+    sent: bool,
 }
 
 /// A part of the document that is always sent whole, with the revision of its last change.
@@ -145,6 +161,7 @@ impl Fold {
         Self {
             entry: EntryContext::default(),
             head: Versioned::default(),
+            agent: Versioned::default(),
             status: Versioned::default(),
             queue: Versioned::default(),
             requests: Versioned::default(),
@@ -157,6 +174,9 @@ impl Fold {
             prompts: prompts::PromptTracker::default(),
             cost: usage::CostTracker::default(),
             signals: status::ActivitySignals::default(),
+            import: import::ImportedEntries::default(),
+            acp: acp::AcpTracker::default(),
+            evicted_prompts: outline::EvictedPrompts::default(),
             hidden: 0,
         }
     }
@@ -171,9 +191,15 @@ impl Fold {
             self.push_note(seq, at, &note);
             return Some(note);
         }
-        for line in wire::read(line.bytes) {
-            self.push_event(seq, at, &line);
+        self.entry.sent = line.origin == Origin::Sent;
+        for object in wire::read(line.bytes) {
+            if line.origin == Origin::Transcript {
+                self.push_imported(seq, &object);
+            } else {
+                self.push_event(seq, at, &object);
+            }
         }
+        self.entry.sent = false;
         None
     }
 
@@ -189,6 +215,9 @@ impl Fold {
     /// Entries are numbered from 1, in growing order; numbers may be missing, and all objects of a
     /// line share one. If `at` is `None`, the object's own timestamp is used if it has one.
     pub fn push_event(&mut self, seq: u64, at: Option<u64>, line: &Line<'_>) -> Visibility {
+        if self.import.has_entry(seq) {
+            return self.push_imported(seq, line);
+        }
         self.push(seq, at, |fold| fold.line(line))
     }
 
@@ -213,8 +242,12 @@ impl Fold {
             self.hidden += 1;
         }
         self.update_status();
-        let (now, turns) = (self.rev(), &mut self.turns);
-        self.items.trim(now, |item| turns.mark_evicted(item.turn));
+        let now = self.rev();
+        let (turns, prompts) = (&mut self.turns, &mut self.evicted_prompts);
+        self.items.trim(now, |item| {
+            turns.mark_evicted(item.turn);
+            prompts.add(item);
+        });
         visibility
     }
 
@@ -248,6 +281,7 @@ impl Fold {
         Conversation {
             revision: self.revision(),
             head: self.head.value.clone(),
+            agent: self.agent.value.clone(),
             status: self.status.value.clone(),
             queue: self.queue.value.clone(),
             requests: self.requests.value.clone(),
@@ -257,6 +291,11 @@ impl Fold {
             items,
             more,
         }
+    }
+
+    /// What the agent says about itself.
+    pub fn agent(&self) -> Option<&AgentInfo> {
+        self.agent.value.as_ref()
     }
 
     /// An item, if the fold still has it.
@@ -274,6 +313,10 @@ impl Fold {
         patches.extend(turns.map(|turn| Patch::Turn { turn: Box::new(turn.clone()) }));
         let rest = [
             self.head.since(since).map(|head| Patch::Head { head: Box::new(head.clone()) }),
+            self.agent
+                .since(since)
+                .and_then(Option::as_ref)
+                .map(|agent| Patch::Agent { agent: Box::new(agent.clone()) }),
             self.status.since(since).map(|status| Patch::Status { status: status.clone() }),
             self.queue.since(since).map(|queue| Patch::Queue { queue: queue.clone() }),
             self.requests
@@ -305,7 +348,11 @@ impl Fold {
         self.entry.transcript = line.dialect == Dialect::Transcript;
         self.signals.stalled = None;
         match &line.reading {
-            Reading::Event(event) => self.event(event, line.bytes),
+            Reading::Event(event) => {
+                let visibility = self.event(event, line.bytes);
+                self.name_agent(line.dialect);
+                visibility
+            }
             Reading::Unknown(unknown) => {
                 self.unread_request(line);
                 self.raw(unknown.kind.to_string(), RawReason::Unknown, line.bytes)
@@ -321,6 +368,10 @@ impl Fold {
                 Visibility::Visible
             }
             Reading::Noise(wire::Noise::Blank) => Visibility::Hidden,
+            Reading::Noise(wire::Noise::Untyped) => match RecordersRemark::read(line.bytes) {
+                Some(remark) => self.recorder_remarked(remark),
+                None => self.raw(String::new(), RawReason::Noise, line.bytes),
+            },
             Reading::Noise(_) => self.raw(String::new(), RawReason::Noise, line.bytes),
         }
     }
@@ -352,6 +403,16 @@ impl Fold {
                 self.attachment(event, bytes)
             }
             EventBody::Record(record) => self.record(record),
+            EventBody::OtherAgent(other) => self.other_agent(other),
+            EventBody::Acp(message) => self.acp(event, message),
+        }
+    }
+
+    /// Stores what the agent says about itself. Every turn repeats it, and only a change counts.
+    fn describe_agent(&mut self, agent: AgentInfo) {
+        if self.agent.value.as_ref() != Some(&agent) {
+            let rev = self.rev();
+            self.agent.change(rev, |known| *known = Some(agent));
         }
     }
 

@@ -1,16 +1,25 @@
 //! Towpath's own notes about the session.
 
-use wire::note::{ExitCause, Note, Rewind, Setting, TurnEnding};
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use wire::note::{ExitCause, Note, Rewind, Setting, TurnEnding, WatchChoice};
 
 use super::requests::RequestResult;
 use super::status::ProcessState;
 use super::{Fold, Visibility};
 use crate::conversation::TurnEnd;
 use crate::item::{AgentProcessEvent, ItemBody, ItemId, NoticeItem, NoticeLevel};
+use crate::status::SignInNeed;
+use crate::wording::{budget_spent, dollars};
+
+/// How much of the value of a changed option is shown.
+const MAX_VALUE_CHARS: usize = 80;
 
 impl Fold {
     pub(super) fn note(&mut self, note: &Note) -> Visibility {
         self.turns.has_notes = true;
+        self.abandon_import();
         match note {
             Note::PromptQueued { prompt, text, images, delivery, by } => {
                 self.prompt_queued(prompt.to_string(), text, *images, *delivery, by);
@@ -27,22 +36,25 @@ impl Fold {
                 self.prompt_state_noted(&prompt.to_string(), *state);
             }
             Note::TurnStarted { turn, prompts } => {
+                self.signals.sign_in = None;
                 self.begin_numbered_turn(*turn);
                 for prompt in prompts {
                     self.prompt_opens_turn(&prompt.to_string());
                 }
             }
             Note::TurnEnded { turn, ending } => self.turn_over(*turn, ending),
-            Note::RequestOpened { request, expires, rules, .. } => {
+            Note::RequestOpened { request, expires, rules, choices, .. } => {
+                self.name_acp_request(request);
                 let rev = self.rev();
                 self.requests.change(rev, |requests| {
                     if let Some(known) = requests.iter_mut().find(|known| known.id == *request) {
                         known.expires = *expires;
                         known.rules.clone_from(rules);
+                        known.choices.clone_from(choices);
                     }
                 });
             }
-            Note::RequestResolved { request, outcome, by, message, answers } => {
+            Note::RequestResolved { request, outcome, by, message, answers, choice } => {
                 return self.resolve(
                     request,
                     RequestResult {
@@ -50,12 +62,21 @@ impl Fold {
                         by: by.clone(),
                         message: message.clone(),
                         answers: answers.clone(),
+                        choice: choice.clone(),
                     },
                 );
             }
             Note::InterruptRequested { .. } => {
                 self.signals.interrupting = self.turns.is_open();
                 self.turn_interrupted();
+            }
+            Note::QueueHeld { .. } | Note::QueueResumed { .. } | Note::BudgetRaised { .. } => {
+                self.queue_changed(note);
+            }
+            Note::PromptScheduled { .. }
+            | Note::ScheduleDue { .. }
+            | Note::ScheduleRemoved { .. } => {
+                self.schedule_changed(note);
             }
             Note::AgentStarted { resumed } => return self.agent_started(*resumed),
             Note::AgentReady { version } => {
@@ -68,24 +89,114 @@ impl Fold {
             Note::AgentExited { cause } => return self.agent_stopped(cause),
             Note::SettingChanged { setting, by } => self.setting_changed(setting, &by.name),
             Note::Rewound { prompt, what, by } => {
-                if *what != Rewind::Files {
-                    self.mark_rewound(&ItemId::prompt(&prompt.to_string()));
-                }
-                let what = match what {
-                    Rewind::Files => "the files",
-                    Rewind::Conversation => "the conversation",
-                    Rewind::Both => "the files and the conversation",
-                };
-                self.add_notice(NoticeLevel::Info, format!("{} rewound {what}", by.name));
+                self.rewound(&prompt.to_string(), *what, &by.name);
             }
             Note::TitleChanged { title } => {
                 let rev = self.rev();
                 self.head.change(rev, |head| head.title = Some(title.clone()));
             }
             Note::Stalled { seconds } => self.signals.stalled = Some(*seconds),
+            Note::Imported { file, entries, turns, .. } => {
+                let lines = if *entries == 1 { "line" } else { "lines" };
+                let text = format!("Imported {entries} {lines} from {file}");
+                self.add_notice(NoticeLevel::Info, text);
+                self.begin_import(*entries, *turns);
+            }
+            Note::ContinuedIn { session, agent } => {
+                let text = format!("Continued with {agent} in session `{}`", short(*session));
+                self.add_notice(NoticeLevel::Info, text);
+            }
+            Note::ContinuesFrom { session, agent } => {
+                let text = format!("Continues session `{}` of {agent}", short(*session));
+                self.add_notice(NoticeLevel::Info, text);
+            }
             Note::Problem { text } => self.add_notice(NoticeLevel::Error, text.clone()),
+            Note::SignInNeeded { text, methods } => self.ask_to_sign_in(text, methods),
         }
         Visibility::Visible
+    }
+
+    /// What is asked for stays in the status; the conversation says when it was.
+    fn ask_to_sign_in(&mut self, text: &str, methods: &[String]) {
+        let ways = match methods {
+            [] => String::new(),
+            methods => format!(" The agent offers: {}.", methods.join("; ")),
+        };
+        self.add_notice(NoticeLevel::Error, format!("{text}{ways}"));
+        let (text, methods) = (text.to_owned(), methods.to_vec());
+        self.signals.sign_in = Some(SignInNeed { text, methods });
+    }
+
+    fn rewound(&mut self, prompt: &str, what: Rewind, by: &str) {
+        if what != Rewind::Files {
+            self.mark_rewound(&ItemId::prompt(prompt));
+        }
+        let what = match what {
+            Rewind::Files => "the files",
+            Rewind::Conversation => "the conversation",
+            Rewind::Both => "the files and the conversation",
+        };
+        self.add_notice(NoticeLevel::Info, format!("{by} rewound {what}"));
+    }
+
+    /// Queued prompts wait, or are sent again.
+    fn queue_changed(&mut self, note: &Note) {
+        match note {
+            Note::QueueHeld { reason, .. } => {
+                // Clients that cannot ask say at least why nothing happens.
+                if let Some(spent) = budget_spent(reason) {
+                    self.add_notice(NoticeLevel::Warning, format!("{spent}, so the queue waits"));
+                }
+                self.signals.queue_hold = Some(reason.clone());
+            }
+            Note::QueueResumed { .. } => self.signals.queue_hold = None,
+            Note::BudgetRaised { amount, of_day, by } => {
+                let budget = if *of_day { " today" } else { "" };
+                let text = format!("{} allowed {} more{budget}", by.name, dollars(*amount));
+                self.add_notice(NoticeLevel::Info, text);
+            }
+            _ => {}
+        }
+    }
+
+    fn schedule_changed(&mut self, note: &Note) {
+        match note {
+            Note::PromptScheduled { schedule, when, next, by, zone, .. } => {
+                self.signals.schedules.push((*schedule, *next));
+                let text = format!("{} scheduled a prompt: {when} ({zone})", by.name);
+                self.add_notice(NoticeLevel::Info, text);
+            }
+            Note::ScheduleDue { schedule, prompt, missed, next, .. } => {
+                self.schedule_due(*schedule, prompt.is_some(), *missed, *next);
+            }
+            Note::ScheduleRemoved { schedule, by } => {
+                self.signals.schedules.retain(|(known, _)| known != schedule);
+                let text = format!("{} removed a scheduled prompt", by.name);
+                self.add_notice(NoticeLevel::Info, text);
+            }
+            _ => {}
+        }
+    }
+
+    /// A prompt that comes in time is seen by itself. What is missing is said.
+    fn schedule_due(&mut self, schedule: uuid::Uuid, sent: bool, missed: u64, next: Option<u64>) {
+        let known = self.signals.schedules.iter_mut().find(|(known, _)| *known == schedule);
+        match (known, next) {
+            (Some(known), Some(next)) => known.1 = next,
+            _ => self.signals.schedules.retain(|(known, _)| *known != schedule),
+        }
+        if !sent {
+            let text = "A scheduled prompt was left out: the last one still waits in the queue";
+            self.add_notice(NoticeLevel::Info, text.to_owned());
+        }
+        if missed > 0 {
+            let times = if missed == 1 { "time" } else { "times" };
+            let text = format!(
+                "A scheduled prompt was also due {missed} {times} while nothing could send it; \
+                 it is sent once"
+            );
+            self.add_notice(NoticeLevel::Info, text);
+        }
     }
 
     fn add_notice(&mut self, level: NoticeLevel, text: String) {
@@ -112,6 +223,7 @@ impl Fold {
 
     fn agent_started(&mut self, resumed: bool) -> Visibility {
         self.signals.process = ProcessState::Starting;
+        self.signals.sign_in = None;
         self.cost.resumed = true;
         if resumed {
             self.add_line_item(ItemBody::Agent(AgentProcessEvent::Started { resumed }));
@@ -122,6 +234,7 @@ impl Fold {
     fn agent_stopped(&mut self, cause: &ExitCause) -> Visibility {
         self.signals.process = ProcessState::Stopped(cause.clone());
         self.finish_messages();
+        self.acp_process_ended();
         // A parked or closed session shows that in its status; it needs no item.
         if !matches!(cause, ExitCause::Parked | ExitCause::Closed) {
             let event = AgentProcessEvent::Stopped { cause: cause.clone() };
@@ -146,9 +259,48 @@ impl Fold {
                 head.effort = Some(effort.clone());
                 format!("{by} set the effort to {effort}")
             }
-            Setting::Watch(Some(_)) => format!("{by} turned on actions on file changes"),
-            Setting::Watch(None) => format!("{by} turned off actions on file changes"),
+            Setting::AgentOption { id, value } => format!("{by} set {id} to {value}"),
+            Setting::Watch(WatchChoice::Own(_)) => {
+                format!("{by} turned on actions on file changes")
+            }
+            Setting::Watch(WatchChoice::Off) => format!("{by} turned off actions on file changes"),
+            Setting::Watch(WatchChoice::Inherit) => {
+                format!("{by} left actions on file changes to the server")
+            }
+            Setting::Options(values) => {
+                let text = |name: &str| Some(values.get(name)?.as_str().map(str::to_owned));
+                if let Some(mode) = text("mode") {
+                    head.mode = mode;
+                }
+                if let Some(effort) = text("effort") {
+                    head.effort = effort;
+                }
+                format!("{by} changed {}", describe_options(values))
+            }
         });
         self.add_notice(NoticeLevel::Info, text);
     }
+}
+
+/// Changed options with their values, each on at most a line.
+fn describe_options(values: &BTreeMap<String, Value>) -> String {
+    let changes = values.iter().map(|(name, value)| {
+        let text = match value {
+            Value::Null => "the default".to_owned(),
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        let mut text: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        if let Some((end, _)) = text.char_indices().nth(MAX_VALUE_CHARS) {
+            text.truncate(end);
+            text.push('…');
+        }
+        format!("{name} to {text}")
+    });
+    changes.collect::<Vec<_>>().join(", ")
+}
+
+/// The beginning of a session's id, as lists show it.
+fn short(session: uuid::Uuid) -> String {
+    session.simple().to_string()[..8].to_owned()
 }

@@ -9,6 +9,7 @@ use wire::json::{Raw, Text};
 use wire::note::{Actor, Outcome, RequestKind};
 
 use super::{Fold, Visibility};
+use crate::agent_info::AgentInfo;
 use crate::call::{CallPermission, CallState, Request};
 use crate::item::{HookRun, ItemBody, ItemId, RawReason};
 use crate::tool::{self, ToolAction};
@@ -20,10 +21,12 @@ pub(super) struct RequestResult {
     pub(super) by: Option<Actor>,
     pub(super) message: Option<String>,
     pub(super) answers: Vec<(String, String)>,
+    /// The name of the agent's own choice that was taken.
+    pub(super) choice: Option<String>,
 }
 
 impl RequestResult {
-    fn with_outcome(outcome: Outcome) -> Self {
+    pub(super) fn with_outcome(outcome: Outcome) -> Self {
         Self { outcome: Some(outcome), ..Self::default() }
     }
 }
@@ -89,6 +92,7 @@ impl Fold {
             at: self.entry.at,
             expires: None,
             rules: Vec::new(),
+            choices: Vec::new(),
         })
     }
 
@@ -111,10 +115,11 @@ impl Fold {
             at: self.entry.at,
             expires: None,
             rules: Vec::new(),
+            choices: Vec::new(),
         })
     }
 
-    fn add_request(&mut self, request: Request) -> Visibility {
+    pub(super) fn add_request(&mut self, request: Request) -> Visibility {
         let rev = self.rev();
         self.requests.change(rev, |requests| {
             requests.retain(|known| known.id != request.id);
@@ -169,7 +174,7 @@ impl Fold {
             return self.hook_ended(&hook, outcome);
         }
         if !self.is_open_request(&id) {
-            return Visibility::Hidden;
+            return self.agent_described(response);
         }
         let payload = match response.response {
             ControlResult::Success(payload) => payload,
@@ -193,8 +198,25 @@ impl Fold {
             by: None,
             message: field("message").and_then(Raw::text).map(|it| it.decode().into_owned()),
             answers: answers(field("updatedInput")),
+            choice: None,
         };
         self.resolve(&id, answer)
+    }
+
+    /// The reply to `initialize`, with which a new process introduces itself.
+    fn agent_described(&mut self, response: &ControlResponse<'_>) -> Visibility {
+        let ControlResult::Success(Some(payload)) = response.response else {
+            return Visibility::Hidden;
+        };
+        if let Some(mut agent) = AgentInfo::of_initialize(payload) {
+            // The next `init` says what this reply does not; until then the last one is the best
+            // there is.
+            if let Some(known) = &self.agent.value {
+                agent.keep_from(known);
+            }
+            self.describe_agent(agent);
+        }
+        Visibility::Hidden
     }
 
     pub(super) fn control_cancel(&mut self, cancel: &ControlCancel<'_>) -> Visibility {
@@ -237,6 +259,7 @@ impl Fold {
         if known.is_some() {
             self.calls.remember_resolved(id, &item);
         }
+        let call = item.clone();
         self.change(&item, |item| {
             let ItemBody::Call(call) = &mut item.body else { return };
             if call.state == CallState::Waiting {
@@ -249,6 +272,7 @@ impl Fold {
             permission.outcome = answer.outcome.or(permission.outcome);
             permission.by = answer.by.or(permission.by.take());
             permission.message = answer.message.or(permission.message.take());
+            permission.choice = answer.choice.or(permission.choice.take());
             if !answer.answers.is_empty() {
                 permission.answers = answer.answers;
             }
@@ -258,6 +282,7 @@ impl Fold {
                 call.state = CallState::Denied;
             }
         });
+        self.acp_request_resolved(&call);
         Visibility::Visible
     }
 

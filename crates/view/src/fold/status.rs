@@ -1,13 +1,14 @@
 //! What the session is doing, derived from everything else.
 
 use serde::{Deserialize, Serialize};
-use wire::note::ExitCause;
+use uuid::Uuid;
+use wire::note::{ExitCause, HoldReason};
 
 use super::Fold;
 use super::messages::DraftKind;
 use crate::call::CallState;
 use crate::item::{ItemBody, ItemId};
-use crate::status::{ConversationStatus, SessionPhase};
+use crate::status::{ConversationStatus, SessionPhase, SignInNeed};
 
 /// What is known about the session's activity beyond its items.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -22,6 +23,12 @@ pub(super) struct ActivitySignals {
     pub(super) thinking_tokens: Option<u64>,
     /// A session file does not record the ends of turns. Set when its last line looks like one.
     pub(super) resting: bool,
+    pub(super) queue_hold: Option<HoldReason>,
+    /// Prompts that are sent later, and when.
+    pub(super) schedules: Vec<(Uuid, u64)>,
+    /// Until the agent is started again or begins a turn.
+    #[serde(default)]
+    pub(super) sign_in: Option<SignInNeed>,
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -53,7 +60,8 @@ impl ActivitySignals {
     }
 
     pub(super) fn turn_ended(&mut self) {
-        *self = Self { process: std::mem::take(&mut self.process), ..Self::default() };
+        let Self { process, queue_hold, schedules, sign_in, .. } = std::mem::take(self);
+        *self = Self { process, queue_hold, schedules, sign_in, ..Self::default() };
     }
 }
 
@@ -66,8 +74,16 @@ impl Fold {
     pub(super) fn update_status(&mut self) {
         let phase = self.phase();
         let turn_since = self.turns.open_turn().and_then(|turn| turn.started);
+        let queue_hold = &self.signals.queue_hold;
+        let schedules = u32::try_from(self.signals.schedules.len()).unwrap_or(u32::MAX);
+        let next_schedule = self.signals.schedules.iter().map(|(_, next)| *next).min();
         let known = &self.status.value;
-        if known.phase == phase && known.turn_since == turn_since {
+        if known.phase == phase
+            && known.turn_since == turn_since
+            && known.queue_hold == *queue_hold
+            && (known.schedules, known.next_schedule) == (schedules, next_schedule)
+            && known.sign_in == self.signals.sign_in
+        {
             return;
         }
         let same = std::mem::discriminant(&known.phase) == std::mem::discriminant(&phase);
@@ -83,8 +99,19 @@ impl Fold {
             _ if same => known.since,
             _ => self.entry.at,
         };
+        let queue_hold = queue_hold.clone();
+        let sign_in = self.signals.sign_in.clone();
+        let status = ConversationStatus {
+            phase,
+            since,
+            turn_since,
+            queue_hold,
+            schedules,
+            next_schedule,
+            sign_in,
+        };
         let rev = self.rev();
-        self.status.change(rev, |status| *status = ConversationStatus { phase, since, turn_since });
+        self.status.change(rev, |known| *known = status);
     }
 
     fn phase(&self) -> SessionPhase {
@@ -114,7 +141,11 @@ impl Fold {
         if let Some(RetryState { attempt, max_attempts, delay_ms }) = signals.retrying {
             return SessionPhase::Retrying { attempt, max_attempts, delay_ms };
         }
-        match self.messages.draft_kind() {
+        let draft = match self.messages.draft_kind() {
+            DraftKind::None => self.acp.draft_kind(),
+            draft => draft,
+        };
+        match draft {
             DraftKind::Thinking => SessionPhase::Thinking { tokens: signals.thinking_tokens },
             DraftKind::Writing => SessionPhase::Writing,
             DraftKind::None => self.running_call().unwrap_or(SessionPhase::Working),

@@ -14,6 +14,19 @@ use super::{Fold, RAW_BYTES, Visibility, prefix};
 use crate::item::{CompactionItem, HookRun, ItemBody, ItemId, NoticeItem, NoticeLevel, RetryItem};
 use crate::usage::PlanLimit;
 
+/// How many windows of a plan are shown. There are two or three.
+const MAX_WINDOWS: usize = 8;
+
+/// A window of a plan, such as `five_hour`.
+fn plan_window(name: Text<'_>, window: Raw<'_>) -> PlanLimit {
+    PlanLimit {
+        status: owned(window.get("status").and_then(Raw::text)),
+        window: Some(prefix(&name.decode(), RAW_BYTES)),
+        resets_at: window.get("resetsAt").and_then(Raw::number),
+        used: window.get("utilization").and_then(Raw::number),
+    }
+}
+
 fn owned(text: Option<Text<'_>>) -> Option<String> {
     text.map(|it| it.decode().into_owned())
 }
@@ -54,6 +67,10 @@ impl Fold {
         }
         if let Some(mode) = owned(status.permission_mode) {
             let rev = self.rev();
+            if let Some(mut agent) = self.agent.value.clone() {
+                agent.mode = Some(mode.clone());
+                self.describe_agent(agent);
+            }
             self.head.change(rev, |head| head.mode = Some(mode));
             return Visibility::Visible;
         }
@@ -208,7 +225,20 @@ impl Fold {
             resets_at: limit.resets_at,
             used: limit.utilization,
         };
-        self.usage.change(rev, |usage| usage.plan = Some(plan));
+        let windows = limit.windows.into_iter().flat_map(Raw::fields).take(MAX_WINDOWS);
+        let windows: Vec<PlanLimit> =
+            windows.map(|(name, window)| plan_window(name, window)).collect();
+        self.usage.change(rev, |usage| {
+            if !windows.is_empty() {
+                usage.windows = windows;
+            } else if plan.window.is_some() {
+                // Earlier versions report one window at a time.
+                usage.windows.retain(|known| known.window != plan.window);
+                usage.windows.push(plan.clone());
+                usage.windows.truncate(MAX_WINDOWS);
+            }
+            usage.plan = Some(plan);
+        });
         Visibility::Visible
     }
 

@@ -133,6 +133,7 @@ impl Fold {
 
     fn begin_turn(&mut self) -> u64 {
         let number = self.turns.next.max(self.turns.latest().map_or(1, |latest| latest + 1));
+        let number = self.limit_imported_turn(number);
         self.create_turn(number);
         self.turns.open = Some(number);
         number
@@ -160,6 +161,7 @@ impl Fold {
             tokens: TokenCounts::default(),
             cost: None,
             rewound: false,
+            imported: self.entry.imported,
             files: Vec::new(),
         };
         let record = TurnRecord {
@@ -250,6 +252,17 @@ impl Fold {
         });
     }
 
+    /// Takes back one [`count_file_edit`](Self::count_file_edit).
+    pub(super) fn uncount_file_edit(&mut self, number: u64, path: &str) {
+        self.change_turn(number, |record| {
+            let files = &mut record.turn.files;
+            if let Some(file) = files.iter_mut().find(|file| file.path == path) {
+                file.edits = file.edits.saturating_sub(1);
+            }
+            files.retain(|file| file.edits > 0);
+        });
+    }
+
     /// `init`, which the CLI writes at the start of every turn.
     pub(super) fn init(&mut self, init: &Init<'_>) -> Visibility {
         let rev = self.rev();
@@ -265,6 +278,9 @@ impl Fold {
             set(&mut head.version, init.version);
             head.suggestion = None;
         });
+        let mut agent = self.agent.value.clone().unwrap_or_default();
+        agent.apply_init(init);
+        self.describe_agent(agent);
         self.signals.process_ready();
         if !self.turns.has_notes {
             let open = self.turns.open.and_then(|number| self.turns.record(number));
@@ -284,7 +300,11 @@ impl Fold {
         let number = self.working_turn();
         let record = self.turns.record(number);
         let ending = turn_ending(ended, record.is_some_and(|it| it.interrupted));
-        if record.is_some_and(|it| it.activity < TurnActivity::Replied) {
+        let activity = record.map_or(TurnActivity::None, |it| it.activity);
+        if activity == TurnActivity::None {
+            self.show_denials(ended, number);
+        }
+        if activity < TurnActivity::Replied && self.turns.record(number).is_some() {
             self.show_result_text(ended, number, &ending);
         }
         self.add_result_cost(number, ended);

@@ -1,10 +1,12 @@
 //! Tokens and cost.
 //!
 //! Tokens are counted once for each `message.id`, with the last usage reported for it, sub-agents
-//! included. This is the rule of `wire::analysis::UsageTotals`, applied here per turn and call. Costs are only
-//! ever what the agent reports.
+//! included; the usage of a `result` counts only if no message of its turn has any. These are the rules
+//! of `wire::analysis::UsageTotals`, applied here per turn and call. Costs are only ever what the agent
+//! reports. What was imported counts in its turns and not in the session's sums.
 
 use serde::{Deserialize, Serialize};
+use wire::analysis::{ResultUsage, TokenTotals, total_cost_restarts};
 use wire::event::{TurnEnded, Usage as WireUsage};
 use wire::json::Raw;
 
@@ -13,16 +15,14 @@ use crate::call::SubAgent;
 use crate::item::{ItemBody, ItemId};
 use crate::usage::TokenCounts;
 
-/// Versions up to this one restart their running cost at zero after a resume. 2.1.197 does, and
-/// 2.1.325 does not.
-const LAST_RESTARTING: [u64; 3] = [2, 1, 324];
-
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct CostTracker {
     /// The total that the agent process reported last.
     pub(super) reported: Option<f64>,
     /// Whether a new process has started since.
     pub(super) resumed: bool,
+    /// Tokens that only results report.
+    results: ResultUsage,
 }
 
 /// The usage that was counted for a message.
@@ -63,6 +63,9 @@ impl Fold {
         parent: Option<&ItemId>,
         of_sub_agent: bool,
     ) {
+        if !self.entry.imported {
+            self.cost.results.message_counted(usage);
+        }
         let current = self.turn_of_agent(parent);
         let (before, after, turn) = match message {
             Some(message) => {
@@ -84,8 +87,11 @@ impl Fold {
             return;
         }
         let rev = self.rev();
+        let counts = !self.entry.imported;
         self.usage.change(rev, |usage| {
-            change(&mut usage.tokens);
+            if counts {
+                change(&mut usage.tokens);
+            }
             if is_main {
                 usage.context = Some(context);
             }
@@ -96,7 +102,8 @@ impl Fold {
         }
     }
 
-    /// Adds the cost from a `result`, which is the total of the process so far.
+    /// Adds the cost from a `result`, which is the total of the process so far, and the tokens that no
+    /// message had.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -109,6 +116,12 @@ impl Fold {
         let window = windows.map(|it| it as u64).filter(|&it| it > 0).max();
         if window.is_some() && window != self.usage.value.window {
             self.usage.change(rev, |usage| usage.window = window);
+        }
+        if let Some(tokens) = self.cost.results.turn_ended(ended) {
+            let TokenTotals { input, output, cache_read, cache_write } = tokens;
+            let tokens = TokenCounts { input, output, cache_read, cache_write };
+            self.usage.change(rev, |usage| usage.tokens.add(tokens));
+            self.change_turn(turn, |record| record.turn.tokens.add(tokens));
         }
         if let Some(total) = ended.total_cost_usd {
             self.add_cost(turn, total);
@@ -123,11 +136,25 @@ impl Fold {
 
     fn add_cost(&mut self, turn: u64, total: f64) {
         let cost = self.new_cost(total);
+        self.count_cost(turn, cost);
+    }
+
+    fn count_cost(&mut self, turn: u64, cost: f64) {
         let rev = self.rev();
-        self.usage.change(rev, |usage| usage.cost = Some(usage.cost.unwrap_or(0.0) + cost));
+        if !self.entry.imported {
+            self.usage.change(rev, |usage| usage.cost = Some(usage.cost.unwrap_or(0.0) + cost));
+        }
         self.change_turn(turn, |record| {
             record.turn.cost = Some(record.turn.cost.unwrap_or(0.0) + cost);
         });
+    }
+
+    /// Adds the cost of a session whose agent reports the total so far. A lower total than before is
+    /// that of a new process.
+    pub(super) fn add_session_cost(&mut self, turn: u64, total: f64) {
+        let before = self.cost.reported.replace(total).unwrap_or(0.0);
+        let cost = if total < before { total } else { total - before };
+        self.count_cost(turn, cost);
     }
 
     /// The part of a running total that was not reported before.
@@ -138,10 +165,7 @@ impl Fold {
     }
 
     fn cost_restarts(&self) -> bool {
-        let version = self.head.value.version.as_deref().unwrap_or_default();
-        let mut parts = version.split('.').map(|part| part.parse().unwrap_or(0_u64));
-        let version = [0; 3].map(|_: u64| parts.next().unwrap_or(0));
-        version <= LAST_RESTARTING
+        total_cost_restarts(self.head.value.version.as_deref())
     }
 
     /// Changes the sub-agent that a call started.

@@ -110,11 +110,19 @@ fn permission(call: &Call, out: &mut String) {
     if let Some(by) = &permission.by {
         out.push_str(" by ");
         escape(&by.name, out);
+        if let Some(device) = by.device() {
+            out.push_str(", on ");
+            escape(device, out);
+        }
     }
     let result = call.result.as_ref().map_or("", |result| result.text.as_str());
     if let Some(message) = permission.message.as_ref().filter(|it| !result.contains(it.as_str())) {
         out.push_str(": ");
         escape(message, out);
+    }
+    if let Some(choice) = &permission.choice {
+        out.push_str(": ");
+        escape(choice, out);
     }
     out.push_str("</p>");
 }

@@ -7,6 +7,7 @@
 
 use pulldown_cmark::{Alignment, CodeBlockKind, CowStr, Event, Tag, TagEnd};
 
+use super::math::{MAX_BLOCK_OUTPUT, formula};
 use super::text::{code_block, escape};
 use crate::markdown::{
     MarkdownBlock, MarkdownStream, SafeUrl, TextSegment, is_line_break, segments,
@@ -22,6 +23,7 @@ pub fn render_block(block: &MarkdownBlock<'_>, out: &mut String) {
         alignments: Vec::new(),
         column: 0,
         in_head: false,
+        room_for_math: MAX_BLOCK_OUTPUT,
     };
     for event in block.events() {
         writer.event(event);
@@ -38,6 +40,8 @@ struct HtmlWriter<'a, 'o> {
     alignments: Vec<Alignment>,
     column: usize,
     in_head: bool,
+    /// How much `MathML` the block may still have.
+    room_for_math: usize,
 }
 
 impl<'a> HtmlWriter<'a, '_> {
@@ -53,8 +57,13 @@ impl<'a> HtmlWriter<'a, '_> {
             }
             Event::InlineHtml(html) if is_line_break(&html) => self.tag("<br>"),
             Event::Html(html) | Event::InlineHtml(html) => escape(&html, self.out),
-            Event::InlineMath(math) | Event::DisplayMath(math) => escape(&math, self.out),
-            Event::FootnoteReference(name) => escape(&name, self.out),
+            Event::InlineMath(latex) => {
+                formula(&latex, false, &mut self.room_for_math, self.out);
+            }
+            Event::DisplayMath(latex) => {
+                formula(&latex, true, &mut self.room_for_math, self.out);
+            }
+            Event::FootnoteReference(label) => self.footnote_label(&label),
             Event::SoftBreak => self.tag("\n"),
             Event::HardBreak => self.tag("<br>\n"),
             Event::Rule => self.tag("<hr>\n"),
@@ -129,9 +138,13 @@ impl<'a> HtmlWriter<'a, '_> {
                 self.link(&dest_url);
                 self.tag("🖼 ");
             }
+            Tag::FootnoteDefinition(label) => {
+                self.tag("<div class=\"footnote\">");
+                self.footnote_label(&label);
+                self.tag("\n");
+            }
             // Not enabled in the dialect.
-            Tag::FootnoteDefinition(_)
-            | Tag::DefinitionList
+            Tag::DefinitionList
             | Tag::DefinitionListTitle
             | Tag::DefinitionListDefinition
             | Tag::Superscript
@@ -176,8 +189,8 @@ impl<'a> HtmlWriter<'a, '_> {
                     self.tag("</a>");
                 }
             }
-            TagEnd::FootnoteDefinition
-            | TagEnd::DefinitionList
+            TagEnd::FootnoteDefinition => self.tag("</div>\n"),
+            TagEnd::DefinitionList
             | TagEnd::DefinitionListTitle
             | TagEnd::DefinitionListDefinition
             | TagEnd::Superscript
@@ -193,6 +206,12 @@ impl<'a> HtmlWriter<'a, '_> {
         if let Some(url) = url {
             open_link(url, self.out);
         }
+    }
+
+    fn footnote_label(&mut self, label: &str) {
+        self.tag("<sup>");
+        escape(label, self.out);
+        self.tag("</sup>");
     }
 
     fn cell(&mut self) {
@@ -295,9 +314,15 @@ fn append(text: &str, html: &mut String) {
     let mut end = html.len();
     loop {
         let kept = html[..end].trim_end();
+        // Text behind a formula is no part of it.
+        let is_formula = kept.strip_suffix("</span>").unwrap_or(kept).ends_with("</math>");
         // Escaped text contains no `<`, so the last one begins a tag.
         match kept.rfind("</") {
-            Some(tag) if kept.ends_with('>') && !kept[tag..kept.len() - 1].contains('>') => {
+            Some(tag)
+                if !is_formula
+                    && kept.ends_with('>')
+                    && !kept[tag..kept.len() - 1].contains('>') =>
+            {
                 end = tag;
             }
             _ => break,

@@ -5,15 +5,22 @@
 //! are the style sheets for the classes.
 
 mod call;
+mod code_lines;
+mod export;
 mod item;
 mod markdown;
+mod math;
 mod page;
 mod text;
 
+pub use code_lines::code_lines;
+pub use export::{ExportOptions, HtmlExport};
 pub use item::{HtmlOptions, item, items, raw_line, turn_end};
 pub use markdown::{StreamingHtml, markdown, render_block};
 pub use page::{CspNonce, PageTotals, Timeline, page_foot, page_head};
-pub use text::{code_block, colour_rules, coloured, diff, escape, escaped, terminal_text};
+pub use text::{
+    code_block, colour_rules, coloured, diff, escape, escaped, terminal_text, whole_diff,
+};
 
 /// The style sheet of a conversation, for light and dark mode.
 pub const STYLE: &str = include_str!("style.css");

@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 
 use super::STYLE;
 use super::text::{colour_rules, escape, escaped};
+use crate::agent_info::{AgentInfo, CLAUDE_CODE};
 use crate::conversation::ConversationHead;
 use crate::tool::ToolAction;
 use crate::usage::SessionUsage;
@@ -48,6 +49,7 @@ pub struct PageTotals {
 /// The page up to the first turn.
 pub fn page_head(
     head: &ConversationHead,
+    agent: Option<&AgentInfo>,
     totals: &PageTotals,
     timeline: &Timeline,
     nonce: CspNonce,
@@ -69,16 +71,36 @@ pub fn page_head(
     );
     let mut details = Vec::new();
     details.extend(head.model.as_deref().map(escaped));
-    details
-        .extend(head.version.as_deref().map(|version| format!("Claude Code {}", escaped(version))));
+    let name = agent.map_or(CLAUDE_CODE, AgentInfo::display_name);
+    details.extend(head.version.as_deref().map(|version| escaped(&format!("{name} {version}"))));
     details.extend(head.cwd.as_deref().map(|cwd| format!("<code>{}</code>", escaped(cwd))));
     details.extend(totals.span.map(|(first, _)| format!("{} UTC", wording::date_time(first))));
     let _ = writeln!(out, "<p class=\"where\">{}</p>", details.join(" · "));
     numbers(totals, &mut out);
     out.push_str(&timeline.svg());
+    if let Some(agent) = agent {
+        self::agent(agent, &mut out);
+    }
     contents(&totals.prompts, &mut out);
     out.push_str("</header>\n<main>\n");
     out
+}
+
+/// What the agent says about itself, collapsed.
+fn agent(agent: &AgentInfo, out: &mut String) {
+    let summary = agent.summary();
+    if summary.is_empty() {
+        return;
+    }
+    let _ = write!(
+        out,
+        "<details class=\"contents agent\"><summary>{}</summary><dl>",
+        escaped(&summary)
+    );
+    for fact in agent.facts(usize::MAX) {
+        let _ = write!(out, "<dt>{}</dt><dd>{}</dd>", fact.label, escaped(&fact.text));
+    }
+    out.push_str("</dl></details>\n");
 }
 
 /// A table of contents of the prompts, if there are at least three.

@@ -149,8 +149,16 @@ pub fn coloured(code: &str, language: &str, out: &mut String) {
 const DIFF_LINES: usize = 400;
 
 pub fn diff(diff: &Diff, out: &mut String) {
+    diff_up_to(diff, DIFF_LINES, diff.len().saturating_sub(DIFF_LINES), out);
+}
+
+/// A diff with all its lines, and how many more there are that it does not have.
+pub fn whole_diff(diff: &Diff, hidden: usize, out: &mut String) {
+    diff_up_to(diff, usize::MAX, hidden, out);
+}
+
+fn diff_up_to(diff: &Diff, mut left: usize, hidden: usize, out: &mut String) {
     out.push_str("<div class=\"diff\">");
-    let mut left = DIFF_LINES;
     for (number, hunk) in diff.hunks.iter().enumerate() {
         if left == 0 {
             break;
@@ -183,7 +191,6 @@ pub fn diff(diff: &Diff, out: &mut String) {
         }
         left = left.saturating_sub(hunk.lines.len());
     }
-    let hidden = diff.len().saturating_sub(DIFF_LINES);
     if hidden > 0 {
         let _ = write!(out, "<div class=\"hidden-lines\">{hidden} more lines</div>");
     }

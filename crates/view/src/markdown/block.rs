@@ -8,10 +8,14 @@ use pulldown_cmark::{
 };
 use wire::json::MAX_DEPTH;
 
+use super::formula::{formulas, without_formulas};
+use super::inline::InlineSplitter;
 use super::line_prefix::LinePrefix;
 
-const OPTIONS: Options =
-    Options::ENABLE_TABLES.union(Options::ENABLE_STRIKETHROUGH).union(Options::ENABLE_TASKLISTS);
+pub(super) const OPTIONS: Options = Options::ENABLE_TABLES
+    .union(Options::ENABLE_STRIKETHROUGH)
+    .union(Options::ENABLE_TASKLISTS)
+    .union(Options::ENABLE_FOOTNOTES);
 
 /// Markdown text that consists of whole blocks.
 #[derive(Clone, Copy, Debug)]
@@ -37,18 +41,31 @@ impl<'a> MarkdownBlock<'a> {
         self.closed
     }
 
-    /// Its parser events, with adjacent text merged. What nests deeper than [`MAX_DEPTH`] has no
+    /// Its parser events, with adjacent text merged, formulas and references to footnotes. What nests deeper than [`MAX_DEPTH`] has no
     /// structure of its own.
     pub fn events(&self) -> impl Iterator<Item = Event<'a>> + use<'a> {
-        let callback = DefinitionLookup(self.definitions);
-        let events = TextMergeStream::new(Parser::new_with_broken_link_callback(
-            self.source,
-            OPTIONS,
-            Some(callback),
-        ));
+        let formulas = formulas(self.source, OPTIONS, self.closed);
+        let (plain, with_formulas) = if formulas.is_empty() {
+            (Some(parse(self.source, self.definitions)), Vec::new())
+        } else {
+            let source = without_formulas(self.source, &formulas);
+            let events = parse(&source, self.definitions).map(Event::into_static);
+            (None, events.collect())
+        };
+        let events = plain.into_iter().flatten().chain(with_formulas);
+        let events = InlineSplitter::new(events, formulas);
         let mut depth = 0_usize;
         events.filter_map(move |event| bounded(event, &mut depth))
     }
+}
+
+/// The parser's events, with adjacent text merged.
+fn parse<'a>(
+    source: &'a str,
+    definitions: Option<&'a LinkDefinitions>,
+) -> impl Iterator<Item = Event<'a>> + use<'a> {
+    let callback = DefinitionLookup(definitions);
+    TextMergeStream::new(Parser::new_with_broken_link_callback(source, OPTIONS, Some(callback)))
 }
 
 /// Drops quotes, lists and emphasis that nest too deep, but not what is inside. A line would otherwise
@@ -125,6 +142,9 @@ impl BlockEnds {
             match event {
                 Event::Start(tag) => {
                     if depth == 0 {
+                        if needs_block_before(&tag, &text[..range.start]) {
+                            ends.pop();
+                        }
                         closes = CloseRule::by(&tag, &text[range]);
                     }
                     depth += 1;
@@ -146,6 +166,15 @@ impl BlockEnds {
         }
         Self { ends, last_is_closed }
     }
+}
+
+/// Whether a block would be code without the block before it: after a footnote, a line may be indented.
+fn needs_block_before(tag: &Tag<'_>, before: &str) -> bool {
+    let start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    let indentation = &before[start..];
+    let is_indented = indentation.trim_ascii().is_empty()
+        && (indentation.len() >= 4 || indentation.contains('\t'));
+    is_indented && !matches!(tag, Tag::CodeBlock(_))
 }
 
 /// What closes a block, apart from the next block.

@@ -4,7 +4,7 @@ use pulldown_cmark::{CodeBlockKind, Event, Tag, TagEnd};
 
 use super::text::{FormattedText, TextFormat};
 use crate::ansi::TextStyle;
-use crate::markdown::{MarkdownBlock, SafeUrl, blocks, is_line_break};
+use crate::markdown::{MarkdownBlock, SafeUrl, blocks, formula_text, is_line_break};
 use crate::terminal::{StyledLine, TextTable};
 
 /// The width of a table in columns; a phone wraps wider ones.
@@ -88,13 +88,20 @@ impl TelegramWriter<'_> {
                 self.text.push_formatted(TextFormat::Code, &code);
             }
             Event::InlineHtml(html) if is_line_break(&html) => self.push("\n"),
-            Event::Text(text)
-            | Event::Code(text)
-            | Event::Html(text)
-            | Event::InlineHtml(text)
-            | Event::InlineMath(text)
-            | Event::DisplayMath(text)
-            | Event::FootnoteReference(text) => self.push(&text),
+            Event::Text(text) | Event::Code(text) | Event::Html(text) | Event::InlineHtml(text) => {
+                self.push(&text);
+            }
+            Event::InlineMath(latex) => self.formula(&latex),
+            Event::DisplayMath(latex) => {
+                if self.cell.is_none() {
+                    self.text.new_line();
+                }
+                self.formula(&latex);
+                if self.cell.is_none() {
+                    self.text.new_line();
+                }
+            }
+            Event::FootnoteReference(label) => self.push(&format!("[{label}]")),
             // An agent breaks lines where it means to.
             Event::SoftBreak | Event::HardBreak => self.push("\n"),
             Event::Rule => {
@@ -109,6 +116,15 @@ impl TelegramWriter<'_> {
         match &mut self.cell {
             Some(cell) => cell.push_str(&text.replace('\n', " ")),
             None => self.text.push(text),
+        }
+    }
+
+    /// A formula in Unicode, or as it was written.
+    fn formula(&mut self, latex: &str) {
+        match formula_text(latex) {
+            Some(text) => self.push(&text),
+            None if self.cell.is_some() => self.push(latex.trim()),
+            None => self.text.push_formatted(TextFormat::Code, latex.trim()),
         }
     }
 
@@ -170,8 +186,11 @@ impl TelegramWriter<'_> {
                 self.link(&dest_url);
                 self.push("🖼 ");
             }
-            Tag::FootnoteDefinition(_)
-            | Tag::DefinitionList
+            Tag::FootnoteDefinition(label) => {
+                self.text.new_line();
+                self.push(&format!("[{label}] "));
+            }
+            Tag::DefinitionList
             | Tag::DefinitionListTitle
             | Tag::DefinitionListDefinition
             | Tag::Superscript
@@ -182,7 +201,9 @@ impl TelegramWriter<'_> {
 
     fn end(&mut self, tag: TagEnd) {
         match tag {
-            TagEnd::Paragraph | TagEnd::HtmlBlock | TagEnd::Item => self.text.new_line(),
+            TagEnd::Paragraph | TagEnd::HtmlBlock | TagEnd::Item | TagEnd::FootnoteDefinition => {
+                self.text.new_line();
+            }
             TagEnd::Heading(_) => {
                 self.finish(TextFormat::Bold);
                 self.text.new_line();
@@ -238,7 +259,6 @@ impl TelegramWriter<'_> {
             }
             TagEnd::TableHead
             | TagEnd::TableRow
-            | TagEnd::FootnoteDefinition
             | TagEnd::DefinitionList
             | TagEnd::DefinitionListTitle
             | TagEnd::DefinitionListDefinition
@@ -268,7 +288,8 @@ impl TelegramWriter<'_> {
     fn begin_block(&mut self) {
         let line = self.text.text.rsplit('\n').next().unwrap_or_default();
         let after_marker = !self.lists.is_empty() && (line.ends_with("• ") || line.ends_with(". "));
-        if !after_marker {
+        let after_label = line.starts_with('[') && line.ends_with("] ");
+        if !after_marker && !after_label {
             self.text.blank_line();
         }
     }

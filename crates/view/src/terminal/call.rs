@@ -99,13 +99,19 @@ fn colour(action: ToolAction) -> ansi::AnsiColour {
 
 fn permission(call: &Call, options: TerminalOptions<'_>, lines: &mut Vec<StyledLine>) {
     let Some(permission) = &call.permission else { return };
-    if matches!(permission.outcome, Some(Outcome::Allowed | Outcome::AllowedAndRemembered)) {
+    let remembers = permission.outcome == Some(Outcome::AllowedAndRemembered);
+    // What an agent's own choice allows from now on is in its name.
+    let says_more = remembers && permission.choice.is_some();
+    if matches!(permission.outcome, Some(Outcome::Allowed | Outcome::AllowedAndRemembered))
+        && !says_more
+    {
         return;
     }
     let outcome = wording::permission_outcome(permission.outcome);
     let by = permission.by.as_ref().map(|by| format!(" by {}", by.name)).unwrap_or_default();
     let result = call.result.as_ref().map_or("", |result| result.text.as_str());
     let message = permission.message.as_ref().filter(|it| !result.contains(it.as_str()));
+    let message = message.or(permission.choice.as_ref());
     let message = message.map(|it| format!(": {it}")).unwrap_or_default();
     let line = StyledLine::of(TextStyle::PLAIN.in_colour(3), &format!("{outcome}{by}{message}"));
     lines.extend(line.wrapped(options.width));

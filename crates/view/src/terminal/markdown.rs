@@ -5,7 +5,9 @@ use pulldown_cmark::{Alignment, CodeBlockKind, Event, HeadingLevel, Tag, TagEnd}
 use super::call::code_lines;
 use super::{StyledLine, TerminalOptions};
 use crate::ansi::TextStyle;
-use crate::markdown::{MarkdownBlock, MarkdownStream, SafeUrl, blocks, is_line_break};
+use crate::markdown::{
+    MarkdownBlock, MarkdownStream, SafeUrl, blocks, formula_text, is_line_break,
+};
 
 const QUOTE: TextStyle = TextStyle::PLAIN.dim();
 const CODE: TextStyle = TextStyle::PLAIN.in_colour(6);
@@ -77,10 +79,16 @@ impl TerminalWriter<'_> {
                     self.flush();
                 }
             }
-            Event::InlineHtml(text)
-            | Event::InlineMath(text)
-            | Event::DisplayMath(text)
-            | Event::FootnoteReference(text) => self.push(self.style(), &text),
+            Event::InlineHtml(text) => self.push(self.style(), &text),
+            Event::InlineMath(latex) => self.formula(&latex),
+            Event::DisplayMath(latex) => {
+                self.line_break();
+                self.formula(&latex);
+                self.line_break();
+            }
+            Event::FootnoteReference(label) => {
+                self.push(TextStyle { dim: true, ..self.style() }, &format!("[{label}]"));
+            }
             // An agent breaks lines where it means to: lists without markers, addresses, verses.
             Event::SoftBreak | Event::HardBreak => self.line_break(),
             Event::Rule => {
@@ -170,8 +178,12 @@ impl TerminalWriter<'_> {
                     ..self.style()
                 });
             }
+            Tag::FootnoteDefinition(label) => {
+                self.begin_block();
+                let marker = StyledLine::of(MARKER, &format!("[{label}] "));
+                self.push_margin(Some(marker), StyledLine::of(TextStyle::PLAIN, "    "));
+            }
             Tag::TableCell
-            | Tag::FootnoteDefinition(_)
             | Tag::DefinitionList
             | Tag::DefinitionListTitle
             | Tag::DefinitionListDefinition
@@ -238,8 +250,12 @@ impl TerminalWriter<'_> {
                     self.inline.push(MARKER, &format!(" ({url})"));
                 }
             }
+            TagEnd::FootnoteDefinition => {
+                self.flush();
+                self.margins.pop();
+                self.gap = true;
+            }
             TagEnd::TableRow
-            | TagEnd::FootnoteDefinition
             | TagEnd::DefinitionList
             | TagEnd::DefinitionListTitle
             | TagEnd::DefinitionListDefinition
@@ -255,6 +271,22 @@ impl TerminalWriter<'_> {
             link.push_str(text);
         }
         self.inline.push(style, text);
+    }
+
+    /// A formula in Unicode, or as it was written.
+    fn formula(&mut self, latex: &str) {
+        let style = TextStyle { foreground: CODE.foreground, ..self.style() };
+        match formula_text(latex) {
+            Some(text) => self.push(style, &text),
+            None => {
+                for (number, line) in latex.trim().lines().enumerate() {
+                    if number > 0 {
+                        self.line_break();
+                    }
+                    self.push(style, line);
+                }
+            }
+        }
     }
 
     fn style(&self) -> TextStyle {

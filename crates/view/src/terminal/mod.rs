@@ -5,11 +5,13 @@
 //! built: whatever an agent or a tool wrote, [`StyledLine::paint`] gives text and colours, and no other
 //! escape sequence.
 
+mod agent;
 mod call;
 mod item;
 mod line;
 mod markdown;
 
+pub use agent::agent;
 pub use item::{
     call_group_line, call_head, call_result, is_call_group, item, items, status, turn_end,
 };

@@ -3,6 +3,7 @@
 // `cfg(test)` makes the helpers count as tests, which may unwrap.
 #[cfg(test)]
 mod depth;
+mod export;
 #[cfg(test)]
 mod fold;
 #[cfg(test)]

@@ -153,7 +153,13 @@ fn a_page_stands_alone_and_its_tags_are_closed() {
         first_prompt: Some("<script>alert(1)</script> & \"so\" on".to_owned()),
         ..html::PageTotals::default()
     };
-    let mut page = html::page_head(&conversation.head, &totals, &timeline, html::CspNonce(7));
+    let mut page = html::page_head(
+        &conversation.head,
+        conversation.agent.as_ref(),
+        &totals,
+        &timeline,
+        html::CspNonce(7),
+    );
     page.push_str(&as_html(&conversation, false));
     page.push_str(&html::page_foot(&conversation.head, html::CspNonce(7)));
     let (before, rest) =
@@ -240,7 +246,13 @@ fn what_an_agent_names_and_prints_is_text_everywhere() {
         }
     }
     let (totals, timeline) = (html::PageTotals::default(), html::Timeline::default());
-    let page = html::page_head(&conversation.head, &totals, &timeline, html::CspNonce(7));
+    let page = html::page_head(
+        &conversation.head,
+        conversation.agent.as_ref(),
+        &totals,
+        &timeline,
+        html::CspNonce(7),
+    );
     assert!(!page.contains("<img"), "{page}");
 }
 

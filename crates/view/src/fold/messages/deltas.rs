@@ -181,6 +181,7 @@ impl Fold {
         for agent in agents {
             self.finish_message(&agent);
         }
+        self.finish_acp_messages();
     }
 
     /// Discards the open blocks of a message, because the model was asked again.

@@ -355,11 +355,17 @@ fn a_result_of_another_agent_is_not_taken_for_a_success() {
     // As Gemini and droid write them.
     let document = fold(&[
         json!({"type":"tool_result","tool_id":"x","status":"error","output":"no"}),
-        json!({"type":"tool_result","id":"x","toolId":"Read","isError":true,"value":"no"}),
+        json!({"type":"tool_result","id":"y","toolId":"Read","isError":true,"value":"no"}),
         json!({"type":"tool_result","tool_use_id":"x","status":"error"}),
     ]);
     assert_eq!(document.items.len(), 3);
-    assert!(document.items.iter().all(|item| matches!(item.body, ItemBody::Raw(_))));
+    for item in &document.items[..2] {
+        let ItemBody::Call(call) = &item.body else { panic!("{item:?}") };
+        assert_eq!(call.state, CallState::Failed);
+        assert_eq!(call.result.as_ref().unwrap().text, "no");
+    }
+    // No agent writes it like this.
+    assert!(matches!(document.items[2].body, ItemBody::Raw(_)));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use super::captures;
 use towpath_view::{Call, Conversation, Item, ItemBody};
 
 /// The document as a list: one line per turn and item, sub-agents indented.
-fn digest(document: &Conversation) -> String {
+pub(super) fn digest(document: &Conversation) -> String {
     let mut out = String::new();
     for turn in &document.turns {
         let _ = writeln!(
@@ -77,6 +77,9 @@ fn called(call: &Call) -> String {
         let _ = write!(line, " | {:?} {:?}", permission.kind, permission.outcome);
         if !permission.answers.is_empty() {
             let _ = write!(line, " {:?}", permission.answers);
+        }
+        if let Some(choice) = &permission.choice {
+            let _ = write!(line, " {choice:?}");
         }
     }
     if let Some(agent) = &call.agent {

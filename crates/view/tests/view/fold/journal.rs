@@ -191,6 +191,22 @@ fn a_prompt_goes_from_the_queue_into_its_turn_and_is_done_with_it() {
 }
 
 #[test]
+fn a_sign_in_is_asked_for_until_the_agent_is_started_again() {
+    let mut journal = Journal::new();
+    let methods = vec!["Use a key".to_owned(), "Use the browser".to_owned()];
+    let needed = Note::SignInNeeded { text: "Run `agent login`.".to_owned(), methods };
+    let exited = Note::AgentExited { cause: ExitCause::NotReady };
+    journal.note(&Note::AgentStarted { resumed: false }).note(&needed).note(&exited);
+    let document = journal.document();
+    let asked = document.status.sign_in.as_ref().expect("a sign-in");
+    assert_eq!((asked.text.as_str(), asked.methods.len()), ("Run `agent login`.", 2));
+    let ItemBody::Notice(notice) = &document.items[0].body else { panic!("{document:?}") };
+    assert_eq!(notice.text, "Run `agent login`. The agent offers: Use a key; Use the browser.");
+    journal.note(&Note::AgentStarted { resumed: false });
+    assert_eq!(journal.document().status.sign_in, None);
+}
+
+#[test]
 fn queued_prompts_are_edited_moved_and_cancelled() {
     let mut journal = Journal::running(id(1));
     journal
@@ -286,6 +302,7 @@ fn the_status_shows_what_the_agent_does() {
         by: Some(ann()),
         message: None,
         answers: Vec::new(),
+        choice: None,
     });
     journal.line(&result("t1", "", false)).line(&result("t2", "", false));
     assert_eq!(journal.phase(), SessionPhase::Working);
@@ -316,6 +333,7 @@ fn a_request_is_open_until_it_is_resolved_and_its_outcome_stays() {
         kind: RequestKind::Permission,
         expires: Some(99),
         rules: Vec::new(),
+        choices: Vec::new(),
     });
     let document = journal.document();
     let request = &document.requests[0];
@@ -331,6 +349,7 @@ fn a_request_is_open_until_it_is_resolved_and_its_outcome_stays() {
         by: Some(ann()),
         message: Some("no".to_owned()),
         answers: Vec::new(),
+        choice: None,
     });
     journal.line(&result("t1", "no", true));
     let call = journal.call("t1");
@@ -353,6 +372,7 @@ fn a_question_keeps_its_answers() {
         by: Some(ann()),
         message: None,
         answers: vec![("Which?".to_owned(), "A".to_owned())],
+        choice: None,
     });
     let call = journal.call("q1");
     assert!(

@@ -1,8 +1,12 @@
 //! The fold, tested on every capture and on journals, dialects and lengths that no capture has.
 
+mod acp;
+mod agent;
+mod denials;
 mod dialects;
 mod documents;
 mod history;
+mod import;
 mod journal;
 mod properties;
 

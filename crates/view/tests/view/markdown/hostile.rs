@@ -32,13 +32,26 @@ pub(crate) fn assert_only_our_tags(html: &str, from: &str) {
                 }),
             "ol" => attributes.is_empty() || is_quoted(attributes, "start=\""),
             "span" => {
-                matches!(attributes, "class=\"task\"" | "class=\"task done\"")
-                    || (attributes.starts_with("class=t") && attributes.len() == 8)
+                matches!(
+                    attributes,
+                    "class=\"task\""
+                        | "class=\"task done\""
+                        | "class=\"math\""
+                        | "class=\"math display\""
+                ) || (attributes.starts_with("class=t") && attributes.len() == 8)
             }
-            "div" => attributes == "class=\"table\"",
+            "div" => matches!(attributes, "class=\"table\"" | "class=\"footnote\""),
+            "code" => matches!(attributes, "" | "class=\"math\"" | "class=\"math display\""),
+            "math" => matches!(attributes, "display=\"inline\"" | "display=\"block\""),
+            "mrow" | "mi" | "mo" | "mn" | "mtext" | "mspace" | "mfrac" | "msqrt" | "mroot"
+            | "msub" | "msup" | "msubsup" | "munder" | "mover" | "munderover" | "mtable"
+            | "mtr" | "mtd" => {
+                assert!(open.contains(&"math"), "`<{tag}>` in {html:?} from {from:?}");
+                is_mathml_attributes(attributes)
+            }
             "td" | "th" => matches!(attributes, "" | "class=left" | "class=center" | "class=right"),
             "h1" | "h2" | "h3" | "h4" | "h5" | "h6" | "ul" | "li" | "em" | "strong" | "del"
-            | "code" | "blockquote" | "table" | "thead" | "tbody" | "tr" | "br" | "hr" => {
+            | "sup" | "blockquote" | "table" | "thead" | "tbody" | "tr" | "br" | "hr" => {
                 attributes.is_empty()
             }
             _ => false,
@@ -49,6 +62,17 @@ pub(crate) fn assert_only_our_tags(html: &str, from: &str) {
         }
     }
     assert!(open.is_empty(), "unclosed {open:?} in {html:?} from {from:?}");
+}
+
+fn is_mathml_attributes(attributes: &str) -> bool {
+    attributes.is_empty()
+        || attributes.split("\" ").all(|attribute| {
+            let (name, value) = attribute.split_once("=\"").unwrap_or_default();
+            let value = value.trim_end_matches('"');
+            (name.starts_with(|c: char| c.is_ascii_alphabetic()) && !name.starts_with("on"))
+                && !["href", "style", "src", "id"].contains(&name)
+                && !value.contains(['"', '<', '>', ':', '(', '&'])
+        })
 }
 
 fn is_quoted(attribute: &str, opening: &str) -> bool {
@@ -228,6 +252,25 @@ const TEXTS: &[&str] = &[
     "a<br>b<br/>c<br />d",
     "[a](https://a)<script>alert(1)</script>[b](https://b)",
     "$\\href{javascript:alert(1)}{x}$",
+    "$\\text{<script>alert(1)</script>}$",
+    "$\\operatorname{<img src=x onerror=alert(1)>}x$",
+    "$\\operatorname{</mi></math><script>alert(1)</script>}x$",
+    "$\\operatorname{&lt;script&gt;}x$",
+    "$\\href{javascript:alert(1)}{x^2}$",
+    "$\\class{x\" onclick=\"alert(1)}{x^2}$",
+    "$\\style{background:url(//evil)}{x}$",
+    "$\\color{red;background:url(//evil)}x^2$",
+    "$\\textcolor{red}{x^2}$",
+    "$a < b > c & d$",
+    "$a \\not< b$",
+    "$$\\begin{array}{c|c} a & <b> \\\\[2em] \\hline c & d \\end{array}$$",
+    "$$\\def\\a{\\a\\a}\\a$$",
+    "$\\hspace{1em\" onclick=\"alert(1)}x^2$",
+    "$\\rule{1em}{1em}x^2$",
+    "$x^2</math><script>alert(1)</script>$",
+    "\\[<script>alert(1)</script> = x\\]",
+    "\\(\u{202e}x^2\\)",
+    "$\\unknown{<script>}$",
     "```mermaid\ngraph TD; A[\"<img src=x onerror=alert(1)>\"]\n```",
     "[^1]: <script>alert(1)</script>",
     "1. a\n\n   <script>alert(1)</script>",

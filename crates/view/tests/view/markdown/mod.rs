@@ -1,5 +1,6 @@
 //! Markdown that arrives in chunks renders like the whole text.
 
+mod formulas;
 mod fragments;
 mod hostile;
 
@@ -179,6 +180,9 @@ fn a_long_answer_costs_a_multiple_of_its_length() {
         format!("> {paragraph}"),
         format!("```\n{paragraph}"),
         format!("| a | {} |\n", paragraph.trim()),
+        "The sum $\\sum_{i=1}^n \\frac{1}{i}$ of \\(a_i\\), for $5.\n".to_owned(),
+        "$$\n\\begin{aligned} a &= b \\\\ c &= d \\end{aligned}\n$$\n\n".to_owned(),
+        "Unfinished \\( and $a_1 and \\[ so on\n".to_owned(),
     ] {
         let lead = if unit.starts_with('|') { "| x | y |\n|---|---|\n" } else { "" };
         let mut cost = [0_u128; 2];
@@ -198,6 +202,19 @@ fn a_long_answer_costs_a_multiple_of_its_length() {
         }
         // Eight times the text; the square would be 64 times the cost.
         assert!(cost[1] < 32 * cost[0], "{unit:?}: {cost:?} µs");
+    }
+}
+
+#[test]
+fn an_indented_footnote_after_another_is_the_same_in_chunks() {
+    for text in [
+        "[^2]: note two\n    [^2]: note two\n",
+        "[^1]: a\n\t[^2]: b\n\nc\n",
+        "[^1]: a\n\n    code\n",
+    ] {
+        let whole = in_one_pass(text);
+        assert_eq!(markdown(text), whole, "{text:?}");
+        assert_eq!(in_chunks(text, 1), whole, "{text:?}");
     }
 }
 
