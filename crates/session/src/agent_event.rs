@@ -4,6 +4,7 @@
 //! the journal records about a request. The line itself is written to the journal in any case.
 
 use uuid::Uuid;
+use wire::acp::PermissionChoice;
 use wire::event::{CanUseTool, ControlResult};
 use wire::json::{Raw, Text};
 use wire::note::RequestKind;
@@ -20,6 +21,29 @@ pub enum AgentEvent {
         conversation: Option<String>,
     },
     TurnEnded(TurnResult),
+    /// The agent ended the turn because it was told to stop, or because a person refused something.
+    TurnCancelled {
+        /// The prompts that the turn answered.
+        prompts: Vec<Uuid>,
+    },
+    /// The agent works although nothing asked it to, and will not say when it has finished.
+    Unprompted,
+    /// The agent has opened its conversation, under this id of its own.
+    ConversationOpened(String),
+    /// The agent gave up on the conversation that it should have continued.
+    ConversationLost,
+    /// The agent cannot work, for this reason.
+    StartFailed {
+        reason: String,
+        /// Whether another attempt may help.
+        retry: bool,
+    },
+    /// Whether the agent accepts prompts into a running turn.
+    SteeringOffered(bool),
+    /// The agent did not accept a prompt into the running turn.
+    PromptReturned(Uuid),
+    /// What the agent says that the conversation has cost so far, in dollars.
+    CostReported(f64),
     /// The agent took up a prompt.
     PromptAccepted(Uuid),
     /// The agent dropped a prompt that waited in its queue.
@@ -27,6 +51,8 @@ pub enum AgentEvent {
     StateReported(ReportedState),
     /// The agent asks a person for something.
     RequestOpened(PermissionRequest),
+    /// The agent runs a hook of Towpath and waits for its answer.
+    HookCalled(HookCallback),
     /// The agent asks its host for something that Towpath does not offer.
     UnsupportedRequest {
         id: String,
@@ -55,8 +81,21 @@ pub struct PermissionRequest {
     pub input: String,
     /// Rules that the CLI suggests to remember, as JSON.
     pub suggestions: Option<String>,
+    /// The answers that the agent offers, in its own words.
+    pub choices: Vec<PermissionChoice>,
     /// The sub-agent that asks.
     pub agent: Option<String>,
+}
+
+/// The call of a hook that was registered with `initialize`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HookCallback {
+    /// The agent's id of the request.
+    pub id: String,
+    /// The id that the hook was registered with.
+    pub callback: String,
+    /// What a hook program would receive on stdin; none if the line is too long to be read.
+    pub input: Option<String>,
 }
 
 impl AgentEvent {
@@ -71,8 +110,11 @@ impl AgentEvent {
         if kind.name != "control_request" {
             return TurnSignal::of_kind(&kind).map_or(Self::Output, Self::of_signal);
         }
-        let subtype = "requests of this length".to_owned();
-        find_request_id(bytes).map_or(Self::Output, |id| Self::UnsupportedRequest { id, subtype })
+        let Some(id) = find_request_id(bytes) else { return Self::Output };
+        if let Some(callback) = find_text(bytes, b"\"callback_id\"") {
+            return Self::HookCalled(HookCallback { id, callback, input: None });
+        }
+        Self::UnsupportedRequest { id, subtype: "requests of this length".to_owned() }
     }
 
     fn of_signal(signal: TurnSignal<'_>) -> Self {
@@ -87,6 +129,11 @@ impl AgentEvent {
             TurnSignal::RequestOpened { id, call } => {
                 Self::RequestOpened(PermissionRequest::of(id, &call))
             }
+            TurnSignal::HookCalled { id, callback, input } => Self::HookCalled(HookCallback {
+                id: id.into(),
+                callback: callback.map(String::from).unwrap_or_default(),
+                input: Some(input.map_or("{}", Raw::as_str).to_owned()),
+            }),
             TurnSignal::UnsupportedRequest { id, subtype } => Self::UnsupportedRequest {
                 id: id.into(),
                 subtype: subtype.map(String::from).unwrap_or_default(),
@@ -110,9 +157,13 @@ impl AgentEvent {
 
 /// The id of a request, from the start of its line.
 fn find_request_id(bytes: &[u8]) -> Option<String> {
-    const KEY: &[u8] = b"\"request_id\"";
+    find_text(bytes, b"\"request_id\"")
+}
+
+/// The text with a key, from the start of a line.
+fn find_text(bytes: &[u8], key: &[u8]) -> Option<String> {
     let start = &bytes[..bytes.len().min(64 << 10)];
-    let rest = &start[memchr::memmem::find(start, KEY)? + KEY.len()..];
+    let rest = &start[memchr::memmem::find(start, key)? + key.len()..];
     let rest = rest.trim_ascii_start().strip_prefix(b":")?.trim_ascii_start();
     let id = rest.strip_prefix(b"\"")?;
     let id = std::str::from_utf8(&id[..memchr::memchr2(b'"', b'\\', id)?]).ok()?;
@@ -130,6 +181,7 @@ impl PermissionRequest {
             tool_use_id: call.tool_use_id.map(String::from),
             input: call.input.map_or("{}", Raw::as_str).to_owned(),
             suggestions: call.suggestions.map(|it| it.as_str().to_owned()),
+            choices: Vec::new(),
             agent: call.agent_id.map(|it| it.readable().into_owned()),
         }
     }
@@ -143,6 +195,7 @@ impl PermissionRequest {
             tool_use_id: None,
             input: request.content.as_str().to_owned(),
             suggestions: None,
+            choices: Vec::new(),
             agent: None,
         }
     }

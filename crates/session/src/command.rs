@@ -2,6 +2,8 @@
 //!
 //! Everything here is plain data: a command can be stored, sent to another process and compared.
 
+use std::borrow::Cow;
+
 use journal::Resolution;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
@@ -11,6 +13,8 @@ use wire::consent::RuleId;
 use wire::note::{Actor, Delivery, PromptState, QueuePolicy, Rewind, Setting};
 use wire::outgoing::{Image, JsonObject, PermissionMode};
 
+use crate::options::OptionError;
+use crate::schedule::NewSchedule;
 use crate::shim::MAX_WRITE;
 
 /// What a client asks of a session.
@@ -18,15 +22,10 @@ use crate::shim::MAX_WRITE;
 #[serde(rename_all = "snake_case")]
 pub enum SessionCommand {
     Prompt(NewPrompt),
-    /// Change the text of a prompt that waits in the queue.
-    EditPrompt {
+    /// Change a prompt that waits in the queue.
+    ChangePrompt {
         prompt: Uuid,
-        text: String,
-    },
-    /// Deliver a prompt that waits in the queue in another way.
-    DeliverPrompt {
-        prompt: Uuid,
-        delivery: Delivery,
+        change: PromptChange,
     },
     /// Cancel a prompt, unless the agent has started with it.
     RemovePrompt {
@@ -44,9 +43,35 @@ pub enum SessionCommand {
         answer: RequestAnswer,
         by: Actor,
     },
+    /// Answer the call of a hook.
+    AnswerHook {
+        /// The agent's id of the request.
+        request: String,
+        /// The hook's output; without one the call goes the usual way.
+        #[serde(default, deserialize_with = "json_object")]
+        output: Option<JsonObject>,
+    },
     /// Stop the running turn.
     Interrupt {
         queue: QueuePolicy,
+        by: Actor,
+        /// The turn to stop; whichever is running if there is none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        turn: Option<u64>,
+    },
+    /// Send queued prompts again that are held. If a budget holds them, the same amount is allowed again.
+    ResumeQueue {
+        by: Actor,
+        /// The limit that the person saw. If it is another one by now, someone else was faster, and
+        /// nothing happens.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        limit: Option<f64>,
+    },
+    /// Send a prompt later.
+    Schedule(NewSchedule),
+    /// Do not send a scheduled prompt any more.
+    RemoveSchedule {
+        schedule: Uuid,
         by: Actor,
     },
     /// Change a setting.
@@ -82,6 +107,13 @@ pub struct NewPrompt {
     pub by: Actor,
 }
 
+/// What is to be different about a prompt. What is none stays as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PromptChange {
+    pub text: Option<String>,
+    pub delivery: Option<Delivery>,
+}
+
 /// A person's answer to a request of the agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -103,6 +135,8 @@ pub enum RequestAnswer {
     },
     /// Answers to questions, by the question's text.
     Answers(Vec<(String, String)>),
+    /// One of the choices that the agent offered, by its id.
+    Choose { choice: String },
 }
 
 /// The rule a person chose to have remembered, by its id among those offered with the request.
@@ -147,7 +181,8 @@ pub enum AgentQuery {
 pub type CommandResult = Result<CommandOutput, CommandError>;
 
 /// The output of a command that succeeded.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum CommandOutput {
     None,
     /// The state of the prompt after the command.
@@ -157,7 +192,8 @@ pub enum CommandOutput {
 }
 
 /// Why a session refused a command.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Error, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum CommandError {
     #[error("no such prompt")]
     NoSuchPrompt,
@@ -165,6 +201,8 @@ pub enum CommandError {
     EmptyPrompt,
     #[error("the prompt is no longer in the queue")]
     NotWaiting(PromptState),
+    #[error("no such scheduled prompt")]
+    NoSuchSchedule,
     #[error("no such request")]
     NoSuchRequest,
     /// Another client answered first, or the agent withdrew the request.
@@ -172,7 +210,9 @@ pub enum CommandError {
     AlreadyResolved(Box<Resolution>),
     /// The answer does not fit the request, or the value does not fit the setting.
     #[error("{0}")]
-    Invalid(&'static str),
+    Invalid(Cow<'static, str>),
+    #[error(transparent)]
+    InvalidOption(OptionError),
     /// The line for the agent would be longer than the shim accepts.
     #[error(
         "{what} is too large: it needs {} MiB on the way to the agent, and the limit is {} MiB; \
@@ -180,7 +220,7 @@ pub enum CommandError {
         .size.div_ceil(1 << 20),
         MAX_WRITE.div_ceil(1 << 20)
     )]
-    TooLarge { what: &'static str, size: usize },
+    TooLarge { what: Cow<'static, str>, size: usize },
     /// The stored options of the session cannot be read. Defaults in their place could allow what
     /// was forbidden.
     #[error(

@@ -2,10 +2,17 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use journal::SessionId;
 use serde::{Deserialize, Serialize};
+use tokio::sync::mpsc;
+use transcripts::TranscriptDirectory;
+use wire::note::WatchConfig;
+
+use crate::catalog::AgentCatalog;
+use crate::options::SessionOptions;
 
 /// Where sessions are stored, and how their agents are started.
 #[derive(Clone, Debug)]
@@ -16,11 +23,46 @@ pub struct SessionsConfig {
     pub runtime: PathBuf,
     /// The `towpath` program, which is started as the shim.
     pub towpath: PathBuf,
+    /// What sessions for which no agent is chosen are driven with.
     pub agent: AgentProgram,
+    /// The agents that can be chosen.
+    pub agents: AgentCatalog,
     /// The environment that agents inherit.
     pub environment: Vec<(OsString, OsString)>,
+    /// Whether sessions may be given the mode in which the agent asks for nothing.
+    pub allow_bypass: bool,
+    /// The user's configuration file with profiles, whether or not it exists.
+    pub config_file: Option<PathBuf>,
     pub limits: SessionLimits,
     pub unattended: UnattendedLimits,
+    /// How long a session whose owner was another process may have none until this process takes
+    /// it over. A server that is being restarted should find its sessions free.
+    pub takeover_delay: Duration,
+    pub watch: WatchPolicy,
+}
+
+/// What this process does about files that agents change, for all sessions.
+#[derive(Clone, Debug, Default)]
+pub struct WatchPolicy {
+    /// The configuration of sessions that have none of their own.
+    pub default: Option<Arc<WatchConfig>>,
+    /// Takes the hooks to run. Without it no hook is registered with an agent.
+    pub hooks: Option<mpsc::UnboundedSender<HookRequest>>,
+}
+
+/// A hook to run. The answer is a [`SessionCommand::AnswerHook`](crate::SessionCommand::AnswerHook).
+///
+/// After a restart the same request comes again: a hook that was cut off runs once more.
+#[derive(Clone, Debug)]
+pub struct HookRequest {
+    pub session: SessionId,
+    /// The agent's id of the request.
+    pub request: String,
+    /// What a hook program receives on stdin.
+    pub input: String,
+    /// The working directory of the session.
+    pub directory: PathBuf,
+    pub config: Arc<WatchConfig>,
 }
 
 /// The program that is started as an agent.
@@ -69,6 +111,9 @@ pub struct SessionLimits {
     /// Until the agent must have answered any other request of ours. Up to 2.1.37 it does not
     /// answer requests that it does not know.
     pub control: u64,
+    /// Until a hook must have answered. Then the call goes on without it. It is longer than the
+    /// timeout of the program that the hook runs.
+    pub hook: u64,
     /// From an interrupt until the process is stopped. The CLI usually obeys within 200 ms.
     pub interrupt: u64,
     /// The length of each step when a process is stopped: close stdin, terminate, kill.
@@ -85,6 +130,11 @@ pub struct SessionLimits {
     pub idle: u64,
     /// Exits in a row after which no further process is started until a client asks for one.
     pub restarts: u32,
+    /// Whether prompts are sent at their scheduled time. A process that only reads what agents left
+    /// sends none.
+    pub sends_scheduled: bool,
+    /// How many dollars all sessions may cost on a day (in UTC) before queued prompts wait for a person.
+    pub budget_per_day: Option<f64>,
 }
 
 impl Default for SessionLimits {
@@ -94,6 +144,7 @@ impl Default for SessionLimits {
         Self {
             initialize: MINUTE,
             control: 20 * SECOND,
+            hook: 75 * SECOND,
             interrupt: 5 * SECOND,
             stop: 5 * SECOND,
             request: Some(24 * 60 * MINUTE),
@@ -102,6 +153,8 @@ impl Default for SessionLimits {
             carry: 30 * SECOND,
             idle: 2 * SECOND,
             restarts: 3,
+            sends_scheduled: true,
+            budget_per_day: None,
         }
     }
 }
@@ -110,6 +163,17 @@ impl SessionsConfig {
     /// The directory with the shim's files and the ownership lock of a session.
     pub fn live_directory(&self, session: SessionId) -> PathBuf {
         self.data.join("live").join(session.to_string())
+    }
+
+    /// Where agents with these options keep their session files. `None` if they have no home.
+    pub fn transcripts(&self, options: &SessionOptions) -> Option<TranscriptDirectory> {
+        let agent = options.agent.as_deref().and_then(|name| self.agents.find(name));
+        TranscriptDirectory::of_environment(|name| {
+            let own = options.environment.get(name).map(OsString::from);
+            let inherited = || self.environment.iter().rev().find(|(known, _)| known == name);
+            own.or_else(|| agent.and_then(|it| it.environment.get(name)).map(OsString::from))
+                .or_else(|| inherited().map(|(_, value)| value.clone()))
+        })
     }
 
     /// The journal's file in a data directory.

@@ -18,25 +18,48 @@
 //! Deliberately absent: anything that a user sees. Clients follow the journal.
 
 mod agent_event;
+mod agent_message;
+mod catalog;
 mod command;
 mod config;
+mod dialect;
+pub mod host;
 pub mod machine;
 mod options;
 pub mod owner;
+pub mod profiles;
+mod relay;
+mod remote;
 mod roots;
+mod schedule;
 mod session;
 mod sessions;
 pub mod shim;
 mod upload;
 
-pub use agent_event::{AgentEvent, PermissionRequest};
-pub use command::{
-    AgentQuery, CommandError, CommandOutput, CommandResult, GrantScope, NewPrompt, RequestAnswer,
-    RuleChoice, SessionCommand,
+pub use agent_event::{AgentEvent, HookCallback, PermissionRequest};
+pub use agent_message::{AgentMessage, SettingKey};
+pub use catalog::{
+    AgentCatalog, AgentNotInstalled, AgentProtocol, AgentSpec, KilledGroup, LocatedAgent,
+    UnknownAgent, VersionError,
 };
-pub use config::{AgentProgram, SessionLimits, SessionsConfig, UnattendedLimits};
-pub use options::{CliConversation, SessionOptions, UnreadableOptions};
+pub use command::{
+    AgentQuery, CommandError, CommandOutput, CommandResult, GrantScope, NewPrompt, PromptChange,
+    RequestAnswer, RuleChoice, SessionCommand,
+};
+pub use config::{
+    AgentProgram, HookRequest, SessionLimits, SessionsConfig, UnattendedLimits, WatchPolicy,
+};
+pub use options::{
+    CliConversation, IdleTimeout, MASK, OPTIONS, OptionChanges, OptionEffect, OptionError,
+    OptionKind, OptionRole, OptionSpec, SessionOptions, SessionSpending, UnreadableOptions,
+    check_dollars,
+};
+pub use relay::{CommandRelay, RelayFuture};
 pub use roots::Roots;
+pub use schedule::{
+    MAX_SCHEDULE_TEXT, MAX_SCHEDULES, NewSchedule, PromptSchedule, ScheduleError, ScheduleTimes,
+};
 pub use session::{Error, LeaveOutcome, Session};
 pub use sessions::{OpenError, SessionSpec, Sessions, StoppedSession};
 pub use upload::{append_file_paths, store_upload};

@@ -2,14 +2,17 @@
 
 use journal::{Follower, Journal, Seq, SessionId};
 use thiserror::Error;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use uuid::Uuid;
-use wire::note::{Actor, Delivery, PromptState, QueuePolicy, Rewind, Setting};
+use wire::note::{Actor, PromptState, QueuePolicy, Rewind, Setting};
 
 use crate::command::{
-    AgentQuery, CommandError, CommandOutput, NewPrompt, RequestAnswer, SessionCommand,
+    AgentQuery, CommandError, CommandOutput, NewPrompt, PromptChange, RequestAnswer, SessionCommand,
 };
+use crate::options::{OptionChanges, SessionOptions};
 use crate::owner::OwnerCommand;
+use crate::schedule::NewSchedule;
+use crate::sessions::OpenError;
 
 /// A handle of a session. It can be cloned. The session is driven until it is
 /// [released](Session::release).
@@ -18,6 +21,8 @@ pub struct Session {
     pub(crate) id: SessionId,
     pub(crate) journal: Journal,
     pub(crate) commands: mpsc::Sender<OwnerCommand>,
+    /// Whether the shim of the agent does not answer.
+    pub(crate) silence: watch::Receiver<bool>,
 }
 
 /// Why a command had no effect.
@@ -32,6 +37,21 @@ pub enum Error {
     Closed,
     #[error(transparent)]
     Journal(#[from] journal::Error),
+    /// Another process drives the session and could not carry out the command, for this reason.
+    #[error("{0}")]
+    Remote(String),
+}
+
+/// A command whose result has not arrived.
+#[derive(Debug)]
+pub(crate) struct PendingCommand {
+    result: oneshot::Receiver<Result<CommandOutput, Error>>,
+}
+
+impl PendingCommand {
+    pub(crate) async fn result(self) -> Result<CommandOutput, Error> {
+        self.result.await.map_err(|_| Error::Closed)?
+    }
 }
 
 /// What became of the last changes of a session that was released.
@@ -52,6 +72,11 @@ impl Session {
         &self.journal
     }
 
+    /// Why nothing happens in the session now, for a person; none if nothing is known to be wrong.
+    pub fn problem(&self) -> Option<String> {
+        self.silence.borrow().then(|| OpenError::NotResponding.to_string())
+    }
+
     /// Follows the session's journal from behind an entry.
     pub fn follow(&self, after: Seq) -> Follower {
         self.journal.follow(self.id, after)
@@ -60,10 +85,17 @@ impl Session {
     /// Carries out a command. Returns once its effects are on disk, and for a command that needs
     /// the agent's answer, once the agent has answered.
     pub async fn command(&self, command: SessionCommand) -> Result<CommandOutput, Error> {
+        self.start_command(command).await.result().await
+    }
+
+    /// Hands a command to the owner and does not wait for its result. Commands are carried out in
+    /// the order in which they are started.
+    pub(crate) async fn start_command(&self, command: SessionCommand) -> PendingCommand {
         let (reply, result) = oneshot::channel();
         let command = OwnerCommand::Session { command: Box::new(command), reply };
-        self.commands.send(command).await.map_err(|_| Error::Closed)?;
-        result.await.map_err(|_| Error::Closed)?
+        // If the owner has gone, the reply has gone with the command.
+        let _ = self.commands.send(command).await;
+        PendingCommand { result }
     }
 
     /// Queues a prompt. The same id again is the same prompt.
@@ -74,14 +106,15 @@ impl Session {
         }
     }
 
-    /// Changes the text of a prompt that waits in the queue.
-    pub async fn edit_prompt(&self, prompt: Uuid, text: String) -> Result<(), Error> {
-        self.command(SessionCommand::EditPrompt { prompt, text }).await.map(drop)
+    /// Changes a prompt that waits in the queue: everything that is asked for, or nothing.
+    pub async fn change_prompt(&self, prompt: Uuid, change: PromptChange) -> Result<(), Error> {
+        self.command(SessionCommand::ChangePrompt { prompt, change }).await.map(drop)
     }
 
-    /// Delivers a prompt that waits in the queue in another way.
-    pub async fn deliver_prompt(&self, prompt: Uuid, delivery: Delivery) -> Result<(), Error> {
-        self.command(SessionCommand::DeliverPrompt { prompt, delivery }).await.map(drop)
+    /// Changes the text of a prompt that waits in the queue.
+    pub async fn edit_prompt(&self, prompt: Uuid, text: String) -> Result<(), Error> {
+        let change = PromptChange { text: Some(text), ..PromptChange::default() };
+        self.change_prompt(prompt, change).await
     }
 
     /// Cancels a prompt, unless the agent has started with it.
@@ -118,12 +151,47 @@ impl Session {
 
     /// Stops the running turn. Returns as soon as the request is stored and on its way.
     pub async fn interrupt(&self, queue: QueuePolicy, by: Actor) -> Result<(), Error> {
-        self.command(SessionCommand::Interrupt { queue, by }).await.map(drop)
+        self.command(SessionCommand::Interrupt { queue, by, turn: None }).await.map(drop)
+    }
+
+    /// Sends queued prompts again that are held.
+    pub async fn resume_queue(&self, by: Actor) -> Result<(), Error> {
+        self.command(SessionCommand::ResumeQueue { by, limit: None }).await.map(drop)
+    }
+
+    /// Sends queued prompts again that a budget holds, and allows the same amount again. Does nothing if
+    /// the limit is no longer the one that the person saw.
+    pub async fn raise_budget(&self, limit: f64, by: Actor) -> Result<(), Error> {
+        self.command(SessionCommand::ResumeQueue { by, limit: Some(limit) }).await.map(drop)
+    }
+
+    /// Has a prompt sent later. The same id again is the same schedule.
+    pub async fn schedule(&self, schedule: NewSchedule) -> Result<(), Error> {
+        self.command(SessionCommand::Schedule(schedule)).await.map(drop)
+    }
+
+    /// Has a scheduled prompt not be sent any more.
+    pub async fn remove_schedule(&self, schedule: Uuid, by: Actor) -> Result<(), Error> {
+        self.command(SessionCommand::RemoveSchedule { schedule, by }).await.map(drop)
     }
 
     /// Changes a setting for this process and later ones.
     pub async fn set(&self, setting: Setting, by: Actor) -> Result<(), Error> {
         self.command(SessionCommand::Set { setting, by }).await.map(drop)
+    }
+
+    /// Changes options. Those the agent cannot be told take effect when it is restarted, before its
+    /// next turn.
+    pub async fn change_options(&self, changes: &OptionChanges, by: &Actor) -> Result<(), Error> {
+        let record = self.journal.session(self.id).await?;
+        let record = record.ok_or(journal::Error::NoSuchSession(self.id))?;
+        let options = SessionOptions::from_json(&record.options, record.directory)
+            .map_err(|it| CommandError::UnreadableOptions(it.reason))?;
+        let settings = changes.settings(&options).map_err(CommandError::InvalidOption)?;
+        for setting in settings {
+            self.set(setting, by.clone()).await?;
+        }
+        Ok(())
     }
 
     /// Goes back to before a prompt.

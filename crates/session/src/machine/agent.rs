@@ -2,12 +2,14 @@
 
 use uuid::Uuid;
 use wire::TurnResult;
+use wire::analysis::total_cost_restarts;
 use wire::note::{Actor, Delivery, ExitCause, Note, PromptState, TurnEnding};
 use wire::outgoing::{Initialize, OutgoingRequest};
 
 use super::controls::ControlPurpose;
 use super::turns::final_state_without_result;
 use super::{AgentExit, CommandId, Effect, Machine, StartMode};
+use crate::catalog::AgentProtocol;
 use crate::command::{CommandError, NewPrompt, SessionCommand};
 use crate::options::SessionOptions;
 
@@ -112,7 +114,20 @@ impl Machine {
             return self.agent_gone(&AgentExit::NotStarted(error.to_string()));
         }
         self.agent = AgentState { phase: AgentPhase::Starting, last_failure: None };
+        self.ended = false;
+        if self.options.restart_pending {
+            self.change_options(|options| options.restart_pending = false);
+        }
+        if self.resumable && self.options.without_persistence {
+            self.resumable = false;
+            let text = "the CLI keeps nothing of this conversation: the agent starts again without \
+                        what was said before";
+            self.note(Note::Problem { text: text.to_owned() });
+        }
         let mode = if self.resumable { StartMode::Resume } else { StartMode::NewConversation };
+        if mode == StartMode::NewConversation {
+            self.restart_cost();
+        }
         self.effects.push(Effect::Start(mode));
     }
 
@@ -131,7 +146,8 @@ impl Machine {
     pub(super) fn agent_attached(&mut self, used: bool) {
         self.agent.phase = AgentPhase::Reattaching { until: self.now + self.limits.initialize };
         self.initialize();
-        if !used {
+        self.repeat_hooks();
+        if !used && self.protocol == AgentProtocol::StreamJson {
             // A setting that was changed while it started is not among its arguments.
             self.send_settings();
         }
@@ -145,11 +161,20 @@ impl Machine {
     }
 
     fn initialize(&mut self) {
-        let initialize = Initialize { forward_subagent_text: true, ..Initialize::default() };
-        self.send_control(
-            &OutgoingRequest::Initialize(Box::new(initialize)),
-            ControlPurpose::Initialize,
-        );
+        let request = self.initialize_request();
+        self.send_control(&request, ControlPurpose::Initialize);
+    }
+
+    /// Tells a running agent of hooks. It answers another `initialize` like the first one.
+    pub(super) fn register_hooks(&mut self) {
+        let request = self.initialize_request();
+        self.send_control(&request, ControlPurpose::RegisterHooks);
+    }
+
+    fn initialize_request(&mut self) -> OutgoingRequest {
+        let hooks = self.registered_hooks();
+        let initialize = Initialize { forward_subagent_text: true, hooks, ..Initialize::default() };
+        OutgoingRequest::Initialize(Box::new(initialize))
     }
 
     /// The agent has answered `initialize`. An error is an answer too.
@@ -161,13 +186,36 @@ impl Machine {
         if !waiting {
             return;
         }
+        let is_new = matches!(self.agent.phase, AgentPhase::Initializing { .. });
         self.agent.phase = AgentPhase::Ready;
         self.capabilities = answer.ok().flatten().or_else(|| self.capabilities.take());
-        let version = self.capabilities.as_deref().and_then(|capabilities| {
+        let version: Option<String> = self.capabilities.as_deref().and_then(|capabilities| {
             let capabilities = wire::json::Raw::parse(capabilities)?;
-            Some(capabilities.get("claude_code_version")?.text()?.into())
+            let agent = || capabilities.get("agentInfo").or_else(|| capabilities.get("info"));
+            let version = capabilities.get("claude_code_version");
+            Some(version.or_else(|| agent()?.get("version"))?.text()?.into())
         });
+        if is_new
+            && self.protocol == AgentProtocol::StreamJson
+            && total_cost_restarts(version.as_deref())
+        {
+            self.restart_cost();
+        }
         self.note(Note::AgentReady { version });
+    }
+
+    /// The agent cannot work. It is killed; a prompt that waits is kept for the next one.
+    pub(super) fn agent_failed(&mut self, reason: String, retry: bool) {
+        if !self.agent.accepts_input() {
+            return;
+        }
+        if !retry {
+            self.failures = self.limits.restarts;
+        }
+        let cause = ExitCause::NotStarted { message: reason };
+        let until = self.now + self.limits.stop;
+        self.agent.phase = AgentPhase::Stopping { cause, until, kills: 1 };
+        self.effects.push(Effect::Kill);
     }
 
     /// Asks the process to stop.
@@ -199,8 +247,11 @@ impl Machine {
         }
         let retry_at = self.now + self.limits.stop;
         match &mut self.agent.phase {
-            AgentPhase::Reattaching { .. } => self.agent_ready(Ok(None)),
-            AgentPhase::Initializing { .. } => {
+            AgentPhase::Reattaching { .. } if self.protocol == AgentProtocol::StreamJson => {
+                self.agent_ready(Ok(None));
+            }
+            // Over the Agent Client Protocol a missing answer means that no session was opened.
+            AgentPhase::Initializing { .. } | AgentPhase::Reattaching { .. } => {
                 self.agent.phase =
                     AgentPhase::Stopping { cause: ExitCause::NotReady, until: retry_at, kills: 1 };
                 self.effects.push(Effect::Kill);
@@ -228,13 +279,18 @@ impl Machine {
         };
         let last_failure = self.agent.last_failure.take();
         let cause = requested.clone().unwrap_or_else(|| cause_of(exit, last_failure.as_deref()));
-        let died = !matches!(requested, Some(ExitCause::Parked | ExitCause::Closed));
+        let died = !matches!(
+            requested,
+            Some(ExitCause::Parked | ExitCause::Closed | ExitCause::Restarted)
+        );
+        self.ended = matches!(requested, Some(ExitCause::Parked | ExitCause::Closed));
         if died {
             self.count_failure(exit, last_failure.as_deref());
         }
         let had_process = !matches!(exit, AgentExit::NotStarted(_));
         self.agent = AgentState { phase: AgentPhase::Stopped { died }, last_failure: None };
         self.withdraw_all_requests();
+        self.withdraw_all_hooks();
         let in_flight = self.prompts.in_flight().map(|it| (it.id, it.state));
         for (prompt, state) in in_flight.collect::<Vec<(Uuid, PromptState)>>() {
             self.set_prompt_state(prompt, final_state_without_result(state), None);
@@ -305,7 +361,27 @@ impl Machine {
             && !self.is_busy()
             && !self.waits_for_person()
             && !self.needs_agent();
-        self.limits.park.filter(|_| idle).map(|park| self.last_activity + park)
+        self.idle_limit().filter(|_| idle)
+    }
+
+    /// When a session without an agent ends because no client uses it. It matters only if it is to be
+    /// deleted then.
+    pub(super) fn end_at(&self) -> Option<u64> {
+        let unused = self.options.delete_when_ended
+            && !self.ended
+            && self.agent.is_stopped()
+            && !self.needs_agent()
+            && !self.has_later_prompts();
+        self.idle_limit().filter(|_| unused)
+    }
+
+    /// When the session was idle for as long as it may be.
+    fn idle_limit(&self) -> Option<u64> {
+        let limit = match self.options.idle_timeout {
+            Some(timeout) => timeout.millis(),
+            None => self.limits.park,
+        };
+        limit.map(|limit| self.last_activity.saturating_add(limit))
     }
 
     pub(super) fn park(&mut self) {

@@ -2,32 +2,41 @@
 
 use journal::PromptRecord;
 use uuid::Uuid;
-use wire::note::{Actor, Delivery, ExitCause, Note, PromptState, QueuePolicy, Rewind, Setting};
-use wire::outgoing::{JsonObject, OutgoingPrompt, OutgoingRequest, PermissionMode, Priority};
+use wire::note::{Actor, Delivery, ExitCause, HoldReason, Note, PromptState, QueuePolicy, Rewind};
+use wire::outgoing::{OutgoingPrompt, OutgoingRequest, Priority};
 
 use super::controls::ControlPurpose;
 use super::prompts::{images_of, images_to_content};
 use super::{CommandId, Effect, Machine, check_size};
+use crate::agent_message::AgentMessage;
 use crate::command::{
-    AgentQuery, CommandError, CommandOutput, CommandResult, NewPrompt, SessionCommand,
+    AgentQuery, CommandError, CommandOutput, CommandResult, NewPrompt, PromptChange, SessionCommand,
 };
 
 impl Machine {
     pub(super) fn command(&mut self, id: CommandId, command: SessionCommand) {
         let result = match command {
             SessionCommand::Prompt(prompt) => self.new_prompt(prompt),
-            SessionCommand::EditPrompt { prompt, text } => self.edit_prompt(prompt, text),
-            SessionCommand::DeliverPrompt { prompt, delivery } => {
-                self.deliver_prompt(prompt, delivery)
-            }
+            SessionCommand::ChangePrompt { prompt, change } => self.change_prompt(prompt, change),
             SessionCommand::MovePrompt { prompt, before } => self.move_prompt(prompt, before),
             SessionCommand::Answer { request, answer, by } => {
                 self.answer_request(&request, answer, by)
             }
-            SessionCommand::Interrupt { queue, by } => {
-                self.interrupt(queue, by);
+            SessionCommand::AnswerHook { request, output } => self.answer_hook(&request, output),
+            SessionCommand::Interrupt { queue, by, turn } => {
+                if turn.is_none() || turn == self.turn.running().map(|running| running.number) {
+                    self.interrupt(queue, by);
+                }
                 Ok(CommandOutput::None)
             }
+            SessionCommand::ResumeQueue { by, limit } => {
+                if limit.is_none_or(|limit| self.is_held_at(limit)) {
+                    self.resume_queue(Some(by));
+                }
+                Ok(CommandOutput::None)
+            }
+            SessionCommand::Schedule(schedule) => self.add_schedule(schedule),
+            SessionCommand::RemoveSchedule { schedule, by } => self.remove_schedule(schedule, by),
             SessionCommand::Capabilities => Ok(CommandOutput::Payload(self.capabilities.clone())),
             SessionCommand::Wake if self.agent.is_ready() => {
                 Ok(CommandOutput::Payload(self.capabilities.clone()))
@@ -35,6 +44,7 @@ impl Machine {
             SessionCommand::Wake => return self.defer(id, SessionCommand::Wake),
             SessionCommand::Close => {
                 self.stop_agent(ExitCause::Closed);
+                self.ended |= self.agent.is_stopped();
                 Ok(CommandOutput::None)
             }
             // The reply to these may have to wait for the agent.
@@ -56,13 +66,19 @@ impl Machine {
         let valid =
             OutgoingPrompt::with_images(prompt.id, prompt.text.clone(), prompt.images.clone());
         check_prompt(valid.map_err(|_| CommandError::EmptyPrompt)?)?;
-        // A new prompt is a reason to try a failing agent again.
+        self.retry_failed_agent();
+        let by = prompt.by.clone();
+        self.queue_prompt(prompt);
+        self.go_on_after_interrupt(Some(by));
+        Ok(CommandOutput::Prompt(PromptState::Queued))
+    }
+
+    /// A new prompt is a reason to try a failing agent again.
+    pub(super) fn retry_failed_agent(&mut self) {
         if self.has_failed() {
             self.failures = 0;
             self.start_at = self.now;
         }
-        self.queue_prompt(prompt);
-        Ok(CommandOutput::Prompt(PromptState::Queued))
     }
 
     pub(super) fn queue_prompt(&mut self, prompt: NewPrompt) {
@@ -83,32 +99,36 @@ impl Machine {
         self.note(Note::PromptQueued { prompt: id, text, images: images.len(), delivery, by });
     }
 
-    fn edit_prompt(&mut self, id: Uuid, text: String) -> CommandResult {
+    /// Changes everything that is asked for, or nothing.
+    fn change_prompt(&mut self, id: Uuid, change: PromptChange) -> CommandResult {
         let now = self.wall;
         let record = self.prompts.waiting(id).map_err(not_waiting)?;
-        if text.trim().is_empty() && record.content.is_none() {
-            return Err(CommandError::EmptyPrompt);
+        let PromptChange { text, delivery } = change;
+        if let Some(text) = &text {
+            if text.trim().is_empty() && record.content.is_none() {
+                return Err(CommandError::EmptyPrompt);
+            }
+            if let Ok(prompt) = OutgoingPrompt::with_images(id, text.clone(), images_of(record)) {
+                check_prompt(prompt)?;
+            }
+            record.text.clone_from(text);
         }
-        if let Ok(prompt) = OutgoingPrompt::with_images(id, text.clone(), images_of(record)) {
-            check_prompt(prompt)?;
+        let delivery = delivery.filter(|delivery| record.delivery != *delivery);
+        record.delivery = delivery.unwrap_or(record.delivery);
+        if text.is_none() && delivery.is_none() {
+            return Ok(CommandOutput::None);
         }
-        record.text.clone_from(&text);
         record.changed = now;
         let record = record.clone();
         self.effects.push(Effect::Prompt(record));
-        self.note(Note::PromptEdited { prompt: id, text });
-        Ok(CommandOutput::None)
-    }
-
-    fn deliver_prompt(&mut self, id: Uuid, delivery: Delivery) -> CommandResult {
-        let now = self.now;
-        let record = self.prompts.waiting(id).map_err(not_waiting)?;
-        if record.delivery != delivery {
-            record.delivery = delivery;
-            record.changed = now;
-            let record = record.clone();
-            self.effects.push(Effect::Prompt(record));
+        if let Some(text) = text {
+            self.note(Note::PromptEdited { prompt: id, text });
+        }
+        if let Some(delivery) = delivery {
             self.note(Note::PromptDeliveryChanged { prompt: id, delivery });
+            if delivery == Delivery::Steer {
+                self.go_on_after_interrupt(None);
+            }
         }
         Ok(CommandOutput::None)
     }
@@ -182,6 +202,9 @@ impl Machine {
                 self.set_prompt_state(prompt, PromptState::Cancelled, None);
             }
         }
+        if queue == QueuePolicy::Hold {
+            self.hold_queue(HoldReason::Interrupted, Some(by.clone()));
+        }
         let turn = self.turn.running().map(|turn| turn.number);
         if !self.is_busy() || self.agent.is_stopped() || turn.is_some() && !self.request_stop() {
             return;
@@ -201,52 +224,6 @@ impl Machine {
         }
         let cancel_queued = queue == QueuePolicy::Clear;
         self.send_control(&OutgoingRequest::Interrupt { cancel_queued }, ControlPurpose::None);
-    }
-
-    fn set(&mut self, id: CommandId, setting: Setting, by: Actor) {
-        if let Some(reason) = &self.unreadable_options {
-            // Storing the setting would replace the unreadable options by defaults.
-            let error = CommandError::UnreadableOptions(reason.clone());
-            return self.reply(id, Err(error));
-        }
-        let request = match &setting {
-            Setting::Model(model) => OutgoingRequest::SetModel { model: model.clone() },
-            Setting::PermissionMode(mode) => {
-                let Some(mode) = PermissionMode::named(mode) else {
-                    let error = CommandError::Invalid("there is no such permission mode");
-                    return self.reply(id, Err(error));
-                };
-                OutgoingRequest::SetPermissionMode { mode }
-            }
-            Setting::Effort(effort) => set_effort(effort),
-            Setting::Watch(_) => {
-                // Towpath acts on it, not the agent.
-                self.setting_changed(setting, by);
-                return self.reply(id, Ok(CommandOutput::None));
-            }
-        };
-        if self.agent.is_starting() {
-            self.defer(id, SessionCommand::Set { setting, by });
-        } else if self.agent.accepts_input() {
-            self.send_control(&request, ControlPurpose::Set { id: Some(id), setting, by });
-        } else {
-            // The next process is started with it.
-            self.setting_changed(setting, by);
-            self.reply(id, Ok(CommandOutput::None));
-        }
-    }
-
-    /// Gives the agent the settings of the session that it may have been started without.
-    pub(super) fn send_settings(&mut self) {
-        let model = self.options.model.clone();
-        self.send_control(&OutgoingRequest::SetModel { model }, ControlPurpose::None);
-        if let Some(mode) = self.options.permission_mode {
-            self.send_control(&OutgoingRequest::SetPermissionMode { mode }, ControlPurpose::None);
-        }
-        if let Some(effort) = &self.options.effort {
-            let request = set_effort(effort);
-            self.send_control(&request, ControlPurpose::None);
-        }
     }
 
     fn rewind(&mut self, id: CommandId, prompt: Uuid, what: Rewind, by: Actor) {
@@ -291,15 +268,9 @@ impl Machine {
 }
 
 /// Refuses a prompt that could never be sent to the agent, before it is stored.
-fn check_prompt(prompt: OutgoingPrompt) -> Result<(), CommandError> {
+pub(super) fn check_prompt(prompt: OutgoingPrompt) -> Result<(), CommandError> {
     // As long as the line can become: a prompt may be steered later.
-    check_size("the prompt", &prompt.priority(Priority::Next).to_line())
-}
-
-fn set_effort(effort: &str) -> OutgoingRequest {
-    let settings = serde_json::json!({ "effortLevel": effort }).to_string();
-    let settings = JsonObject::parse(&settings).unwrap_or_else(|_| JsonObject::empty());
-    OutgoingRequest::ApplyFlagSettings { settings }
+    check_size("the prompt", &AgentMessage::Prompt(prompt.priority(Priority::Next)))
 }
 
 fn not_waiting(state: Option<PromptState>) -> CommandError {

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use uuid::Uuid;
 use wire::json::Raw;
 use wire::note::{Actor, Note, Rewind, Setting};
-use wire::outgoing::{OutgoingLine, OutgoingRequest};
+use wire::outgoing::OutgoingRequest;
 
 use super::{CommandId, Effect, Machine, check_size};
+use crate::agent_message::{AgentMessage, SettingKey};
 use crate::command::{CommandError, CommandOutput, CommandResult};
 
 /// Control requests to the agent that wait for an answer.
@@ -29,6 +30,8 @@ struct OpenControl {
 #[derive(Debug)]
 pub(super) enum ControlPurpose {
     Initialize,
+    /// Tell a running agent of hooks.
+    RegisterHooks,
     /// The answer is not used.
     None,
     /// Cancel a prompt in the agent's queue.
@@ -68,6 +71,17 @@ impl ControlRequests {
         self.open.values().any(|it| matches!(it.purpose, ControlPurpose::Rewind { .. }))
     }
 
+    /// Whether a client waits for the answer to one of them.
+    pub(super) fn has_waiting_client(&self) -> bool {
+        self.open.values().any(|open| match &open.purpose {
+            ControlPurpose::Initialize | ControlPurpose::RegisterHooks | ControlPurpose::None => {
+                false
+            }
+            ControlPurpose::Cancel { id, .. } | ControlPurpose::Set { id, .. } => id.is_some(),
+            ControlPurpose::Rewind { .. } | ControlPurpose::Query { .. } => true,
+        })
+    }
+
     pub(super) fn deadline(&self) -> Option<u64> {
         self.open.values().filter_map(|it| it.until).min()
     }
@@ -75,13 +89,33 @@ impl ControlRequests {
 
 impl Machine {
     pub(super) fn send_control(&mut self, request: &OutgoingRequest, purpose: ControlPurpose) {
+        let id = self.next_control();
+        let message = AgentMessage::Request { id: id.clone(), request: request.clone() };
+        self.send_waiting(id, message, purpose);
+    }
+
+    /// Changes a setting of an agent that says itself which values it accepts.
+    pub(super) fn send_setting(
+        &mut self,
+        key: SettingKey,
+        value: Option<String>,
+        purpose: ControlPurpose,
+    ) {
+        let id = self.next_control();
+        let message = AgentMessage::Set { id: id.clone(), key, value };
+        self.send_waiting(id, message, purpose);
+    }
+
+    fn next_control(&mut self) -> String {
         self.controls.last_id += 1;
-        let id = format!("towpath-{:x}-{}", self.controls.instance, self.controls.last_id);
-        let line = OutgoingLine::request(&id, request);
-        if let Err(error) = check_size("the request", &line) {
+        format!("towpath-{:x}-{}", self.controls.instance, self.controls.last_id)
+    }
+
+    fn send_waiting(&mut self, id: String, message: AgentMessage, purpose: ControlPurpose) {
+        if let Err(error) = check_size("the request", &message) {
             return self.give_up_control(&purpose, error);
         }
-        self.effects.push(Effect::Write(line));
+        self.effects.push(Effect::Send(Box::new(message)));
         // `AgentState` has a deadline for `initialize`.
         let until = match purpose {
             ControlPurpose::Initialize => None,
@@ -100,6 +134,7 @@ impl Machine {
         let Some(open) = self.controls.open.remove(request) else { return };
         match open.purpose {
             ControlPurpose::Initialize => self.agent_ready(answer),
+            ControlPurpose::RegisterHooks => self.hooks_answered(&answer),
             ControlPurpose::None => {}
             ControlPurpose::Cancel { id, prompt } => self.cancel_answered(id, prompt, &answer),
             ControlPurpose::Set { id, setting, by } => {
@@ -138,11 +173,6 @@ impl Machine {
         }
     }
 
-    pub(super) fn setting_changed(&mut self, setting: Setting, by: Actor) {
-        self.change_options(|options| options.apply(&setting));
-        self.note(Note::SettingChanged { setting, by });
-    }
-
     pub(super) fn expire_controls(&mut self) {
         while let Some((request, open)) = self.take_overdue_control() {
             self.give_up_control(&open.purpose, CommandError::NoAnswer);
@@ -168,7 +198,9 @@ impl Machine {
 
     fn give_up_control(&mut self, purpose: &ControlPurpose, error: CommandError) {
         let id = match purpose {
-            ControlPurpose::Initialize | ControlPurpose::None => None,
+            ControlPurpose::Initialize | ControlPurpose::RegisterHooks | ControlPurpose::None => {
+                None
+            }
             ControlPurpose::Cancel { id, .. } | ControlPurpose::Set { id, .. } => *id,
             ControlPurpose::Rewind { id, .. } | ControlPurpose::Query { id } => Some(*id),
         };

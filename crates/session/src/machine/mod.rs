@@ -13,36 +13,45 @@
 //! and records first, then lines to the agent and replies.
 
 mod agent;
+mod budget;
+mod choices;
 mod clock;
 mod commands;
 mod controls;
+mod hold;
+mod hooks;
 mod prompts;
 mod requests;
+mod schedules;
+mod settings;
 mod turns;
 
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use journal::{Grant, PromptRecord, RequestRecord, SessionId, SessionStatus};
 use uuid::Uuid;
 use wire::ReportedState;
 use wire::note::{Note, PromptState};
-use wire::outgoing::OutgoingLine;
 
 use crate::agent_event::AgentEvent;
+use crate::agent_message::AgentMessage;
+use crate::catalog::AgentProtocol;
 use crate::command::{CommandError, CommandResult, SessionCommand};
-use crate::config::SessionLimits;
+use crate::config::{HookRequest, SessionLimits, WatchPolicy};
 use crate::options::{SessionOptions, UnreadableOptions};
 use crate::shim::MAX_WRITE;
 use agent::AgentState;
 pub use clock::ClockReading;
 use controls::ControlRequests;
+use hooks::Hooks;
 use prompts::PromptQueue;
 use turns::TurnState;
 
 /// The decisions of one session.
+#[expect(clippy::struct_excessive_bools, reason = "they are independent of each other")]
 #[derive(Debug)]
 pub struct Machine {
     /// The monotonic time, for deadlines.
@@ -52,6 +61,9 @@ pub struct Machine {
     session: SessionId,
     limits: SessionLimits,
     options: SessionOptions,
+    protocol: AgentProtocol,
+    /// Whether the agent accepts prompts into a running turn.
+    steers: bool,
     /// Why the stored options cannot be read. No agent is started without them: it would run
     /// without its limits.
     unreadable_options: Option<String>,
@@ -65,26 +77,40 @@ pub struct Machine {
     /// The number of the last turn that started.
     turns: u64,
     turn: TurnState,
+    /// When lines for the agent that did not reach it yet are sent again.
+    lines_delayed: Option<u64>,
     prompts: PromptQueue,
     requests: BTreeMap<String, RequestRecord>,
     /// When open requests expire, in monotonic time.
     request_deadlines: BTreeMap<String, u64>,
     grants: Vec<Grant>,
+    /// Requests to edit a file behind a symbolic link. No rule covers them, and none is offered: it
+    /// names a directory, and the link may lead out of it.
+    linked_edits: BTreeSet<String>,
+    /// Requests of an earlier owner, whose files may be behind a link. No rule covers them.
+    unchecked_edits: BTreeSet<String>,
     controls: ControlRequests,
+    hooks: Hooks,
     /// Commands that wait until an agent is ready.
     deferred: Vec<(CommandId, SessionCommand)>,
     /// The agent's answer to `initialize`.
     capabilities: Option<String>,
     /// The time of the last command or output.
     last_activity: u64,
+    /// What all sessions have cost today, while it decides about a prompt.
+    day_cost: Option<f64>,
+    /// Whether that was asked for.
+    awaits_day_cost: bool,
+    /// Whether the session was closed, or idle for as long as it may be, since it last had an agent.
+    ended: bool,
     effects: Vec<Effect>,
 }
 
 /// Refuses a line that the shim would not accept. The limit is that of the shim's protocol.
-fn check_size(what: &'static str, line: &OutgoingLine) -> Result<(), CommandError> {
-    // The newline is added later.
-    let size = line.as_str().len() + 1;
-    if size <= MAX_WRITE { Ok(()) } else { Err(CommandError::TooLarge { what, size }) }
+fn check_size(what: &'static str, message: &AgentMessage) -> Result<(), CommandError> {
+    // The newline is added later. Messages without a line for the CLI are short.
+    let size = message.to_line().map_or(0, |line| line.as_str().len() + 1);
+    if size <= MAX_WRITE { Ok(()) } else { Err(CommandError::TooLarge { what: what.into(), size }) }
 }
 
 /// Something that happened to the session.
@@ -96,8 +122,12 @@ pub enum Input {
     },
     /// The agent printed a line.
     Agent(AgentEvent),
-    /// The grants that apply to this session, which replace the previous ones.
-    Grants(Vec<Grant>),
+    /// The grants that apply to this session, which replace the previous ones, and the requests that
+    /// are about to be opened for a file behind a symbolic link.
+    Grants {
+        grants: Vec<Grant>,
+        linked: Vec<String>,
+    },
     /// The owner is connected to a process that an earlier Towpath started.
     AgentAttached {
         /// Whether the earlier Towpath wrote anything to it.
@@ -105,11 +135,19 @@ pub enum Input {
     },
     /// The process that [`Effect::Start`] asked for runs.
     AgentStarted,
+    /// Lines for the agent did not reach it. They are sent again at this time.
+    LinesDelayed {
+        until: u64,
+    },
+    /// All lines for the agent have reached it.
+    LinesDelivered,
     /// The process and its shim are gone. The rest of its output comes, then
     /// [`AgentGone`](Self::AgentGone).
     AgentLost,
     /// The process is gone, or could not be started.
     AgentGone(AgentExit),
+    /// What all sessions have cost today, in dollars: the answer to [`Effect::LoadDayCost`].
+    DayCost(f64),
     /// Time passed.
     Tick,
 }
@@ -147,8 +185,12 @@ pub enum Effect {
     Grant(Grant),
     /// Store changed options.
     Options(Box<SessionOptions>),
-    /// Write a line to the agent.
-    Write(OutgoingLine),
+    /// Add what the agent has cost, in dollars, to the cost of the day.
+    AddCost(f64),
+    /// Find out what all sessions have cost on a day, in days since 1970.
+    LoadDayCost(u64),
+    /// Tell the agent something.
+    Send(Box<AgentMessage>),
     /// Start a process.
     Start(StartMode),
     /// Stop the process: close its stdin, then terminate it, then kill it.
@@ -161,6 +203,8 @@ pub enum Effect {
     Reply(CommandId, CommandResult),
     /// A turn ended: the journal can drop what only served its streaming.
     Compact,
+    /// Run a hook. Its answer is a command.
+    RunHook(Box<HookRequest>),
 }
 
 /// The conversation a process is started for.
@@ -179,6 +223,8 @@ pub struct MachineSnapshot {
     pub instance: u64,
     pub session: SessionId,
     pub limits: SessionLimits,
+    /// How the agent is spoken with.
+    pub protocol: AgentProtocol,
     /// The stored options, or why they cannot be read.
     pub options: Result<SessionOptions, UnreadableOptions>,
     /// All prompts of the session, including finished ones.
@@ -194,6 +240,8 @@ pub struct MachineSnapshot {
     pub agent_may_run: bool,
     /// Whether there is a conversation to resume.
     pub resumable: bool,
+    /// What this process does about changed files.
+    pub watch: WatchPolicy,
 }
 
 impl MachineSnapshot {
@@ -209,6 +257,7 @@ impl MachineSnapshot {
             instance: 0,
             session,
             limits,
+            protocol: AgentProtocol::StreamJson,
             options: Ok(options),
             prompts: Vec::new(),
             requests: Vec::new(),
@@ -216,6 +265,7 @@ impl MachineSnapshot {
             turn_is_open: false,
             agent_may_run: false,
             resumable: false,
+            watch: WatchPolicy::default(),
         }
     }
 }
@@ -226,7 +276,12 @@ impl Machine {
         let request_deadlines = requests::restore_deadlines(&snapshot);
         let MachineSnapshot { session, limits, turns, resumable, instance, .. } = snapshot;
         let ClockReading { wall, monotonic: now } = snapshot.now;
-        let requests = snapshot.requests.into_iter().map(|it| (it.id.clone(), it)).collect();
+        let (hook_calls, requests): (Vec<_>, Vec<_>) =
+            snapshot.requests.into_iter().partition(RequestRecord::is_for_hook);
+        // What was found out about their files is not stored.
+        let unchecked_edits = requests.iter().map(|it| it.id.clone()).collect();
+        let requests = requests.into_iter().map(|it| (it.id.clone(), it)).collect();
+        let hooks = Hooks::restore(&snapshot.watch, hook_calls, now.saturating_add(limits.hook));
         let (options, unreadable_options) = match snapshot.options {
             Ok(options) => (options, None),
             Err(UnreadableOptions { directory, reason }) => {
@@ -239,6 +294,8 @@ impl Machine {
             session,
             limits,
             options,
+            protocol: snapshot.protocol,
+            steers: snapshot.protocol == AgentProtocol::StreamJson,
             unreadable_options,
             agent: AgentState::restore(snapshot.agent_may_run),
             failures: 0,
@@ -246,14 +303,21 @@ impl Machine {
             resumable,
             turns,
             turn,
+            lines_delayed: None,
             prompts: PromptQueue::restore(snapshot.prompts),
             requests,
             request_deadlines,
             grants: Vec::new(),
+            linked_edits: BTreeSet::new(),
+            unchecked_edits,
             controls: ControlRequests::of_instance(instance),
+            hooks,
             deferred: Vec::new(),
             capabilities: None,
             last_activity: now,
+            day_cost: None,
+            awaits_day_cost: false,
+            ended: false,
             effects: Vec::new(),
         }
     }
@@ -275,15 +339,27 @@ impl Machine {
                 self.last_activity = self.now;
                 self.agent_event(event);
             }
-            Input::Grants(grants) => self.grants = grants,
+            Input::Grants { grants, linked } => {
+                self.grants = grants;
+                self.linked_edits.extend(linked);
+            }
             Input::AgentAttached { used } => self.agent_attached(used),
             Input::AgentStarted => self.agent_started(),
+            Input::LinesDelayed { until } => self.delay_lines(until),
+            Input::LinesDelivered => self.lines_delivered(),
             Input::AgentLost => self.agent_lost(),
             Input::AgentGone(exit) => self.agent_gone(&exit),
+            Input::DayCost(cost) => {
+                self.day_cost = Some(cost);
+                self.awaits_day_cost = false;
+            }
             Input::Tick => {}
         }
         self.pass_deadlines();
+        self.release_empty_queue();
         self.deliver();
+        // Other sessions go on meanwhile.
+        self.day_cost = None;
         std::mem::take(&mut self.effects)
     }
 
@@ -296,6 +372,17 @@ impl Machine {
                 self.turn_started();
             }
             AgentEvent::TurnEnded(result) => self.turn_ended(&result),
+            AgentEvent::TurnCancelled { prompts } => self.turn_cancelled(prompts),
+            AgentEvent::Unprompted => self.unprompted(),
+            AgentEvent::ConversationOpened(_) => self.resumable = true,
+            AgentEvent::ConversationLost => {
+                self.resumable = false;
+                self.restart_cost();
+            }
+            AgentEvent::StartFailed { reason, retry } => self.agent_failed(reason, retry),
+            AgentEvent::SteeringOffered(offered) => self.steers = offered,
+            AgentEvent::PromptReturned(prompt) => self.prompt_returned(prompt),
+            AgentEvent::CostReported(total) => self.count_cost(total),
             AgentEvent::PromptAccepted(prompt) => self.prompt_accepted(prompt),
             AgentEvent::PromptDropped(prompt) => self.prompt_dropped(prompt),
             AgentEvent::StateReported(ReportedState::Idle) => self.idle_reported(),
@@ -303,8 +390,12 @@ impl Machine {
                 self.running_reported();
             }
             AgentEvent::RequestOpened(request) => self.request_opened(request),
+            AgentEvent::HookCalled(call) => self.hook_called(call),
             AgentEvent::UnsupportedRequest { id, subtype } => self.refuse_request(&id, &subtype),
-            AgentEvent::RequestWithdrawn { id } => self.withdraw_request(&id),
+            AgentEvent::RequestWithdrawn { id } => {
+                self.withdraw_request(&id);
+                self.withdraw_hook(&id);
+            }
             AgentEvent::RequestAnswered { id, answer } => self.control_answered(&id, answer),
         }
     }
@@ -313,12 +404,18 @@ impl Machine {
     pub fn deadline(&self) -> Option<u64> {
         [
             self.agent.deadline(),
-            (self.agent.is_stopped() && self.needs_agent() && !self.has_failed())
+            (self.agent.is_stopped()
+                && self.needs_agent()
+                && !self.has_failed()
+                && !self.awaits_day_cost)
                 .then_some(self.start_at),
             self.turn.deadline(&self.limits, self.waits_for_person()),
             self.controls.deadline(),
             self.request_deadline(),
+            self.hooks.deadline().filter(|_| self.agent.accepts_input()),
+            self.schedule_deadline(),
             self.park_at(),
+            self.end_at(),
         ]
         .into_iter()
         .flatten()
@@ -330,8 +427,13 @@ impl Machine {
         self.pass_turn_deadlines();
         self.expire_controls();
         self.expire_requests();
+        self.expire_hooks();
+        self.send_scheduled();
         if self.park_at().is_some_and(|at| at <= self.now) {
             self.park();
+        }
+        if self.end_at().is_some_and(|at| at <= self.now) {
+            self.ended = true;
         }
     }
 
@@ -350,6 +452,16 @@ impl Machine {
         } else {
             SessionStatus::Idle
         }
+    }
+
+    /// Whether the session is to be deleted: it is set so, it was closed or idle for long enough, and
+    /// nothing waits for an agent.
+    pub fn has_ended(&self) -> bool {
+        self.options.delete_when_ended
+            && self.ended
+            && self.agent.is_stopped()
+            && !self.needs_agent()
+            && !self.has_later_prompts()
     }
 
     /// The agent's answer to `initialize`: models, slash commands and so on, as JSON.
@@ -372,6 +484,11 @@ impl Machine {
         self.turns
     }
 
+    /// Whether lines for the agent did not reach it yet.
+    pub(crate) fn has_delayed_lines(&self) -> bool {
+        self.lines_delayed.is_some()
+    }
+
     fn waits_for_person(&self) -> bool {
         !self.requests.is_empty()
     }
@@ -383,7 +500,11 @@ impl Machine {
     /// Sends what can be sent now: starts an agent, runs deferred commands, writes prompts.
     fn deliver(&mut self) {
         if self.agent.is_stopped() {
-            if self.needs_agent() && !self.has_failed() && self.start_at <= self.now {
+            if self.needs_agent()
+                && !self.has_failed()
+                && self.start_at <= self.now
+                && (!self.deferred.is_empty() || self.has_budget())
+            {
                 self.start_agent();
             }
             return;
@@ -394,14 +515,20 @@ impl Machine {
         for (id, command) in std::mem::take(&mut self.deferred) {
             self.command(id, command);
         }
-        if self.controls.has_rewind() {
+        if self.controls.has_rewind() || self.restart_for_options() {
             return;
         }
         match &self.turn {
-            TurnState::Running(turn) if !turn.is_stopping() => self.steer(),
+            TurnState::Running(turn) if !turn.is_stopping() && self.steers => {
+                if !self.is_queue_held() {
+                    self.steer();
+                }
+            }
             TurnState::Running(_) | TurnState::Carrying { .. } => {}
             TurnState::Idle { .. } => {
-                if let Some(prompt) = self.prompts.next_queued() {
+                if let Some(prompt) = self.next_prompt()
+                    && self.has_budget()
+                {
                     self.start_turn_with(prompt);
                 }
             }
@@ -409,7 +536,7 @@ impl Machine {
     }
 
     fn needs_agent(&self) -> bool {
-        self.prompts.next_queued().is_some() || !self.deferred.is_empty()
+        self.next_prompt().is_some() || !self.deferred.is_empty()
     }
 
     fn note(&mut self, note: Note) {

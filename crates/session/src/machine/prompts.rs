@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use journal::PromptRecord;
 use uuid::Uuid;
-use wire::note::PromptState;
+use wire::note::{Delivery, PromptState};
 use wire::outgoing::Image;
 
 /// All prompts of a session without a final state, and the final states of the others.
@@ -90,6 +90,17 @@ impl PromptQueue {
     pub(super) fn assign(&mut self, id: Uuid, turn: Option<u64>) -> Option<PromptRecord> {
         let record = self.open.iter_mut().find(|it| it.id == id && it.turn != turn)?;
         record.turn = turn;
+        Some(record.clone())
+    }
+
+    /// Puts a prompt that was written back into the queue. Returns the record if it was written.
+    pub(super) fn return_to_queue(&mut self, id: Uuid, now: u64) -> Option<PromptRecord> {
+        let written = |it: &&mut PromptRecord| it.id == id && it.state == PromptState::Written;
+        let record = self.open.iter_mut().find(written)?;
+        record.state = PromptState::Queued;
+        record.delivery = Delivery::Queue;
+        record.turn = None;
+        record.changed = now;
         Some(record.clone())
     }
 

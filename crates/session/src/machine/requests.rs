@@ -6,12 +6,14 @@ use journal::{Grant, RequestRecord, Resolution};
 use wire::consent::{self, Rule};
 use wire::note::{Actor, Note, Outcome, RequestKind};
 use wire::outgoing::{
-    ControlReply, DenyReply as Denial, Destination, JsonObject, OutgoingLine, PermissionUpdate,
-    QuestionAnswers,
+    ControlReply, DenyReply as Denial, Destination, JsonObject, PermissionUpdate, QuestionAnswers,
 };
 
+use super::choices::find_refusal;
 use super::{Effect, Machine, MachineSnapshot, check_size};
 use crate::agent_event::PermissionRequest;
+use crate::agent_message::AgentMessage;
+use crate::catalog::AgentProtocol;
 use crate::command::{
     CommandError, CommandOutput, CommandResult, GrantScope, RequestAnswer, RuleChoice,
 };
@@ -34,6 +36,7 @@ impl Machine {
             tool_use_id: request.tool_use_id,
             input: request.input,
             suggestions: request.suggestions,
+            choices: request.choices,
             agent: request.agent,
             opened: self.wall,
             expires: self.limits.request.map(|timeout| self.wall.saturating_add(timeout)),
@@ -44,6 +47,7 @@ impl Machine {
             kind: record.kind,
             expires: record.expires,
             rules: self.rules(&record),
+            choices: record.choices.clone(),
         });
         self.effects.push(Effect::Request(record.clone()));
         let id = record.id.clone();
@@ -105,16 +109,22 @@ impl Machine {
         }
         let input_asked = JsonObject::parse(&record.input).unwrap_or_else(|_| JsonObject::empty());
         match answer {
+            RequestAnswer::Choose { choice } => self.choose(request, &choice, by),
+            answer @ (RequestAnswer::Allow { .. } | RequestAnswer::Deny { .. })
+                if !record.choices.is_empty() =>
+            {
+                self.choose_by_meaning(request, answer, by)
+            }
             RequestAnswer::Allow { .. } | RequestAnswer::Answers(_)
                 if record.kind == RequestKind::Unknown =>
             {
-                Err(CommandError::Invalid("an unknown request can only be denied"))
+                Err(CommandError::Invalid("an unknown request can only be denied".into()))
             }
             RequestAnswer::Allow { .. } if record.kind == RequestKind::Question => {
-                Err(CommandError::Invalid("a question needs answers, or a denial"))
+                Err(CommandError::Invalid("a question needs answers, or a denial".into()))
             }
             RequestAnswer::Answers(_) if record.kind != RequestKind::Question => {
-                Err(CommandError::Invalid("only a question takes answers"))
+                Err(CommandError::Invalid("only a question takes answers".into()))
             }
             RequestAnswer::Allow { input, remember, mode } => {
                 let grant = match remember {
@@ -162,18 +172,35 @@ impl Machine {
                     given.iter().fold(QuestionAnswers::default(), |answers, (question, answer)| {
                         answers.choose(question, [answer.as_str()])
                     });
-                self.write_answer(request, &ControlReply::allow(answers.input(&input_asked)))?;
+                match self.protocol {
+                    AgentProtocol::StreamJson => {
+                        let reply = ControlReply::allow(answers.input(&input_asked));
+                        self.write_answer(request, &reply)?;
+                    }
+                    AgentProtocol::Acp => {
+                        let (request, answers) = (request.to_owned(), given.clone());
+                        self.send(AgentMessage::Answers { request, answers });
+                    }
+                }
                 self.resolve(request, Outcome::Allowed, Some(by), None, given);
                 Ok(CommandOutput::None)
             }
         }
     }
 
-    fn write_answer(&mut self, request: &str, answer: &ControlReply) -> Result<(), CommandError> {
-        let line = OutgoingLine::reply(request, answer);
-        check_size("the answer", &line)?;
-        self.effects.push(Effect::Write(line));
+    pub(super) fn write_answer(
+        &mut self,
+        request: &str,
+        answer: &ControlReply,
+    ) -> Result<(), CommandError> {
+        let message = AgentMessage::Reply { request: request.to_owned(), reply: answer.clone() };
+        check_size("the answer", &message)?;
+        self.send(message);
         Ok(())
+    }
+
+    pub(super) fn send(&mut self, message: AgentMessage) {
+        self.effects.push(Effect::Send(Box::new(message)));
     }
 
     /// Resolves a request. Every resolution goes through here.
@@ -185,7 +212,17 @@ impl Machine {
         message: Option<String>,
         answers: Vec<(String, String)>,
     ) {
+        self.resolve_with_choice(
+            request,
+            ResolvedRequest { outcome, by, message, answers, choice: None },
+        );
+    }
+
+    pub(super) fn resolve_with_choice(&mut self, request: &str, resolved: ResolvedRequest) {
+        let ResolvedRequest { outcome, by, message, answers, choice } = resolved;
         self.request_deadlines.remove(request);
+        self.linked_edits.remove(request);
+        self.unchecked_edits.remove(request);
         let Some(mut record) = self.requests.remove(request) else { return };
         // The time a person took to answer is not silence of the agent.
         self.turn.note_output(self.now);
@@ -198,12 +235,17 @@ impl Machine {
             by,
             message,
             answers,
+            choice,
         });
     }
 
     /// The rules offered with a request.
     fn rules(&self, record: &RequestRecord) -> Vec<Rule> {
-        if record.kind != RequestKind::Permission {
+        // An agent with choices of its own remembers for itself.
+        if record.kind != RequestKind::Permission
+            || !record.choices.is_empty()
+            || self.linked_edits.contains(&record.id)
+        {
             return Vec::new();
         }
         let directory = self.options.directory.to_str().unwrap_or_default();
@@ -218,7 +260,7 @@ impl Machine {
     ) -> Result<Grant, CommandError> {
         let offered = self.rules(record).into_iter().find(|rule| rule.id == choice.rule);
         let Some(Rule { tool, pattern, .. }) = offered else {
-            return Err(CommandError::Invalid("this rule was not offered with the request"));
+            return Err(CommandError::Invalid("this rule was not offered with the request".into()));
         };
         Ok(Grant {
             // The owner assigns the id: the machine has no randomness.
@@ -242,7 +284,8 @@ impl Machine {
         let covered: Vec<(String, Actor)> = self
             .requests
             .values()
-            .filter(|record| record.kind == RequestKind::Permission)
+            .filter(|record| record.kind == RequestKind::Permission && record.choices.is_empty())
+            .filter(|record| !self.may_be_linked(record))
             .filter_map(|record| {
                 let grant = self.grants.iter().find(|grant| covers(grant, record, now))?;
                 Some((record.id.clone(), grant.by.clone()))
@@ -260,6 +303,12 @@ impl Machine {
         }
     }
 
+    fn may_be_linked(&self, record: &RequestRecord) -> bool {
+        let unknown = self.unchecked_edits.contains(&record.id)
+            && consent::edited_file(&record.tool_name, &record.input).is_some();
+        unknown || self.linked_edits.contains(&record.id)
+    }
+
     /// When the next request expires. Nothing expires while the agent cannot be told: if it is not
     /// gone, it would wait for an answer for ever.
     pub(super) fn request_deadline(&self) -> Option<u64> {
@@ -275,6 +324,13 @@ impl Machine {
         let expired: Vec<String> = expired.map(|(id, _)| id.clone()).collect();
         for request in expired {
             let kind = self.requests.get(&request).map(|it| it.kind);
+            let record = self.requests.get(&request);
+            if let Some(choices) = record.map(|it| &it.choices).filter(|it| !it.is_empty()) {
+                let choice = find_refusal(choices).map(|choice| choice.id.clone());
+                self.send(AgentMessage::Choice { request: request.clone(), choice });
+                self.resolve(&request, Outcome::Expired, None, None, Vec::new());
+                continue;
+            }
             let answer = match kind {
                 Some(RequestKind::Unknown) => ControlReply::Error(consent::EXPIRED.to_owned()),
                 _ => ControlReply::deny(consent::EXPIRED),
@@ -308,4 +364,14 @@ fn covers(grant: &Grant, request: &RequestRecord, now: u64) -> bool {
             &request.tool_name,
             &request.input,
         )
+}
+
+/// How a request was resolved.
+pub(super) struct ResolvedRequest {
+    pub(super) outcome: Outcome,
+    pub(super) by: Option<Actor>,
+    pub(super) message: Option<String>,
+    pub(super) answers: Vec<(String, String)>,
+    /// The name of the agent's choice that was taken.
+    pub(super) choice: Option<String>,
 }

@@ -14,6 +14,7 @@ use wire::outgoing::{OutgoingPrompt, Priority};
 
 use super::prompts::images_of;
 use super::{Effect, Machine, MachineSnapshot, check_size};
+use crate::agent_message::AgentMessage;
 use crate::config::SessionLimits;
 
 /// Whether a turn runs.
@@ -49,6 +50,9 @@ pub(super) struct RunningTurn {
     stop: StopState,
     /// When the turn counts as ended: the agent reported that it is idle, and no result came.
     ends_at: Option<u64>,
+    /// How long the agent may be silent until the turn counts as ended, if nothing asked it to work: no
+    /// result can come then.
+    unprompted: Option<u64>,
 }
 
 /// Whether the agent has shown that it started with the turn.
@@ -86,8 +90,10 @@ impl TurnState {
             let confirmed = snapshot.requests.iter().any(|it| it.agent.is_none())
                 || own().next().is_none()
                 || own().any(|it| it.state == PromptState::Accepted);
+            // Whether the result of the turn before was still to come is not known. A turn shows
+            // that it has started before its own result.
             let mut turn =
-                RunningTurn::new(number, snapshot.now.monotonic, PreviousResult::Received);
+                RunningTurn::new(number, snapshot.now.monotonic, PreviousResult::Outstanding);
             if confirmed {
                 turn.phase = TurnPhase::Confirmed;
             }
@@ -125,6 +131,9 @@ impl TurnState {
         if let Self::Running(turn) = self {
             turn.last_output = now;
             turn.stall_reported = false;
+            if let Some(silence) = turn.unprompted {
+                turn.ends_at = Some(now + silence);
+            }
         }
     }
 
@@ -156,13 +165,21 @@ impl RunningTurn {
             stall_reported: false,
             stop: StopState::NotRequested,
             ends_at: None,
+            unprompted: None,
         }
     }
 
     /// The agent shows that it works on this turn.
     pub(super) fn confirm(&mut self) {
         self.phase = TurnPhase::Confirmed;
-        self.ends_at = None;
+        if self.unprompted.is_none() {
+            self.ends_at = None;
+        }
+    }
+
+    /// When the turn counts as ended. A person who is asked may take longer than an agent.
+    fn end_without_result(&self, waits_for_person: bool) -> Option<u64> {
+        self.ends_at.filter(|_| self.unprompted.is_none() || !waits_for_person)
     }
 
     fn is_confirmed(&self) -> bool {
@@ -185,7 +202,8 @@ impl RunningTurn {
             StopState::Requested { at } => Some(at + limits.interrupt),
             StopState::Certain | StopState::NotRequested => None,
         };
-        [stall, stop, self.ends_at].into_iter().flatten().min()
+        let end = self.end_without_result(waits_for_person);
+        [stall, stop, end].into_iter().flatten().min()
     }
 }
 
@@ -216,15 +234,15 @@ impl Machine {
             Some(priority) => prompt.priority(priority),
             None => prompt,
         };
-        let line = prompt.to_line();
-        if let Err(error) = check_size("the prompt", &line) {
+        let message = AgentMessage::Prompt(prompt);
+        if let Err(error) = check_size("the prompt", &message) {
             // An earlier version accepted it.
             self.note(Note::Problem { text: error.to_string() });
             self.set_prompt_state(id, PromptState::Cancelled, None);
             return;
         }
         self.set_prompt_state(id, PromptState::Written, turn);
-        self.effects.push(Effect::Write(line));
+        self.effects.push(Effect::Send(Box::new(message)));
     }
 
     fn start_turn(&mut self, prompts: Vec<Uuid>) {
@@ -290,15 +308,20 @@ impl Machine {
 
     /// `result`.
     pub(super) fn turn_ended(&mut self, result: &TurnResult) {
+        if let Some(total) = result.total_cost {
+            self.count_cost(total);
+        }
         let TurnState::Running(turn) = &mut self.turn else {
             self.agent.set_last_failure(result);
             return;
         };
         if let TurnPhase::Unconfirmed { previous } = &mut turn.phase
             && *previous == PreviousResult::Outstanding
+            && !self.prompts.in_flight().any(|it| result.prompts.contains(&it.id))
         {
             // The late result of a turn that was given up.
             *previous = PreviousResult::Received;
+            self.agent.set_last_failure(result);
             return;
         }
         let ending = match &result.failure {
@@ -330,6 +353,41 @@ impl Machine {
         self.carry_open_prompts(PreviousResult::Received);
     }
 
+    /// The agent ended the turn because it was told to stop, or because a person refused something.
+    pub(super) fn turn_cancelled(&mut self, prompts: Vec<Uuid>) {
+        if let Some(turn) = self.turn.running_mut() {
+            turn.will_stop();
+        }
+        let failure = Some("cancelled".to_owned());
+        self.turn_ended(&TurnResult { failure, prompts, ..TurnResult::default() });
+    }
+
+    /// The agent works although no prompt is open. The turn ends when it has been silent for a while.
+    pub(super) fn unprompted(&mut self) {
+        self.turn_started();
+        let (now, silence) = (self.now, self.limits.idle);
+        if let TurnState::Running(turn) = &mut self.turn {
+            turn.unprompted = Some(silence);
+        }
+        self.turn.note_output(now);
+    }
+
+    /// The agent did not accept a prompt into the running turn. It waits for a turn of its own.
+    pub(super) fn prompt_returned(&mut self, prompt: Uuid) {
+        let steered = self.prompts.get(prompt).is_some_and(|it| it.delivery == Delivery::Steer);
+        let Some(record) = self.prompts.return_to_queue(prompt, self.wall) else { return };
+        self.effects.push(Effect::Prompt(record));
+        self.note(Note::PromptStateChanged { prompt, state: PromptState::Queued });
+        if steered {
+            self.note(Note::PromptDeliveryChanged { prompt, delivery: Delivery::Queue });
+        }
+        if let TurnState::Carrying { previous, .. } = &self.turn
+            && self.prompts.in_flight().next().is_none()
+        {
+            self.turn = TurnState::Idle { previous: *previous };
+        }
+    }
+
     /// Whether the agent has repeated a prompt of a turn. By the end it has then repeated all the
     /// prompts that it took up, and the others wait for the next turn. If it has repeated none,
     /// there was no time for it.
@@ -351,7 +409,7 @@ impl Machine {
     /// After the end of a turn: waits for the agent if it still has prompts.
     fn carry_open_prompts(&mut self, previous: PreviousResult) {
         self.turn = if self.prompts.in_flight().next().is_some() {
-            TurnState::Carrying { until: self.now + self.limits.carry, previous }
+            TurnState::Carrying { until: self.carry_end(), previous }
         } else {
             TurnState::Idle { previous }
         };
@@ -359,21 +417,52 @@ impl Machine {
 
     /// The process is gone, and with it everything it could still report.
     pub(super) fn reset_turn(&mut self) {
+        self.lines_delayed = None;
         self.turn = TurnState::Idle { previous: PreviousResult::Received };
     }
 
     pub(super) fn idle_reported(&mut self) {
+        let (soon, carry_end) = (self.now + self.limits.idle, self.carry_end());
         match &mut self.turn {
             TurnState::Idle { .. } => {}
             TurnState::Running(turn) => {
                 // A late report may be about the previous turn, while the prompt was just written.
-                let confirmed = turn.is_confirmed();
-                let timeout = if confirmed { self.limits.idle } else { self.limits.carry };
-                turn.ends_at = Some(self.now + timeout);
+                turn.ends_at = Some(if turn.is_confirmed() { soon } else { carry_end });
             }
+            // The agent cannot start with a prompt that it does not have.
+            TurnState::Carrying { .. } if self.lines_delayed.is_some() => {}
             TurnState::Carrying { until, .. } => {
-                *until = (*until).min(self.now + self.limits.idle);
+                *until = (*until).min(soon);
             }
+        }
+    }
+
+    /// Lines for the agent, perhaps prompts, are sent again at this time.
+    pub(super) fn delay_lines(&mut self, until: u64) {
+        self.lines_delayed = Some(until);
+        self.wait_for_prompts();
+    }
+
+    pub(super) fn lines_delivered(&mut self) {
+        if self.lines_delayed.take().is_some() {
+            self.wait_for_prompts();
+        }
+    }
+
+    /// Until when the agent must have started with the prompts it has, or gets later.
+    fn carry_end(&self) -> u64 {
+        self.lines_delayed.unwrap_or(0).max(self.now) + self.limits.carry
+    }
+
+    /// The agent may get its prompts, or got them, later than it seemed.
+    fn wait_for_prompts(&mut self) {
+        let least = self.carry_end();
+        match &mut self.turn {
+            TurnState::Carrying { until, .. } => *until = least.max(*until),
+            TurnState::Running(turn) if !turn.is_confirmed() => {
+                turn.ends_at = turn.ends_at.map(|at| least.max(at));
+            }
+            TurnState::Idle { .. } | TurnState::Running(_) => {}
         }
     }
 
@@ -388,8 +477,9 @@ impl Machine {
 
     /// The agent seems to start with the prompts it still has.
     fn extend_carrying(&mut self) {
+        let end = self.carry_end();
         if let TurnState::Carrying { until, .. } = &mut self.turn {
-            *until = self.now + self.limits.carry;
+            *until = end;
         }
     }
 
@@ -428,7 +518,7 @@ impl Machine {
             }
             TurnState::Running(turn) => turn,
         };
-        if turn.ends_at.is_some_and(|at| at <= self.now) {
+        if turn.end_without_result(waits_for_person).is_some_and(|at| at <= self.now) {
             self.end_turn_without_result();
             return;
         }
@@ -451,6 +541,8 @@ impl Machine {
         let number = turn.number;
         let ending = if turn.is_stopping() {
             TurnEnding::Interrupted
+        } else if turn.unprompted.is_some() {
+            TurnEnding::Completed
         } else {
             TurnEnding::Failed { message: "the agent ended the turn without a result".to_owned() }
         };

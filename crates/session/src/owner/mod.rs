@@ -8,18 +8,21 @@
 //! The agent's output waits for the journal and for nothing else. Clients follow the journal.
 
 mod core;
+mod leaving;
+mod links;
+mod next;
 mod outbox;
 pub(crate) mod process;
 #[cfg(test)]
 mod tests;
 
 use std::collections::{HashMap, VecDeque};
-use std::io::{self, Read as _};
+use std::io;
 use std::pin::Pin;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use journal::{Batch, Journal, Seq, SessionId};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tracing::{info, warn};
 use uuid::Uuid;
@@ -27,21 +30,22 @@ use uuid::Uuid;
 pub use self::core::{
     AttachOutcome, OwnerCore, OwnerEffect, OwnerInput, OwnerSnapshot, StartOutcome, WriteFailure,
 };
+use crate::catalog::{AgentProtocol, AgentSpec};
 use crate::command::{CommandOutput, SessionCommand};
-use crate::config::SessionsConfig;
-use crate::machine::{AgentExit, ClockReading, CommandId};
-use crate::session::{Error, LeaveOutcome};
+use crate::config::{HookRequest, SessionsConfig};
+use crate::machine::{ClockReading, CommandId};
+use crate::options::SessionOptions;
+use crate::remote::OwnerSocket;
+use crate::session::{Error, LeaveOutcome, Session};
+use crate::sessions::Sessions;
 use crate::shim::{
-    self, AttachError, Leftovers, Ownership, RunId, ShimCommand, ShimConnection, ShimEvent,
-    ShimHello,
+    self, AttachError, Leftovers, Ownership, RunId, ShimConnection, ShimEvent, ShimHello,
 };
+use leaving::Leaving;
+pub(crate) use leaving::{LeaveNotice, OwnerEnd};
+use next::{next_command, next_event, next_leftover, next_result, next_write, sleep};
 use outbox::ShimOutbox;
-
-/// How long a connection may take to send what is queued when it is closed.
-const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// How much of a dead agent's output is read at once.
-const CHUNK: usize = 256 << 10;
+pub(crate) use process::ShimQuestion;
 
 /// What the handles of a session send to its owner.
 #[derive(Debug)]
@@ -62,21 +66,7 @@ pub(crate) enum OwnerCommand {
     Panic,
 }
 
-type CommandReply = oneshot::Sender<Result<CommandOutput, Error>>;
-
-/// Tells the client that released the session that it is released, once the ownership is too.
-#[derive(Debug)]
-pub(crate) struct LeaveNotice {
-    done: oneshot::Sender<LeaveOutcome>,
-    outcome: LeaveOutcome,
-}
-
-impl LeaveNotice {
-    pub(crate) fn send(self) {
-        // The client that asked for it may have gone.
-        let _ = self.done.send(self.outcome);
-    }
-}
+pub(crate) type CommandReply = oneshot::Sender<Result<CommandOutput, Error>>;
 
 /// Why an owner ended or could not start.
 #[derive(Debug, thiserror::Error)]
@@ -91,7 +81,7 @@ pub(crate) enum OwnerError {
 
 /// A process that is being started: a connection to its shim, none if it has exited already, or why
 /// it could not be started.
-type StartTask = JoinHandle<Result<Option<ShimConnection>, String>>;
+type StartTask = JoinHandle<Result<Option<(ShimHello, ShimConnection)>, String>>;
 
 /// A shim that is being attached to; none if it is gone.
 type AttachTask = JoinHandle<Result<Option<(ShimHello, ShimConnection)>, AttachError>>;
@@ -111,6 +101,8 @@ pub(crate) struct Owner {
     config: SessionsConfig,
     journal: Journal,
     commands: mpsc::Receiver<OwnerCommand>,
+    /// Commands that come before those in the channel.
+    backlog: VecDeque<OwnerCommand>,
     core: OwnerCore,
     /// The start of the monotonic clock.
     epoch: Instant,
@@ -118,10 +110,14 @@ pub(crate) struct Owner {
     outbox: Option<ShimOutbox>,
     starting: Option<StartTask>,
     attaching: Option<AttachTask>,
+    /// Whether the shim that is attached to has answered.
+    question: ShimQuestion,
     /// The run that is attached to, and the offset of its first output.
     attach_target: (RunId, u64),
     /// Whether the session was taken over.
     settled: bool,
+    /// Whether the shim does not answer.
+    silence: watch::Sender<bool>,
     leftovers: Option<LeftoversTask>,
     writing: Option<WriteTask>,
     last_command: u64,
@@ -129,15 +125,10 @@ pub(crate) struct Owner {
     compaction: Option<JoinHandle<()>>,
     leaving: Option<Leaving>,
     left: Option<LeaveOutcome>,
+    /// Removed before the ownership is released: after that, its file belongs to the next owner.
+    socket: Option<OwnerSocket>,
     /// Declared last: the next owner must not start before the connection is closed.
     _ownership: Ownership,
-}
-
-/// Who asked the owner to leave, and whether the agent is killed.
-#[derive(Debug)]
-struct Leaving {
-    done: Option<oneshot::Sender<LeaveOutcome>>,
-    kills: bool,
 }
 
 impl Owner {
@@ -149,35 +140,44 @@ impl Owner {
         journal: Journal,
         ownership: Ownership,
         commands: mpsc::Receiver<OwnerCommand>,
+        question: ShimQuestion,
     ) -> Result<Self, OwnerError> {
         let record = journal.session(id).await?.ok_or(journal::Error::NoSuchSession(id))?;
-        let requests = journal.open_requests(Some(id)).await?;
+        let requests = journal.open_requests(Some(id)).await?.into_iter().map(|it| it.1);
+        let hooks = journal.open_hook_requests(id).await?;
         let live = config.live_directory(id);
         let has_process =
             shim::is_running(&live) || shim::has_leftovers(&live, RunId(record.spool.run));
+        let (protocol, agent) = find_agent(&config, &record);
         let epoch = Instant::now();
         let core = OwnerCore::new(OwnerSnapshot {
             now: ClockReading { wall: now(), monotonic: 0 },
             seed: Uuid::new_v4().as_u128(),
             limits: config.limits,
             prompts: journal.prompts(id).await?,
-            requests: requests.into_iter().map(|(_, request)| request).collect(),
+            requests: requests.chain(hooks).collect(),
             record,
             has_process,
+            watch: config.watch.clone(),
+            protocol,
+            agent,
         });
         let mut owner = Self {
             id,
             config,
             journal,
             commands,
+            backlog: VecDeque::new(),
             core,
             epoch,
             connection: None,
             outbox: None,
             starting: None,
             attaching: None,
+            question,
             attach_target: (RunId(0), 0),
             settled: false,
+            silence: watch::Sender::new(false),
             leftovers: None,
             writing: None,
             last_command: 0,
@@ -185,6 +185,7 @@ impl Owner {
             compaction: None,
             leaving: None,
             left: None,
+            socket: None,
             _ownership: ownership,
         };
         owner.take(OwnerInput::TakeOver).await?;
@@ -195,17 +196,41 @@ impl Owner {
         Ok(owner)
     }
 
-    /// Drives the session until it is released. The notice for the client that released it may be
-    /// sent only after the ownership is released too.
-    pub(crate) async fn run(mut self) -> Result<Option<LeaveNotice>, OwnerError> {
-        while self.left.is_none() {
+    /// Listens for commands of other processes.
+    pub(crate) fn listen(&mut self, sessions: Sessions, session: Session) {
+        let live = self.config.live_directory(self.id);
+        match OwnerSocket::listen(&live, &self.config.runtime, sessions, session) {
+            Ok(socket) => self.socket = Some(socket),
+            Err(error) => {
+                let id = self.id;
+                warn!(session = %id, %error, "other processes cannot send commands to a session");
+            }
+        }
+    }
+
+    /// Carries out commands that an earlier owner may not have carried out, before any other.
+    pub(crate) fn repeat(&mut self, commands: Vec<OwnerCommand>) {
+        self.backlog.extend(commands);
+    }
+
+    /// Tells whether the shim of the session's agent does not answer.
+    pub(crate) fn silence(&self) -> watch::Receiver<bool> {
+        self.silence.subscribe()
+    }
+
+    /// Drives the session until it is released or has ended.
+    pub(crate) async fn run(mut self) -> Result<OwnerEnd, OwnerError> {
+        let mut delete = false;
+        while self.left.is_none() && !delete {
             self.advance(self.leaving.is_none()).await?;
+            delete = self.core.is_ready() && self.core.machine().has_ended();
         }
         let outcome = self.left.take().unwrap_or(LeaveOutcome::Stored);
         let leaving = self.leaving.take();
         let kills = leaving.as_ref().is_some_and(|leaving| leaving.kills);
         self.leave(kills).await;
-        Ok(leaving.and_then(|leaving| leaving.done).map(|done| LeaveNotice { done, outcome }))
+        let done = leaving.and_then(|leaving| leaving.done);
+        Ok(OwnerEnd { notice: done.map(|done| LeaveNotice { done, outcome }), delete })
     }
 
     /// Waits for the next thing to happen, and performs what it leads to.
@@ -223,7 +248,9 @@ impl Owner {
                 Err(journal::Error::Busy) => OwnerInput::Written(Err(WriteFailure::Busy)),
                 Err(error) => return Err(error.into()),
             },
-            command = self.commands.recv(), if commands => self.receive(command),
+            command = next_command(&mut self.backlog, &mut self.commands), if commands => {
+                self.receive(command)
+            }
             input = next_leftover(&mut self.leftovers), if ready => input?,
             event = next_event(&mut self.connection), if ready => match event {
                 Some(event) => self.shim_event(event).await?,
@@ -244,6 +271,8 @@ impl Owner {
                 inputs.extend(self.perform(effect).await?);
             }
         }
+        let silent = self.core.is_silent();
+        self.silence.send_if_modified(|known| std::mem::replace(known, silent) != silent);
         Ok(())
     }
 
@@ -251,13 +280,18 @@ impl Owner {
     async fn perform(&mut self, effect: OwnerEffect) -> Result<Option<OwnerInput>, OwnerError> {
         match effect {
             OwnerEffect::Write(batch) => self.write(*batch),
-            OwnerEffect::LoadGrants => {
+            OwnerEffect::LoadGrants { edited } => {
+                let directory = &self.core.machine().options().directory;
+                let linked = links::find_linked(directory, edited).await;
                 let grants = self.journal.grants(now()).await.unwrap_or_else(|error| {
                     // Without them, a person is asked.
                     warn!(session = %self.id, %error, "the grants could not be read");
                     Vec::new()
                 });
-                return Ok(Some(OwnerInput::Grants(grants)));
+                return Ok(Some(OwnerInput::Grants { grants, linked }));
+            }
+            OwnerEffect::LoadDayCost { day } => {
+                return Ok(Some(OwnerInput::DayCost(self.journal.cost_of_day(day).await?)));
             }
             OwnerEffect::LoadOutbound => {
                 return Ok(Some(OwnerInput::Outbound(self.journal.outbound(self.id).await?)));
@@ -277,7 +311,9 @@ impl Owner {
                 info!(session = %self.id, run, "starting an agent");
                 let config = self.shim_config(RunId(run), &conversation);
                 let towpath = self.config.towpath.clone();
-                self.starting = Some(tokio::spawn(process::start(towpath, config)));
+                let (agent, inherited) = (self.chosen_agent(), self.config.environment.clone());
+                let start = process::start(towpath, config, agent, inherited);
+                self.starting = Some(tokio::spawn(start));
             }
             OwnerEffect::Attach { run, from } => {
                 self.attach_target = (RunId(run), from);
@@ -287,6 +323,7 @@ impl Owner {
             OwnerEffect::Disconnect => self.disconnect().await,
             OwnerEffect::RemoveRun(run) => self.remove_run(RunId(run)).await,
             OwnerEffect::Compact(upto) => self.compact(upto),
+            OwnerEffect::RunHook(hook) => return Ok(self.run_hook(*hook)),
             OwnerEffect::Leave(outcome) => self.left = Some(outcome),
         }
         Ok(None)
@@ -321,6 +358,17 @@ impl Owner {
         OwnerInput::Leave
     }
 
+    /// Passes a hook on. If nothing runs hooks any longer, the call goes on without it.
+    fn run_hook(&mut self, hook: HookRequest) -> Option<OwnerInput> {
+        let request = hook.request.clone();
+        if self.config.watch.hooks.as_ref().is_some_and(|hooks| hooks.send(hook).is_ok()) {
+            return None;
+        }
+        self.last_command += 1;
+        let command = Box::new(SessionCommand::AnswerHook { request, output: None });
+        Some(OwnerInput::Command { id: CommandId(self.last_command), command })
+    }
+
     async fn shim_event(&mut self, event: ShimEvent) -> Result<OwnerInput, OwnerError> {
         if let ShimEvent::Exited { .. } = event
             && self.core.lacks_stderr()
@@ -337,11 +385,14 @@ impl Owner {
         self.connection = Some(connection);
     }
 
-    fn started(&mut self, started: Result<Option<ShimConnection>, String>) -> OwnerInput {
+    fn started(
+        &mut self,
+        started: Result<Option<(ShimHello, ShimConnection)>, String>,
+    ) -> OwnerInput {
         OwnerInput::Started(match started {
-            Ok(Some(connection)) => {
+            Ok(Some((hello, connection))) => {
                 self.use_connection(connection);
-                StartOutcome::Running
+                StartOutcome::Running { pings: hello.answers_pings() }
             }
             Ok(None) => StartOutcome::Exited,
             Err(message) => StartOutcome::Failed(message),
@@ -356,7 +407,8 @@ impl Owner {
             Ok(Some((hello, connection))) => {
                 info!(session = %self.id, "attached to a running agent");
                 self.use_connection(connection);
-                AttachOutcome::Attached { last_write: hello.last_write }
+                let pings = hello.answers_pings();
+                AttachOutcome::Attached { last_write: hello.last_write, pings }
             }
             Ok(None) => AttachOutcome::Gone,
             Err(AttachError::Io(error))
@@ -374,7 +426,8 @@ impl Owner {
     fn attach(&mut self) {
         let directory = self.config.live_directory(self.id);
         let (run, from) = self.attach_target;
-        let attach = async move { process::attach(&directory, run, from).await };
+        let question = self.question.clone();
+        let attach = async move { process::attach(&directory, run, from, &question).await };
         self.attaching = Some(tokio::spawn(attach));
     }
 
@@ -391,101 +444,20 @@ impl Owner {
             }
         }));
     }
-
-    /// Closes the connection, once what is queued has gone out. A shim that is stopped is not
-    /// waited for.
-    async fn disconnect(&mut self) {
-        self.outbox = None;
-        if let Some(connection) = self.connection.take() {
-            let _ = tokio::time::timeout(CLOSE_TIMEOUT, connection.close()).await;
-        }
-    }
-
-    /// Detaches from the shim: the agent finishes its turn, and the next owner reads its output. Or
-    /// kills the agent and waits until it is gone.
-    async fn leave(&mut self, kills: bool) {
-        if let Some(starting) = self.starting.take() {
-            // A shim that is being started would start its agent unseen.
-            if let Ok(Ok(Some(connection))) = starting.await {
-                self.use_connection(connection);
-            }
-        }
-        if let Some(attaching) = self.attaching.take() {
-            attaching.abort();
-            let _ = attaching.await;
-        }
-        if kills {
-            self.kill_agent().await;
-        } else if let Some(outbox) = &self.outbox {
-            outbox.send(ShimCommand::Detach);
-        }
-        self.disconnect().await;
-        if let Some(compaction) = self.compaction.take() {
-            let _ = compaction.await;
-        }
-    }
 }
 
-async fn next_write(writing: &mut Option<WriteTask>) -> Result<Seq, journal::Error> {
-    let Some(task) = writing else { return std::future::pending().await };
-    let result = task.await;
-    *writing = None;
-    result
-}
-
-async fn next_event(connection: &mut Option<ShimConnection>) -> Option<ShimEvent> {
-    match connection {
-        Some(connection) => connection.next().await,
-        None => std::future::pending().await,
-    }
-}
-
-/// The result of a task. A panic in it continues here: it ends this session and no other.
-async fn next_result<T>(task: &mut Option<JoinHandle<T>>) -> T {
-    let Some(running) = task else { return std::future::pending().await };
-    let result = running.await;
-    *task = None;
-    match result {
-        Ok(result) => result,
-        Err(error) => match error.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            // Only its owner aborts a task, and does not wait for it here.
-            Err(_) => std::future::pending().await,
-        },
-    }
-}
-
-async fn next_leftover(leftovers: &mut Option<LeftoversTask>) -> Result<OwnerInput, OwnerError> {
-    loop {
-        match leftovers {
-            None => return std::future::pending().await,
-            Some(LeftoversTask::Opening(task)) => {
-                let opened = task.await.map_err(io::Error::other)??;
-                let offset = opened.start;
-                *leftovers = Some(LeftoversTask::Reading { leftovers: opened, offset });
-            }
-            Some(LeftoversTask::Reading { leftovers: reader, offset }) => {
-                let mut bytes = vec![0; CHUNK];
-                let read = reader.read(&mut bytes)?;
-                if read > 0 {
-                    bytes.truncate(read);
-                    let at = *offset;
-                    *offset += read as u64;
-                    return Ok(OwnerInput::Leftover { offset: at, bytes });
-                }
-                let exit = reader.exit.map(|exit| AgentExit::of(exit, &reader.stderr));
-                *leftovers = None;
-                return Ok(OwnerInput::LeftoversEnd(exit.unwrap_or(AgentExit::Unknown)));
-            }
-        }
-    }
-}
-
-async fn sleep(pause: Option<u64>) {
-    match pause {
-        Some(millis) => tokio::time::sleep(Duration::from_millis(millis)).await,
-        None => std::future::pending().await,
-    }
+/// How the agent of a session is spoken with, and its entry in the catalog. A catalog may lose an agent: only
+/// the CLI has none in its options, so another one is not taken for it.
+fn find_agent(
+    config: &SessionsConfig,
+    record: &journal::SessionRecord,
+) -> (AgentProtocol, Option<AgentSpec>) {
+    let options = SessionOptions::from_json(&record.options, record.directory.clone());
+    let Some(name) = options.ok().and_then(|options| options.agent) else {
+        return (AgentProtocol::StreamJson, None);
+    };
+    let spec = config.agents.find(&name).cloned();
+    (spec.as_ref().map_or(AgentProtocol::Acp, |spec| spec.protocol), spec)
 }
 
 /// Milliseconds since 1970.

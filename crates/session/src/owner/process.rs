@@ -1,11 +1,15 @@
 //! The agent process of an owner: attaching to it, starting it, and what a dead one left.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tracing::warn;
 
 use super::{LeftoversTask, Owner};
+use crate::catalog::{AgentProtocol, AgentSpec, UnknownAgent};
+use crate::config::AgentProgram;
 use crate::options::CliConversation;
 use crate::shim::{
     self, AgentSignal, AttachError, LaunchError, ProcessMarker, RunId, ShimCommand, ShimConfig,
@@ -20,18 +24,50 @@ const ATTACH_RETRY: Duration = Duration::from_millis(20);
 /// How long a killed agent may take to be gone.
 const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// Since when a shim was asked without an answer. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ShimQuestion {
+    since: Arc<Mutex<Option<Instant>>>,
+}
+
+impl ShimQuestion {
+    /// How long the shim has not answered. Zero if nothing was asked, or all was answered.
+    pub(crate) fn unanswered(&self) -> Duration {
+        self.lock().map(|since| since.elapsed()).unwrap_or_default()
+    }
+
+    fn ask(&self) {
+        *self.lock() = Some(Instant::now());
+    }
+
+    fn answer(&self) {
+        *self.lock() = None;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.since.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl Owner {
+    /// How the shim is to start the agent: what the session adds. The [program](find_program) and the
+    /// inherited environment come in front.
     pub(super) fn shim_config(&self, run: RunId, conversation: &CliConversation) -> ShimConfig {
         let options = self.core.machine().options();
-        let mut arguments = self.config.agent.arguments.clone();
-        arguments.extend(options.arguments(conversation));
-        let mut environment = self.config.environment.clone();
-        let own = options.environment().map(|(name, value)| (name.into(), value.into()));
-        environment.extend(own);
+        let mut arguments = Vec::new();
+        let mut environment = Vec::new();
+        if self.core.protocol() == AgentProtocol::StreamJson {
+            arguments.extend(options.arguments(conversation));
+            let own = options.environment().map(|(name, value)| (name.into(), value.into()));
+            environment.extend(own);
+        } else {
+            let own = options.environment.iter();
+            environment.extend(own.map(|(name, value)| (name.into(), value.into())));
+        }
         let directory = self.config.live_directory(self.id);
         let name = self.id.0.simple().to_string();
         ShimConfig {
-            program: self.config.agent.program.clone(),
+            program: OsString::new(),
             arguments,
             environment,
             working_directory: options.directory.clone(),
@@ -40,6 +76,16 @@ impl Owner {
             run,
             marker: ProcessMarker::random(),
             unattended: self.config.unattended,
+        }
+    }
+
+    pub(super) fn chosen_agent(&self) -> ChosenAgent {
+        match self.core.machine().options().agent.as_deref() {
+            None => ChosenAgent::Own(self.config.agent.clone()),
+            Some(name) => match self.config.agents.get(name) {
+                Ok(spec) => ChosenAgent::Listed(Box::new(spec.clone())),
+                Err(error) => ChosenAgent::Unknown(error),
+            },
         }
     }
 
@@ -88,22 +134,57 @@ impl Owner {
     }
 }
 
+/// The agent of a session: the server's own program, or one of the catalog.
+#[derive(Debug)]
+pub(super) enum ChosenAgent {
+    Own(AgentProgram),
+    Listed(Box<AgentSpec>),
+    /// The catalog no longer has it.
+    Unknown(UnknownAgent),
+}
+
+/// Completes the configuration of a shim with the program of the agent. Blocks.
+pub(super) fn find_program(
+    mut config: ShimConfig,
+    agent: ChosenAgent,
+    inherited: Vec<(OsString, OsString)>,
+) -> Result<ShimConfig, String> {
+    let mut environment = inherited;
+    let (program, mut arguments) = match agent {
+        ChosenAgent::Own(AgentProgram { program, arguments }) => (program, arguments),
+        ChosenAgent::Listed(spec) => {
+            let found = spec.locate(&environment).map_err(|error| with_causes(&error))?;
+            environment.extend(found.environment);
+            (found.program.into(), found.arguments)
+        }
+        ChosenAgent::Unknown(error) => return Err(with_causes(&error)),
+    };
+    arguments.append(&mut config.arguments);
+    environment.append(&mut config.environment);
+    Ok(ShimConfig { program, arguments, environment, ..config })
+}
+
 /// Starts a shim with its agent and attaches to it. There is no connection if both have exited
 /// already.
 pub(super) async fn start(
     towpath: PathBuf,
     config: ShimConfig,
-) -> Result<Option<ShimConnection>, String> {
+    agent: ChosenAgent,
+    inherited: Vec<(OsString, OsString)>,
+) -> Result<Option<(ShimHello, ShimConnection)>, String> {
+    let found = tokio::task::spawn_blocking(move || find_program(config, agent, inherited)).await;
+    let config = found.map_err(|error| with_causes(&error))??;
+    let question = ShimQuestion::default();
     let mut started = shim::start_shim(&towpath, &config).await;
     if let Err(ShimStartError::Refused(LaunchError::Occupied { .. })) = started {
         // A Towpath that was killed while it started an agent may have left its shim here.
-        attach(&config.directory, config.run, 0).await.map_err(|error| with_causes(&error))?;
+        let attached = attach(&config.directory, config.run, 0, &question).await;
+        attached.map_err(|error| with_causes(&error))?;
         started = shim::start_shim(&towpath, &config).await;
     }
     started.map_err(|error| with_causes(&error))?;
-    let attached = attach(&config.directory, config.run, 0).await;
-    let attached = attached.map_err(|error| with_causes(&error))?;
-    Ok(attached.map(|(_, connection)| connection))
+    let attached = attach(&config.directory, config.run, 0, &question).await;
+    attached.map_err(|error| with_causes(&error))
 }
 
 /// Attaches to the shim of a run, if it runs. A shim of another run in its place is a stray of
@@ -114,10 +195,17 @@ pub(super) async fn attach(
     directory: &Path,
     run: RunId,
     from: u64,
+    question: &ShimQuestion,
 ) -> Result<Option<(ShimHello, ShimConnection)>, AttachError> {
     let deadline = Instant::now() + ATTACH_TIMEOUT;
     let (hello, connection) = loop {
-        match ShimConnection::attach(directory, from).await {
+        question.ask();
+        let attached = ShimConnection::attach(directory, from).await;
+        if !matches!(&attached, Err(AttachError::Io(_))) {
+            // A shim that still has its last owner has answered too.
+            question.answer();
+        }
+        match attached {
             Ok(attached) => break attached,
             Err(AttachError::NotRunning)
                 if shim::is_running(directory) && Instant::now() < deadline => {}

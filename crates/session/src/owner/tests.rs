@@ -1,30 +1,11 @@
 //! The owner's task with a real journal and no agent.
 
-use std::path::Path;
-
-use journal::Journal;
 use uuid::Uuid;
-use wire::note::{Actor, Delivery, PromptState};
+use wire::note::{Delivery, PromptState};
 
 use crate::command::{CommandError, NewPrompt};
-use crate::config::{AgentProgram, SessionLimits, SessionsConfig, UnattendedLimits};
-use crate::options::SessionOptions;
 use crate::session::{Error, LeaveOutcome};
-use crate::sessions::{SessionSpec, Sessions};
-
-fn sessions(directory: &Path) -> Sessions {
-    let config = SessionsConfig {
-        data: directory.to_owned(),
-        runtime: directory.to_owned(),
-        towpath: "no-such-program".into(),
-        agent: AgentProgram { program: "no-such-agent".into(), arguments: Vec::new() },
-        environment: Vec::new(),
-        limits: SessionLimits::default(),
-        unattended: UnattendedLimits::SHORT,
-    };
-    let journal = Journal::open(&directory.join("journal.db")).unwrap().journal;
-    Sessions::new(config, journal)
-}
+use crate::sessions::test_setup::{AgentlessSessions, ann};
 
 fn prompt(length: usize) -> NewPrompt {
     NewPrompt {
@@ -32,17 +13,14 @@ fn prompt(length: usize) -> NewPrompt {
         text: "x".repeat(length),
         images: Vec::new(),
         delivery: Delivery::Queue,
-        by: Actor { name: "ann".to_owned(), via: "terminal".to_owned() },
+        by: ann(),
     }
 }
 
 #[tokio::test]
 async fn a_prompt_over_the_limit_is_refused_and_one_just_below_it_is_stored() {
-    let directory = tempfile::tempdir().unwrap();
-    let sessions = sessions(directory.path());
-    let options =
-        SessionOptions { directory: directory.path().to_owned(), ..SessionOptions::default() };
-    let session = sessions.create(SessionSpec { options, ..SessionSpec::default() }).await.unwrap();
+    let setup = AgentlessSessions::new();
+    let session = setup.sessions.create(setup.spec()).await.unwrap();
     let refused = session.prompt(prompt(65 << 20)).await;
     assert!(
         matches!(refused, Err(Error::Refused(CommandError::TooLarge { .. }))),

@@ -5,11 +5,18 @@
 //! shim. Sessions are opened independently of each other: one whose shim does not answer, or whose
 //! files cannot be read, has a [problem](Sessions::problem), and all others work.
 
+mod client_count;
 mod collect;
+mod handover;
+mod import;
+mod mcp_file;
 mod opening;
 mod stop;
 #[cfg(test)]
+pub(crate) mod test_setup;
+#[cfg(test)]
 mod tests;
+mod transcript_list;
 
 use std::collections::HashMap;
 use std::io;
@@ -17,23 +24,39 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use journal::{Batch, Journal, NewSession, SessionId, SessionRecord, SessionStatus};
+use bytes::Bytes;
+use journal::{
+    Batch, Journal, NewEntry, NewSession, Origin, SessionId, SessionRecord, SessionStatus,
+};
 use thiserror::Error;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tracing::warn;
 use uuid::Uuid;
+use wire::note::Note;
 
+use crate::catalog::{AgentProtocol, UnknownAgent};
 use crate::config::SessionsConfig;
+use crate::host::HostLauncher;
 use crate::options::SessionOptions;
 use crate::owner::{OwnerError, now};
+use crate::profiles::Profiles;
+use crate::relay::CommandRelay;
+use crate::remote::RemoteConnection;
 use crate::session::{LeaveOutcome, Session};
 use crate::shim::{self, OwnershipError, RunId};
+pub(crate) use client_count::ClientCount;
 use opening::Opening;
 pub use stop::StoppedSession;
+use transcript_list::TranscriptList;
 
 /// How long `recover` waits. What takes longer continues in the background.
 const RECOVER_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// How long another process may take to delete a session that it drives.
+const DELETION_TIMEOUT: Duration = Duration::from_secs(5);
+
+const DELETION_POLL: Duration = Duration::from_millis(20);
 
 /// All sessions of one journal.
 #[derive(Clone, Debug)]
@@ -46,15 +69,24 @@ struct SharedSessions {
     config: SessionsConfig,
     journal: Journal,
     slots: Mutex<HashMap<SessionId, SessionSlot>>,
+    transcripts: TranscriptList,
     /// Counts the changes of problems.
     problem_changes: watch::Sender<u64>,
+    /// The clients in other processes.
+    clients: ClientCount,
+    /// Opens sessions in another process, if this one may go away at any time.
+    host: Option<HostLauncher>,
+    /// Where everything goes that changes a session, if other machines drive them.
+    relay: Option<Arc<dyn CommandRelay>>,
 }
 
 /// What this process does with a session. A session without a slot is left alone.
 #[derive(Debug)]
-enum SessionSlot {
+pub(crate) enum SessionSlot {
     Opening(Opening),
     Driven(Session),
+    /// Another process drives it. Commands go there.
+    Remote(Session),
     /// It could not be opened, for this reason. The next `open` tries again.
     Failed(String),
     Deleting,
@@ -71,6 +103,8 @@ pub enum OpenError {
     #[error("the working directory `{path}` cannot be used")]
     Directory { path: PathBuf, source: Arc<io::Error> },
     #[error(transparent)]
+    Agent(#[from] UnknownAgent),
+    #[error(transparent)]
     Journal(#[from] journal::Error),
     /// What the journal has of the session is damaged. It can still be exported and deleted.
     #[error(
@@ -78,6 +112,12 @@ pub enum OpenError {
          delete it"
     )]
     Damaged { id: SessionId, reason: String },
+    /// The session file of the conversation to resume could not be read.
+    #[error("the session file `{path}` could not be read")]
+    Transcript { path: PathBuf, source: Arc<io::Error> },
+    /// The CLI has the conversation open, outside Towpath.
+    #[error("the CLI has session `{conversation}` open in another terminal{}", describe_process(*.process))]
+    OpenElsewhere { conversation: Uuid, process: Option<u32> },
     /// The shim runs and does not answer. The session is opened as soon as it does.
     #[error(
         "the process that runs this session's agent does not answer; the session can be used as \
@@ -87,6 +127,9 @@ pub enum OpenError {
     /// The agent that an earlier Towpath left could not be attached or its output not be read.
     #[error("the session could not be taken over")]
     Takeover(#[source] Arc<dyn std::error::Error + Send + Sync>),
+    /// Another machine drives the session and could not do it, or cannot be reached, for this reason.
+    #[error("{0}")]
+    Relayed(String),
 }
 
 /// A session to be created.
@@ -96,16 +139,61 @@ pub struct SessionSpec {
     pub id: Option<SessionId>,
     pub title: Option<String>,
     pub options: SessionOptions,
-    /// The conversation to resume, by the CLI's id.
+    /// The conversation to resume, by the CLI's id. What was said in it before is imported, if the CLI
+    /// has its session file.
     pub resume: Option<String>,
 }
 
 impl Sessions {
     /// The sessions of a journal. None is driven yet.
     pub fn new(config: SessionsConfig, journal: Journal) -> Self {
-        let slots = Mutex::new(HashMap::new());
-        let problem_changes = watch::Sender::new(0);
-        Self { shared: Arc::new(SharedSessions { config, journal, slots, problem_changes }) }
+        Self::build(config, journal, ClientCount::default(), None, None)
+    }
+
+    /// The sessions of a journal that is a copy: other machines drive them, and this process drives none.
+    pub fn relayed(config: SessionsConfig, journal: Journal, relay: Arc<dyn CommandRelay>) -> Self {
+        Self::build(config, journal, ClientCount::default(), None, Some(relay))
+    }
+
+    /// The sessions of a journal, for a process that may go away at any time: the session host of the
+    /// data directory drives them, and is started if necessary. This process drives a session itself
+    /// only if there is no host and none can be started.
+    pub fn hosted(config: SessionsConfig, journal: Journal) -> Self {
+        let host = HostLauncher::new(&config);
+        Self::build(config, journal, ClientCount::default(), Some(host), None)
+    }
+
+    /// The sessions of a journal, whose clients in other processes are counted.
+    pub(crate) fn counting_clients(
+        config: SessionsConfig,
+        journal: Journal,
+        clients: ClientCount,
+    ) -> Self {
+        Self::build(config, journal, clients, None, None)
+    }
+
+    fn build(
+        config: SessionsConfig,
+        journal: Journal,
+        clients: ClientCount,
+        host: Option<HostLauncher>,
+        relay: Option<Arc<dyn CommandRelay>>,
+    ) -> Self {
+        let shared = SharedSessions {
+            config,
+            journal,
+            slots: Mutex::new(HashMap::new()),
+            transcripts: TranscriptList::default(),
+            problem_changes: watch::Sender::new(0),
+            clients,
+            host,
+            relay,
+        };
+        Self { shared: Arc::new(shared) }
+    }
+
+    pub(crate) fn clients(&self) -> &ClientCount {
+        &self.shared.clients
     }
 
     pub fn journal(&self) -> &Journal {
@@ -116,9 +204,35 @@ impl Sessions {
         &self.shared.config
     }
 
+    /// The profiles of the user and of projects.
+    pub fn profiles(&self) -> Profiles {
+        let config = &self.shared.config;
+        let home = config.environment.iter().find(|(name, _)| name == "HOME");
+        let home = home.map(|(_, path)| PathBuf::from(path)).filter(|it| it.is_absolute());
+        Profiles::new(config.config_file.clone(), home, config.data.clone())
+    }
+
     /// Creates a session and opens it. The agent is started when it is first needed.
+    ///
+    /// A conversation that the CLI has open elsewhere is not resumed, but it can be branched off.
     pub async fn create(&self, spec: SessionSpec) -> Result<Session, OpenError> {
+        let id = self.store(spec).await?;
+        self.open(id).await
+    }
+
+    /// Creates a session without opening it, so that another process can drive it.
+    pub async fn store(&self, spec: SessionSpec) -> Result<SessionId, OpenError> {
+        if let Some(relay) = &self.shared.relay {
+            return relay.create(spec).await;
+        }
         let SessionSpec { id, title, mut options, resume } = spec;
+        let agents = &self.shared.config.agents;
+        match &options.agent {
+            Some(agent) => drop(agents.get(agent)?),
+            // A conversation of the CLI is continued with the CLI.
+            None if resume.is_none() => options.agent = agents.default_agent().map(str::to_owned),
+            None => {}
+        }
         let unusable = |source: io::Error| OpenError::Directory {
             path: options.directory.clone(),
             source: Arc::new(source),
@@ -128,16 +242,29 @@ impl Sessions {
             return Err(unusable(io::ErrorKind::NotADirectory.into()));
         }
         options.directory.clone_from(&directory);
+        let agent = options.agent.as_deref().and_then(|name| agents.find(name));
+        if agent.is_some_and(|it| it.protocol == AgentProtocol::Acp) {
+            mcp_file::take_in(&mut options).await;
+        }
         let id = id.unwrap_or_else(|| SessionId(Uuid::new_v4()));
         let json = options.to_json();
         let new = NewSession { id, directory, title, options: json, at: now() };
+        let transcript = match &resume {
+            Some(conversation) => self.find_transcript(conversation, &options).await,
+            None => None,
+        };
+        if let (Some(conversation), Some(transcript)) = (&resume, transcript)
+            && self.import(&new, conversation, transcript, &options).await?
+        {
+            return Ok(id);
+        }
         self.shared.journal.create(new).await?;
         if let Some(resume) = resume {
             let mut batch = Batch { at: now(), ..Batch::default() };
             batch.change.agent_id = Some(resume);
             self.shared.journal.write(id, batch).await?;
         }
-        self.open(id).await
+        Ok(id)
     }
 
     /// Opens a session, and takes it over if an earlier Towpath left it with a running agent or
@@ -145,10 +272,15 @@ impl Sessions {
     ///
     /// The session is opened in the background even if the caller stops waiting.
     pub async fn open(&self, id: SessionId) -> Result<Session, OpenError> {
+        if let Some(relay) = &self.shared.relay {
+            return self.open_relayed(relay, id).await;
+        }
         let opening = {
             let mut slots = self.slots();
             match slots.get(&id) {
-                Some(SessionSlot::Driven(session)) if !session.commands.is_closed() => {
+                Some(SessionSlot::Driven(session) | SessionSlot::Remote(session))
+                    if !session.commands.is_closed() =>
+                {
                     return Ok(session.clone());
                 }
                 Some(SessionSlot::Opening(opening)) if !opening.is_over() => opening.waiter(),
@@ -164,17 +296,32 @@ impl Sessions {
         opening.wait().await
     }
 
-    /// Opens every session that has a running agent or unread output, all at once. Returns the
+    /// Opens every session that has a running agent, unread output or scheduled prompts, all at once. Returns the
     /// failures. Sessions that take longer than a second are opened in the background.
     pub async fn recover(&self) -> Result<Vec<(SessionId, OpenError)>, OpenError> {
+        self.recover_except(&[]).await
+    }
+
+    /// The same without some sessions, which belong to other machines.
+    pub async fn recover_except(
+        &self,
+        others: &[SessionId],
+    ) -> Result<Vec<(SessionId, OpenError)>, OpenError> {
+        if self.is_relayed() {
+            return Ok(Vec::new());
+        }
         let mut openings = JoinSet::new();
         for record in self.shared.journal.sessions().await? {
+            if others.contains(&record.id) {
+                continue;
+            }
             let this = self.clone();
             openings.spawn(async move {
                 let id = record.id;
-                if this.check_takeover(record).await {
+                if has_schedules(&record) || this.check_takeover(record.clone()).await {
                     this.open(id).await.map(drop).map_err(|error| (id, error))
                 } else {
+                    this.delete_if_ended(&record).await;
                     Ok(())
                 }
             });
@@ -195,23 +342,43 @@ impl Sessions {
 
     /// Why a session cannot be used now, for a person; none if nothing is known to be wrong.
     pub fn problem(&self, id: SessionId) -> Option<String> {
+        if let Some(relay) = &self.shared.relay {
+            return relay.problem(id);
+        }
         match self.slots().get(&id)? {
             SessionSlot::Opening(opening) => {
                 opening.is_silent().then(|| OpenError::NotResponding.to_string())
             }
             SessionSlot::Failed(reason) => Some(reason.clone()),
-            SessionSlot::Driven(_) | SessionSlot::Deleting => None,
+            SessionSlot::Driven(session) => session.problem(),
+            SessionSlot::Remote(_) | SessionSlot::Deleting => None,
         }
+    }
+
+    /// Whether another process drives a session that this process has opened.
+    pub fn is_remote(&self, id: SessionId) -> bool {
+        matches!(self.slots().get(&id), Some(SessionSlot::Remote(_)))
+    }
+
+    /// Whether other machines drive the sessions, and this process none.
+    pub fn is_relayed(&self) -> bool {
+        self.shared.relay.is_some()
     }
 
     /// Changes whenever a [problem](Self::problem) appears or disappears.
     pub fn problem_changes(&self) -> watch::Receiver<u64> {
+        if let Some(relay) = &self.shared.relay {
+            return relay.problem_changes();
+        }
         self.shared.problem_changes.subscribe()
     }
 
     /// Whether an agent of the session runs, or left output that is not in the journal yet. Reads a
     /// directory.
     pub fn needs_takeover(&self, record: &SessionRecord) -> bool {
+        if self.is_relayed() {
+            return false;
+        }
         let live = self.shared.config.live_directory(record.id);
         matches!(record.status, SessionStatus::Running | SessionStatus::Waiting)
             || record.spool.run > 0 && shim::has_leftovers(&live, RunId(record.spool.run))
@@ -224,18 +391,44 @@ impl Sessions {
         check.await.unwrap_or(false)
     }
 
-    /// The sessions this process drives.
+    /// The sessions this process has opened.
     pub fn open_sessions(&self) -> Vec<Session> {
         let slots = self.slots();
         let driven = slots.values().filter_map(|slot| match slot {
-            SessionSlot::Driven(session) => Some(session.clone()),
-            _ => None,
+            SessionSlot::Driven(session) | SessionSlot::Remote(session) => Some(session.clone()),
+            SessionSlot::Opening(_) | SessionSlot::Failed(_) | SessionSlot::Deleting => None,
         });
         driven.collect()
     }
 
+    /// The sessions that this process drives.
+    pub(crate) fn driven(&self) -> Vec<SessionId> {
+        let slots = self.slots();
+        let driven = slots.iter().filter(|(_, slot)| matches!(slot, SessionSlot::Driven(_)));
+        driven.map(|(id, _)| *id).collect()
+    }
+
+    /// Whether a session is open here or is being opened.
+    pub(crate) fn has_open(&self, id: SessionId) -> bool {
+        match self.slots().get(&id) {
+            Some(SessionSlot::Driven(session) | SessionSlot::Remote(session)) => {
+                !session.commands.is_closed()
+            }
+            Some(SessionSlot::Opening(opening)) => !opening.is_over(),
+            Some(SessionSlot::Failed(_) | SessionSlot::Deleting) | None => false,
+        }
+    }
+
+    /// Whether nothing but this value refers to these sessions, and none is open.
+    pub(crate) fn is_unused(&self) -> bool {
+        Arc::strong_count(&self.shared) == 1 && self.slots().is_empty()
+    }
+
     /// Deletes a session. Its agent is killed first, and none is started for waiting prompts.
     pub async fn delete(&self, id: SessionId) -> Result<(), OpenError> {
+        if let Some(relay) = &self.shared.relay {
+            return relay.delete(id).await;
+        }
         let before = self.slots().insert(id, SessionSlot::Deleting);
         let deleted = self.delete_slot(id, before).await;
         self.slots().remove(&id);
@@ -243,14 +436,70 @@ impl Sessions {
         deleted
     }
 
-    async fn delete_slot(&self, id: SessionId, slot: Option<SessionSlot>) -> Result<(), OpenError> {
+    /// Changes the title of a session.
+    pub async fn rename(&self, id: SessionId, title: String) -> Result<(), OpenError> {
+        if let Some(relay) = &self.shared.relay {
+            return relay.rename(id, title).await;
+        }
+        let note = Note::TitleChanged { title: title.clone() };
+        let mut batch = Batch { at: now(), ..Batch::default() };
+        let bytes = Bytes::from(note.to_line());
+        batch.entries = vec![NewEntry { origin: Origin::Towpath, bytes, transient: false }];
+        batch.change.title = Some(title);
+        self.shared.journal.write(id, batch).await?;
+        Ok(())
+    }
+
+    /// Revokes a grant. Does nothing if it does not exist or is already revoked.
+    pub async fn revoke_grant(&self, grant: Uuid) -> Result<(), OpenError> {
+        match &self.shared.relay {
+            Some(relay) => relay.revoke_grant(grant).await,
+            None => Ok(self.shared.journal.revoke_grant(grant, now()).await?),
+        }
+    }
+
+    /// Kills the agent of a session and stops driving it. The journal stays as it is.
+    pub async fn end_agent(&self, id: SessionId) -> Result<(), OpenError> {
+        let slot = self.slots().remove(&id);
         match slot {
-            Some(SessionSlot::Driven(session)) => drop(session.destroy().await),
+            Some(SessionSlot::Driven(session) | SessionSlot::Remote(session)) => {
+                session.destroy().await;
+            }
+            Some(SessionSlot::Opening(opening)) => opening.cancel().await,
+            Some(SessionSlot::Failed(_) | SessionSlot::Deleting) | None => {}
+        }
+        let ownership = self.acquire(id).await?;
+        let live = self.shared.config.live_directory(id);
+        let stopped = shim::stop_everything(&live, Duration::ZERO).await;
+        drop(ownership);
+        self.change_problems();
+        stopped.map(drop).map_err(|error| OpenError::Takeover(Arc::new(error)))
+    }
+
+    async fn delete_slot(&self, id: SessionId, slot: Option<SessionSlot>) -> Result<(), OpenError> {
+        let was_remote = matches!(slot, Some(SessionSlot::Remote(_)));
+        match slot {
+            Some(SessionSlot::Driven(session) | SessionSlot::Remote(session)) => {
+                session.destroy().await;
+            }
             Some(SessionSlot::Opening(opening)) => opening.cancel().await,
             Some(SessionSlot::Failed(_) | SessionSlot::Deleting) | None => {}
         }
         let live = self.shared.config.live_directory(id);
+        let existed = self.shared.journal.session(id).await?.is_some();
+        if let Ok(connection) = RemoteConnection::open(&live, &self.shared.config.runtime).await {
+            connection.delete_session().await;
+            // The owner disconnects its clients before it deletes the session.
+            let start = tokio::time::Instant::now();
+            while self.shared.journal.session(id).await?.is_some()
+                && start.elapsed() < DELETION_TIMEOUT
+            {
+                tokio::time::sleep(DELETION_POLL).await;
+            }
+        }
         let ownership = match self.acquire(id).await {
+            // The process that drove it has deleted it.
+            Err(OpenError::NoSuchSession(_)) if existed || was_remote => return Ok(()),
             Ok(ownership) => {
                 let stopped = shim::stop_everything(&live, Duration::ZERO).await;
                 stopped.map_err(|error| OpenError::Takeover(Arc::new(error)))?;
@@ -275,7 +524,7 @@ impl Sessions {
         let mut releases = JoinSet::new();
         for (_, slot) in self.slots().drain() {
             match slot {
-                SessionSlot::Driven(session) => {
+                SessionSlot::Driven(session) | SessionSlot::Remote(session) => {
                     releases.spawn(async move {
                         if session.release().await == LeaveOutcome::NotStored {
                             let id = session.id();
@@ -295,7 +544,7 @@ impl Sessions {
     /// Removes a session whose owner has ended, unless it was opened again in the meantime.
     fn remove_closed(&self, id: SessionId) {
         let mut slots = self.slots();
-        if let Some(SessionSlot::Driven(session)) = slots.get(&id)
+        if let Some(SessionSlot::Driven(session) | SessionSlot::Remote(session)) = slots.get(&id)
             && session.commands.is_closed()
         {
             slots.remove(&id);
@@ -306,7 +555,7 @@ impl Sessions {
         self.shared.problem_changes.send_modify(|count| *count += 1);
     }
 
-    fn slots(&self) -> std::sync::MutexGuard<'_, HashMap<SessionId, SessionSlot>> {
+    pub(crate) fn slots(&self) -> std::sync::MutexGuard<'_, HashMap<SessionId, SessionSlot>> {
         self.shared.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -318,6 +567,19 @@ impl From<OwnerError> for OpenError {
             error => Self::Takeover(Arc::new(error)),
         }
     }
+}
+
+/// Whether prompts of a session are to be sent later.
+pub(crate) fn has_schedules(record: &SessionRecord) -> bool {
+    // Most sessions have none, and reading all options takes longer than this.
+    record.options.contains("\"schedules\"")
+        && SessionOptions::from_json(&record.options, record.directory.clone())
+            .is_ok_and(|it| !it.schedules.is_empty())
+}
+
+/// The process in an error.
+fn describe_process(process: Option<u32>) -> String {
+    process.map(|id| format!(" (process {id})")).unwrap_or_default()
 }
 
 /// An error with its causes on one line.

@@ -16,8 +16,10 @@ use tokio::time::Instant;
 use tracing::{error, warn};
 
 use super::{OpenError, SessionSlot, Sessions, with_causes};
-use crate::owner::{Owner, OwnerError};
-use crate::session::Session;
+use crate::host::{HostError, HostLauncher};
+use crate::owner::{Owner, OwnerEnd, OwnerError, ShimQuestion};
+use crate::remote::{RemoteConnection, RemoteEnd, RemoteOwner};
+use crate::session::{LeaveOutcome, Session};
 use crate::shim::{self, AttachError, Ownership, OwnershipError};
 
 /// How many commands may wait for an owner. When the channel is full, the sender waits.
@@ -31,17 +33,28 @@ const OTHER_OWNER_TIMEOUT: Duration = Duration::from_secs(3);
 /// earlier owner in this process. On a loaded machine the kernel takes a while to close its files.
 const LAST_OWNER_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// How often the session host is asked to open a session that is free again right after.
+const MAX_HOSTINGS: u32 = 3;
+
 const OWNERSHIP_RETRY: Duration = Duration::from_millis(20);
 
-/// How long a shim may take until it counts as silent.
+/// How long a shim may take to answer until it counts as silent. One that says that it still has its
+/// last owner has answered.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// How long taking over a session may take until its shim counts as silent, whatever takes the time: a
+/// last owner that does not go away, or a disk.
+const TAKEOVER_TIMEOUT: Duration = Duration::from_secs(12);
+
+/// The time between two looks at a session that is being taken over.
+const SILENCE_CHECK: Duration = Duration::from_millis(500);
 
 /// The time between two attempts to reach a silent shim.
 const SILENCE_RETRY: Duration = Duration::from_secs(1);
 
 /// A session that is being opened.
 #[derive(Debug)]
-pub(super) struct Opening {
+pub(crate) struct Opening {
     stage: watch::Receiver<OpeningStage>,
     task: AbortHandle,
 }
@@ -62,6 +75,19 @@ enum OpeningStage {
 /// Waits for an [`Opening`].
 pub(super) struct OpeningWaiter {
     stage: watch::Receiver<OpeningStage>,
+}
+
+/// What carries out the commands of a session that is open.
+enum Driver {
+    Owner(Box<Owner>),
+    Remote(Box<RemoteOwner>, RemoteConnection),
+}
+
+/// How this process may reach a session.
+enum Access {
+    Owned(Ownership),
+    /// Another process drives it.
+    Remote(RemoteConnection),
 }
 
 impl Opening {
@@ -115,14 +141,21 @@ impl OpeningWaiter {
 /// cancelled opening holds no lock any more when it is seen to be over.
 async fn run(sessions: Sessions, id: SessionId, stage: watch::Sender<OpeningStage>) {
     let opened = {
-        let opening = sessions.open_slot(id, &stage);
+        let question = ShimQuestion::default();
+        let opening = sessions.open_slot(id, &stage, &question);
         tokio::pin!(opening);
+        let mut waiting = Duration::ZERO;
         loop {
             tokio::select! {
                 opened = &mut opening => break opened,
-                () = tokio::time::sleep(SILENCE_TIMEOUT) => {
-                    let waits = matches!(*stage.borrow(), OpeningStage::TakingOver);
-                    if waits && sessions.is_shim_running(id).await {
+                () = tokio::time::sleep(SILENCE_CHECK) => {
+                    if !matches!(*stage.borrow(), OpeningStage::TakingOver) {
+                        continue;
+                    }
+                    waiting += SILENCE_CHECK;
+                    if question.unanswered() >= SILENCE_TIMEOUT
+                        || waiting >= TAKEOVER_TIMEOUT && sessions.is_shim_running(id).await
+                    {
                         warn!(session = %id, "the shim does not answer; trying again until it does");
                         stage.send_replace(OpeningStage::Silent);
                         sessions.change_problems();
@@ -131,7 +164,7 @@ async fn run(sessions: Sessions, id: SessionId, stage: watch::Sender<OpeningStag
             }
         }
     };
-    let (session, owner) = match opened {
+    let (session, driver) = match opened {
         Ok(opened) => opened,
         Err(error) => {
             sessions.fail(id, &error);
@@ -139,20 +172,81 @@ async fn run(sessions: Sessions, id: SessionId, stage: watch::Sender<OpeningStag
             return;
         }
     };
-    sessions.slots().insert(id, SessionSlot::Driven(session.clone()));
+    let slot = match &driver {
+        Driver::Owner(_) => SessionSlot::Driven(session.clone()),
+        Driver::Remote(..) => SessionSlot::Remote(session.clone()),
+    };
+    sessions.slots().insert(id, slot);
     sessions.change_problems();
-    stage.send_replace(OpeningStage::Opened(session));
+    stage.send_replace(OpeningStage::Opened(session.clone()));
     // From here on the session is released through its handle, and not by cancelling this task.
-    tokio::spawn(drive(sessions, id, owner));
+    tokio::spawn(async move {
+        match driver {
+            Driver::Owner(owner) => drive(sessions, session, *owner).await,
+            Driver::Remote(remote, connection) => {
+                Box::pin(relay(sessions, session, *remote, connection)).await;
+            }
+        }
+    });
+}
+
+/// Passes commands on to the process that drives a session. Drives it if that process goes away and
+/// no other takes its place.
+async fn relay(
+    sessions: Sessions,
+    session: Session,
+    remote: RemoteOwner,
+    connection: RemoteConnection,
+) {
+    let id = session.id();
+    let (ownership, commands, unanswered) = match remote.run(connection).await {
+        RemoteEnd::Released(done) => {
+            sessions.remove_closed(id);
+            if let Some(done) = done {
+                let _ = done.send(LeaveOutcome::Stored);
+            }
+            return;
+        }
+        RemoteEnd::Inherited { ownership, commands, unanswered } => {
+            (ownership, commands, unanswered)
+        }
+    };
+    let (config, journal) = (sessions.config().clone(), sessions.journal().clone());
+    let question = ShimQuestion::default();
+    match Owner::take_over(id, config, journal, ownership, commands, question).await {
+        Ok(mut owner) => {
+            owner.repeat(unanswered);
+            let session = Session { silence: owner.silence(), ..session };
+            sessions.slots().insert(id, SessionSlot::Driven(session.clone()));
+            drive(sessions, session, owner).await;
+        }
+        Err(error) => sessions.fail(id, &error.into()),
+    }
 }
 
 /// Drives a session until its owner ends.
-async fn drive(sessions: Sessions, id: SessionId, owner: Owner) {
-    let ended = tokio::spawn(owner.run()).await;
+async fn drive(sessions: Sessions, session: Session, mut owner: Owner) {
+    let id = session.id();
+    let mut silence = owner.silence();
+    owner.listen(sessions.clone(), session);
+    let mut running = tokio::spawn(owner.run());
+    let ended = loop {
+        tokio::select! {
+            ended = &mut running => break ended,
+            Ok(()) = silence.changed() => sessions.change_problems(),
+        }
+    };
     sessions.remove_closed(id);
+    sessions.change_problems();
     match ended {
-        Ok(Ok(None)) => {}
-        Ok(Ok(Some(notice))) => notice.send(),
+        Ok(Ok(OwnerEnd { notice, delete })) => {
+            if delete && let Err(error) = sessions.delete(id).await {
+                warn!(session = %id, %error, "could not delete a session that has ended");
+            }
+            if let Some(notice) = notice {
+                notice.send();
+            }
+        }
         Ok(Err(problem)) => {
             error!(session = %id, error = %with_causes(&problem), "a session failed");
         }
@@ -166,13 +260,26 @@ impl Sessions {
         &self,
         id: SessionId,
         stage: &watch::Sender<OpeningStage>,
-    ) -> Result<(Session, Owner), OpenError> {
+        question: &ShimQuestion,
+    ) -> Result<(Session, Driver), OpenError> {
         let record = self.journal().session(id).await?;
         if let Some(reason) = record.and_then(|record| record.damage) {
             return Err(OpenError::Damaged { id, reason });
         }
         loop {
-            let ownership = self.acquire(id).await?;
+            let (commands, receiver) = mpsc::channel(COMMAND_QUEUE);
+            let (config, journal) = (self.config().clone(), self.journal().clone());
+            let ownership = match self.acquire_or_connect(id).await? {
+                Access::Owned(ownership) => ownership,
+                Access::Remote(connection) => {
+                    let host = self.shared.host.clone();
+                    let remote = RemoteOwner::new(id, journal.clone(), &config, host, receiver);
+                    let driver = Driver::Remote(Box::new(remote), connection);
+                    // The process that drives it knows whether its shim answers.
+                    let (_, silence) = watch::channel(false);
+                    return Ok((Session { id, journal, commands, silence }, driver));
+                }
+            };
             stage.send_if_modified(|stage| {
                 let first = matches!(stage, OpeningStage::Locking);
                 if first {
@@ -180,10 +287,13 @@ impl Sessions {
                 }
                 first
             });
-            let (commands, receiver) = mpsc::channel(COMMAND_QUEUE);
-            let (config, journal) = (self.config().clone(), self.journal().clone());
-            match Owner::take_over(id, config, journal.clone(), ownership, receiver).await {
-                Ok(owner) => return Ok((Session { id, journal, commands }, owner)),
+            let question = question.clone();
+            match Owner::take_over(id, config, journal.clone(), ownership, receiver, question).await
+            {
+                Ok(owner) => {
+                    let session = Session { id, journal, commands, silence: owner.silence() };
+                    return Ok((session, Driver::Owner(Box::new(owner))));
+                }
                 Err(OwnerError::Shim(AttachError::Io(error))) if is_silence(&error) => {
                     stage.send_replace(OpeningStage::Silent);
                     self.change_problems();
@@ -196,22 +306,68 @@ impl Sessions {
 
     /// Waits for the right to drive a session.
     pub(super) async fn acquire(&self, id: SessionId) -> Result<Ownership, OpenError> {
+        match self.wait_for_access(id, None).await? {
+            Access::Owned(ownership) => Ok(ownership),
+            Access::Remote(_) => Err(OwnershipError::Owned { pid: None }.into()),
+        }
+    }
+
+    /// Waits for the right to drive a session, or for a connection to the process that has it.
+    async fn acquire_or_connect(&self, id: SessionId) -> Result<Access, OpenError> {
+        self.wait_for_access(id, Some(&self.config().runtime)).await
+    }
+
+    /// Waits for the right to drive a session. With `runtime`, a connection to the process that has
+    /// it will do.
+    async fn wait_for_access(
+        &self,
+        id: SessionId,
+        runtime: Option<&Path>,
+    ) -> Result<Access, OpenError> {
         let live = self.config().live_directory(id);
-        let start = Instant::now();
+        // A session that is about to be deleted needs no host.
+        let mut host = self.shared.host.as_ref().filter(|_| runtime.is_some());
+        let mut hosted = 0;
+        let mut start = Instant::now();
         loop {
             if self.journal().session(id).await?.is_none() {
                 return Err(OpenError::NoSuchSession(id));
             }
             match take_ownership(&live).await {
+                Ok(ownership) if host.is_some() => {
+                    drop(ownership);
+                    hosted += 1;
+                    if hosted > MAX_HOSTINGS || !open_in_host(host, id).await? {
+                        host = None;
+                    }
+                    start = Instant::now();
+                }
                 Ok(ownership) => {
                     // It may have been deleted while another process had it.
                     if self.journal().session(id).await?.is_none() {
                         let _ = tokio::fs::remove_dir_all(&live).await;
                         return Err(OpenError::NoSuchSession(id));
                     }
-                    return Ok(ownership);
+                    return Ok(Access::Owned(ownership));
                 }
-                Err(OwnershipError::Owned { pid }) if start.elapsed() < owner_timeout(pid) => {}
+                Err(OwnershipError::Owned { pid }) => {
+                    if let Some(runtime) = runtime {
+                        match RemoteConnection::open(&live, runtime).await {
+                            Ok(connection) => return Ok(Access::Remote(connection)),
+                            // It may be a background host, which makes way for this version.
+                            Err(error) if error.kind() == io::ErrorKind::Unsupported => {
+                                hosted += 1;
+                                if hosted <= MAX_HOSTINGS && open_in_host(host, id).await? {
+                                    start = Instant::now();
+                                }
+                            }
+                            Err(_) => {}
+                        }
+                    }
+                    if start.elapsed() >= owner_timeout(pid) {
+                        return Err(OwnershipError::Owned { pid }.into());
+                    }
+                }
                 Err(error) => return Err(error.into()),
             }
             tokio::time::sleep(OWNERSHIP_RETRY).await;
@@ -243,6 +399,21 @@ impl Sessions {
         match tokio::time::timeout(SILENCE_RETRY, check).await {
             Ok(running) => running.unwrap_or(false),
             Err(_) => true,
+        }
+    }
+}
+
+/// Has the session host open a session. Returns whether it did; otherwise this process has to.
+async fn open_in_host(host: Option<&HostLauncher>, id: SessionId) -> Result<bool, OpenError> {
+    let Some(host) = host else { return Ok(false) };
+    match host.open(id).await {
+        Ok(()) => Ok(true),
+        Err(HostError::NoSuchSession(_)) => Err(OpenError::NoSuchSession(id)),
+        Err(HostError::NotResponding) => Err(OpenError::NotResponding),
+        Err(error) => {
+            let error = with_causes(&error);
+            warn!(session = %id, %error, "no session host drives a session; this process does");
+            Ok(false)
         }
     }
 }

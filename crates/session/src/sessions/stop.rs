@@ -35,6 +35,10 @@ impl Sessions {
     ///
     /// A prompt that has not reached its agent stays in its queue.
     pub async fn stop(&self) -> Result<Vec<StoppedSession>, OpenError> {
+        if self.is_relayed() {
+            self.release().await;
+            return Ok(Vec::new());
+        }
         let mut stops = JoinSet::new();
         let mut slots = std::mem::take(&mut *self.slots());
         for record in self.journal().sessions().await? {
@@ -59,6 +63,27 @@ impl Sessions {
         Ok(stopped)
     }
 
+    /// Stops driving all sessions, and stops the agents of those that this process drove. Agents of
+    /// other sessions are left alone.
+    pub(crate) async fn retire(&self) {
+        let mut closings = JoinSet::new();
+        for (_, slot) in std::mem::take(&mut *self.slots()) {
+            let this = self.clone();
+            closings.spawn(async move {
+                match slot {
+                    SessionSlot::Driven(session) => {
+                        this.close(&session).await;
+                        session.release().await;
+                    }
+                    SessionSlot::Remote(session) => drop(session.release().await),
+                    SessionSlot::Opening(opening) => opening.cancel().await,
+                    SessionSlot::Failed(_) | SessionSlot::Deleting => {}
+                }
+            });
+        }
+        while closings.join_next().await.is_some() {}
+    }
+
     /// Stops the agent of one session. Returns whether one ran.
     async fn stop_one(
         &self,
@@ -75,6 +100,7 @@ impl Sessions {
                 // It also waits for an agent that is just being started.
                 session.release().await;
             }
+            Some(SessionSlot::Remote(session)) => drop(session.release().await),
             Some(SessionSlot::Opening(opening)) => opening.cancel().await,
             Some(SessionSlot::Failed(_) | SessionSlot::Deleting) | None => {}
         }

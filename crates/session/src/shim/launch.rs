@@ -22,14 +22,14 @@ use crate::config::UnattendedLimits;
 pub const MODE: &str = "__shim";
 
 /// The variable in the agent's environment that holds its [`ProcessMarker`].
-pub(super) const MARKER_VARIABLE: &str = "TOWPATH_AGENT";
+pub(crate) const MARKER_VARIABLE: &str = "TOWPATH_AGENT";
 
 /// The longest path that a socket can have everywhere: macOS has 104 bytes, including the final
 /// zero.
 const MAX_SOCKET_PATH: usize = 103;
 
 /// Variables without which a program may not start: where its libraries are.
-const LOADER_VARIABLES: [&str; 2] = ["LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"];
+pub(crate) const LOADER_VARIABLES: [&str; 2] = ["LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"];
 
 /// How long a shim may take to start its agent. It reports as soon as the process exists, so this
 /// allows for a loaded machine and not for a slow agent.
@@ -96,6 +96,13 @@ impl ProcessMarker {
         &self.0
     }
 
+    /// A number that follows from the marker and is as random.
+    pub(super) fn number(&self) -> u64 {
+        let uuid = uuid::Uuid::try_parse(&self.0).unwrap_or_default();
+        // The two highest bits are the same in all of them.
+        uuid.as_u64_pair().1 & (u64::MAX >> 2)
+    }
+
     /// The marker as an environment has it: `NAME=value`.
     pub(super) fn assignment(&self) -> String {
         format!("{MARKER_VARIABLE}={}", self.0)
@@ -106,11 +113,12 @@ impl ProcessMarker {
 /// for a socket, else under `name` in `runtime`, a private directory with a short path.
 pub fn socket_path(directory: &Path, runtime: &Path, name: &str) -> PathBuf {
     let inside = directory.join("shim.sock");
-    if inside.as_os_str().len() <= MAX_SOCKET_PATH {
-        inside
-    } else {
-        runtime.join(format!("{name}.sock"))
-    }
+    if fits_socket(&inside) { inside } else { runtime.join(format!("{name}.sock")) }
+}
+
+/// Whether a path is short enough for a socket.
+pub(crate) fn fits_socket(path: &Path) -> bool {
+    path.as_os_str().len() <= MAX_SOCKET_PATH
 }
 
 /// What a shim writes to its stdout, once, before it closes it.

@@ -140,7 +140,7 @@ pub fn reap(directory: &Path) -> Result<ReapReport, ReapError> {
         }
         Err(error) => return Err(error.into()),
     };
-    let tree = ProcessTree::of_orphan(&record.marker, record.agent, record.agent_started.as_ref());
+    let tree = ProcessTree::of_orphan(record.marks(), record.agent, record.agent_started.as_ref());
     let mut killed = 0;
     let deadline = Instant::now() + KILL_TIMEOUT;
     let alive = loop {

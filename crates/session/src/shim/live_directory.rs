@@ -14,7 +14,7 @@ use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
 use super::launch::{ProcessMarker, RunEnd, RunId};
-use super::process_tree::StartTime;
+use super::process_tree::{InheritedMarks, StartTime};
 
 /// A session's live directory.
 #[derive(Clone, Debug)]
@@ -37,6 +37,15 @@ pub(super) struct ShimRecord {
     #[serde(rename = "agent_born")]
     pub(super) agent_started: Option<StartTime>,
     pub(super) marker: ProcessMarker,
+    /// The limit that everything the agent starts inherits. Missing in records of earlier versions.
+    #[serde(default)]
+    pub(super) limit: Option<u64>,
+}
+
+impl ShimRecord {
+    pub(super) fn marks(&self) -> InheritedMarks {
+        InheritedMarks { marker: self.marker.clone(), limit: self.limit }
+    }
 }
 
 impl LiveDirectory {
@@ -220,7 +229,7 @@ pub(super) fn private_file() -> OpenOptions {
 }
 
 /// Creates a directory that only this user can use, or checks that an existing one is private.
-pub(super) fn private_directory(path: &Path) -> io::Result<()> {
+pub(crate) fn private_directory(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)?;
     let found = fs::metadata(path)?;
     if found.uid() != rustix::process::geteuid().as_raw() {

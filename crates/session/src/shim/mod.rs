@@ -25,8 +25,11 @@
 //!   once, however much is pending in either direction.
 //! - A shim without an owner lets a turn finish, waits as long as its [`ShimConfig`] says, and
 //!   stops the agent.
-//! - What the agent started ends with it. It is found by descent, or by the [`ProcessMarker`] in
-//!   its environment.
+//! - What the agent started ends with it. It is found by descent, by the [`ProcessMarker`] in its
+//!   environment, or on Linux by a limit that it inherits. If the shim is killed, the next owner
+//!   finds and kills it.
+//! - A shim that is terminated (`SIGTERM`) stops its agent and leaves within seconds, even if the
+//!   disk is full or its owner does not read. It ignores `SIGHUP` and `SIGINT`.
 //!
 //! A session's live directory holds `shim.json` (which processes run), `shim.lock` (locked while
 //! the shim runs), `spool.RUN.BASE` (the output from offset `BASE` on), `exit.RUN.json`,
@@ -50,9 +53,11 @@ pub use launch::{
     ExitStatus, LaunchError, MODE, ProcessMarker, RunId, ShimConfig, ShimPids, ShimStartError,
     socket_path, start_shim,
 };
+pub(crate) use launch::{LOADER_VARIABLES, MARKER_VARIABLE, fits_socket};
 pub use leftovers::{
     Leftovers, ReapError, ReapReport, has_leftovers, is_running, read_leftovers, reap, remove_run,
 };
+pub(crate) use live_directory::private_directory;
 pub use live_directory::{Ownership, OwnershipError};
 pub use protocol::{
     AgentSignal, MAX_WRITE, ProtocolVersion, ShimCommand, ShimEvent, ShimHello, SpoolFailure,

@@ -34,7 +34,7 @@ pub struct ProtocolVersion {
 
 impl ProtocolVersion {
     /// The version of this program.
-    pub const CURRENT: Self = Self { major: 1, minor: 0 };
+    pub const CURRENT: Self = Self { major: 1, minor: 1 };
 
     pub(super) fn is_compatible(self) -> bool {
         self.major == Self::CURRENT.major
@@ -131,6 +131,8 @@ pub enum ShimCommand {
     Acknowledge(u64),
     /// The owner disconnects on purpose.
     Detach,
+    /// Answer with the same number. Since version 1.1.
+    Ping(u64),
 }
 
 /// A signal to an agent.
@@ -171,6 +173,8 @@ pub enum ShimEvent {
     SpoolFailed(SpoolFailure),
     /// The spool can be written again.
     SpoolRecovered,
+    /// The answer to a [`ShimCommand::Ping`].
+    Pong(u64),
 }
 
 /// Why a spool cannot be written.
@@ -189,6 +193,7 @@ mod kind {
     pub(super) const STOP: u8 = 5;
     pub(super) const ACKNOWLEDGE: u8 = 6;
     pub(super) const DETACH: u8 = 7;
+    pub(super) const PING: u8 = 8;
 
     pub(super) const SHIM_HELLO: u8 = 129;
     pub(super) const OUTPUT: u8 = 130;
@@ -199,6 +204,7 @@ mod kind {
     pub(super) const SPOOL_RECOVERED: u8 = 135;
     pub(super) const WRITTEN: u8 = 136;
     pub(super) const WRITE_REFUSED: u8 = 137;
+    pub(super) const PONG: u8 = 138;
 }
 
 /// A frame from an owner.
@@ -223,6 +229,11 @@ impl OwnerHello {
 }
 
 impl ShimHello {
+    /// Whether the shim answers a [`ShimCommand::Ping`].
+    pub fn answers_pings(&self) -> bool {
+        self.version.minor >= 1
+    }
+
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
         encode_json(out, kind::SHIM_HELLO, self);
     }
@@ -257,6 +268,7 @@ impl ShimCommand {
                 encode(out, kind::ACKNOWLEDGE, &[&offset.to_le_bytes()]);
             }
             Self::Detach => encode(out, kind::DETACH, &[]),
+            Self::Ping(number) => encode(out, kind::PING, &[&number.to_le_bytes()]),
         }
     }
 }
@@ -275,6 +287,7 @@ impl ShimEvent {
             }
             Self::SpoolFailed(failure) => encode_json(out, kind::SPOOL_FAILED, failure),
             Self::SpoolRecovered => encode(out, kind::SPOOL_RECOVERED, &[]),
+            Self::Pong(number) => encode(out, kind::PONG, &[&number.to_le_bytes()]),
         }
     }
 }
@@ -311,6 +324,10 @@ impl OwnerFrame {
                 ShimCommand::Acknowledge(u64::from_le_bytes(*offset))
             }
             kind::DETACH => ShimCommand::Detach,
+            kind::PING => {
+                let (number, _) = payload.split_first_chunk()?;
+                ShimCommand::Ping(u64::from_le_bytes(*number))
+            }
             _ => return None,
         }))
     }
@@ -337,6 +354,10 @@ impl ShimFrame {
             kind::WRITTEN => {
                 let (number, _) = payload.split_first_chunk()?;
                 ShimEvent::Written(u64::from_le_bytes(*number))
+            }
+            kind::PONG => {
+                let (number, _) = payload.split_first_chunk()?;
+                ShimEvent::Pong(u64::from_le_bytes(*number))
             }
             kind::WRITE_REFUSED => {
                 let (number, rest) = payload.split_first_chunk()?;

@@ -86,11 +86,7 @@ fn a_conversation_the_agent_has_lost_starts_again() {
     harness.prompt(2, Delivery::Queue).unwrap();
     harness.on(Input::AgentStarted);
     let failure = Some("No conversation found with session ID: c".to_owned());
-    harness.agent(AgentEvent::TurnEnded(TurnResult {
-        failure,
-        prompts: Vec::new(),
-        unsolicited: false,
-    }));
+    harness.agent(AgentEvent::TurnEnded(TurnResult { failure, ..TurnResult::default() }));
     harness.on(Input::AgentGone(AgentExit::Exited { code: 1, stderr: String::new() }));
     harness.wait(10_000);
     assert_eq!(

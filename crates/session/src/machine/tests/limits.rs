@@ -3,7 +3,7 @@
 use journal::{SessionId, SessionStatus};
 use wire::note::{Delivery, ExitCause, Note, QueuePolicy};
 
-use super::{Harness, allow, ann, at, id, interrupt, permission_request};
+use super::{Harness, allow, ann, at, edit, id, interrupt, permission_request};
 use crate::command::{CommandError, NewPrompt, RequestAnswer, SessionCommand};
 use crate::config::SessionLimits;
 use crate::machine::{ClockReading, Input, MachineSnapshot};
@@ -89,11 +89,10 @@ fn a_prompt_that_could_never_be_sent_is_refused_before_it_is_stored() {
     }
     assert!(harness.notes.is_empty());
     harness.command(prompt(1, MAX_WRITE - 500)).unwrap().unwrap();
-    let edit = |text: String| SessionCommand::EditPrompt { prompt: id(2), text };
     harness.prompt(2, Delivery::Queue).unwrap();
-    let refused = harness.command(edit("x".repeat(65 << 20))).unwrap();
+    let refused = harness.command(edit(2, &"x".repeat(65 << 20))).unwrap();
     assert!(matches!(refused, Err(CommandError::TooLarge { .. })));
-    harness.command(edit("y".to_owned())).unwrap().unwrap();
+    harness.command(edit(2, "y")).unwrap().unwrap();
     harness.ready();
     let longest = harness.written.iter().map(|line| line.len() + 1).max().unwrap();
     assert!(longest > MAX_WRITE - 1000 && longest <= MAX_WRITE, "{longest}");

@@ -1,9 +1,14 @@
 //! Examples of the machine's decisions. The simulation checks what must always hold.
 
 mod agent;
+mod budget;
+mod hold;
+mod hooks;
 mod limits;
 mod prompts;
 mod requests;
+mod schedules;
+mod settings;
 mod turns;
 
 use journal::SessionId;
@@ -15,8 +20,8 @@ use wire::note::{
 
 use super::{ClockReading, CommandId, Effect, Input, Machine, MachineSnapshot, StartMode};
 use crate::agent_event::{AgentEvent, PermissionRequest};
-use crate::command::{CommandResult, NewPrompt, RequestAnswer, SessionCommand};
-use crate::config::SessionLimits;
+use crate::command::{CommandResult, NewPrompt, PromptChange, RequestAnswer, SessionCommand};
+use crate::config::{HookRequest, SessionLimits};
 use crate::options::SessionOptions;
 
 fn ann() -> Actor {
@@ -43,6 +48,10 @@ struct Harness {
     starts: Vec<StartMode>,
     stops: u32,
     kills: u32,
+    hooks: Vec<HookRequest>,
+    cost: f64,
+    /// The days whose cost the machine wanted to know.
+    day_loads: Vec<u64>,
 }
 
 impl Harness {
@@ -65,6 +74,9 @@ impl Harness {
             starts: Vec::new(),
             stops: 0,
             kills: 0,
+            hooks: Vec::new(),
+            cost: 0.0,
+            day_loads: Vec::new(),
         }
     }
 
@@ -72,7 +84,10 @@ impl Harness {
         for effect in self.machine.on(at(self.now), input) {
             match effect {
                 Effect::Note(note) => self.notes.push(note),
-                Effect::Write(saying) => self.written.push(saying.as_str().to_owned()),
+                Effect::Send(message) => {
+                    let line = message.to_line().expect("a line for the CLI");
+                    self.written.push(line.as_str().to_owned());
+                }
                 Effect::Reply(id, reply) => self.replies.push((id, reply)),
                 Effect::Start(mode) => self.starts.push(mode),
                 Effect::Stop { .. } => self.stops += 1,
@@ -82,6 +97,9 @@ impl Harness {
                 | Effect::Grant(_)
                 | Effect::Options(_)
                 | Effect::Compact => {}
+                Effect::AddCost(cost) => self.cost += cost,
+                Effect::LoadDayCost(day) => self.day_loads.push(day),
+                Effect::RunHook(hook) => self.hooks.push(*hook),
             }
         }
     }
@@ -182,12 +200,12 @@ impl Harness {
 
 fn turn_result(prompts: &[u128]) -> AgentEvent {
     let prompts = prompts.iter().map(|number| id(*number)).collect();
-    AgentEvent::TurnEnded(TurnResult { failure: None, prompts, unsolicited: false })
+    AgentEvent::TurnEnded(TurnResult { prompts, ..TurnResult::default() })
 }
 
 fn failed_result() -> AgentEvent {
     let failure = Some("it failed".to_owned());
-    AgentEvent::TurnEnded(TurnResult { failure, prompts: Vec::new(), unsolicited: false })
+    AgentEvent::TurnEnded(TurnResult { failure, ..TurnResult::default() })
 }
 
 fn permission_request(request: &str, command: &str) -> AgentEvent {
@@ -198,6 +216,7 @@ fn permission_request(request: &str, command: &str) -> AgentEvent {
         tool_use_id: None,
         input: serde_json::json!({ "command": command }).to_string(),
         suggestions: None,
+        choices: Vec::new(),
         agent: None,
     })
 }
@@ -207,5 +226,10 @@ fn allow() -> RequestAnswer {
 }
 
 fn interrupt(queue: QueuePolicy) -> SessionCommand {
-    SessionCommand::Interrupt { queue, by: ann() }
+    SessionCommand::Interrupt { queue, by: ann(), turn: None }
+}
+
+fn edit(number: u128, text: &str) -> SessionCommand {
+    let change = PromptChange { text: Some(text.to_owned()), ..PromptChange::default() };
+    SessionCommand::ChangePrompt { prompt: id(number), change }
 }

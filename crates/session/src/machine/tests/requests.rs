@@ -2,9 +2,9 @@
 
 use journal::SessionStatus;
 use wire::consent::RuleId;
-use wire::note::{Delivery, Note, Outcome, Rewind, Setting, TurnEnding};
+use wire::note::{Delivery, Note, Outcome, Rewind, Setting, TurnEnding, WatchChoice};
 
-use super::{Harness, allow, ann, failed_result, id, permission_request, turn_result};
+use super::{Harness, Input, allow, ann, failed_result, id, permission_request, turn_result};
 use crate::agent_event::{AgentEvent, PermissionRequest};
 use crate::command::{
     CommandError, CommandOutput, GrantScope, RequestAnswer, RuleChoice, SessionCommand,
@@ -158,13 +158,47 @@ fn the_watch_setting_is_stored_at_any_time_and_not_sent_to_the_agent() {
     starting.prompt(1, Delivery::Queue).unwrap();
     for mut harness in [Harness::new(), starting, Harness::with_running_turn()] {
         let written = harness.written.len();
-        let setting = Setting::Watch(Some(Box::default()));
+        let setting = Setting::Watch(WatchChoice::Own(Box::default()));
         let set = SessionCommand::Set { setting: setting.clone(), by: ann() };
         assert_eq!(harness.command(set), Some(Ok(CommandOutput::None)));
         assert_eq!(harness.notes.last(), Some(&Note::SettingChanged { setting, by: ann() }));
-        assert!(harness.machine.options().watch.is_some());
-        harness.command(SessionCommand::Set { setting: Setting::Watch(None), by: ann() });
-        assert!(harness.machine.options().watch.is_none());
+        assert_eq!(harness.machine.options().watch, WatchChoice::Own(Box::default()));
+        let off = Setting::Watch(WatchChoice::Off);
+        harness.command(SessionCommand::Set { setting: off, by: ann() });
+        assert_eq!(harness.machine.options().watch, WatchChoice::Off);
         assert_eq!(harness.written.len(), written);
     }
+}
+
+#[test]
+fn a_rule_covers_no_edit_through_a_link() {
+    let mut harness = Harness::with_running_turn();
+    let edit = |request: &str| {
+        let AgentEvent::RequestOpened(ask) = permission_request(request, "") else { panic!() };
+        AgentEvent::RequestOpened(PermissionRequest {
+            tool_name: "Write".to_owned(),
+            input: r#"{"file_path":"/p/out/a","content":"x"}"#.to_owned(),
+            ..ask
+        })
+    };
+    let grant = journal::Grant {
+        id: id(5),
+        session: None,
+        directory: None,
+        tool: wire::consent::ALL_EDIT_TOOLS.to_owned(),
+        pattern: Some("/p/out/**".to_owned()),
+        until: None,
+        by: ann(),
+        created: 0,
+    };
+    let grants = || vec![grant.clone()];
+    harness.on(Input::Grants { grants: grants(), linked: vec!["linked".to_owned()] });
+    harness.agent(edit("linked"));
+    assert_eq!(harness.outcomes(), []);
+    harness.on(Input::Grants { grants: grants(), linked: Vec::new() });
+    harness.agent(edit("plain"));
+    assert_eq!(harness.outcomes(), [("plain".to_owned(), Outcome::Allowed)]);
+    let answer =
+        SessionCommand::Answer { request: "linked".to_owned(), answer: allow(), by: ann() };
+    assert_eq!(harness.command(answer), Some(Ok(CommandOutput::None)));
 }

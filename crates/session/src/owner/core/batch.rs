@@ -6,8 +6,10 @@ use bytes::Bytes;
 use journal::{Batch, Grant, NewEntry, Origin, OutboundLine, SessionStatus, SpoolPosition};
 use uuid::Uuid;
 use wire::note::Note;
+use wire::outgoing::OutgoingLine;
 
 use crate::command::CommandResult;
+use crate::config::HookRequest;
 use crate::machine::{CommandId, Effect};
 use crate::options::CliConversation;
 use crate::shim::{AgentSignal, ShimCommand};
@@ -35,6 +37,8 @@ pub(super) enum Outgoing {
     Start { run: u64, conversation: CliConversation },
     RemoveRun(u64),
     Compact,
+    RunHook(Box<HookRequest>),
+    LoadDayCost(u64),
 }
 
 impl PendingBatch {
@@ -49,10 +53,29 @@ impl PendingBatch {
         self.batch.unfinished.extend(self.batch.entries.len().checked_sub(1));
     }
 
-    /// Adds an effect of the machine. `write` is the number of the last line to the agent, this one
-    /// included.
-    /// The core has taken out starts and grants.
-    pub(super) fn add_effect(&mut self, effect: Effect, write: u64, titled: &mut bool) {
+    /// Adds a line for the agent with its number.
+    pub(super) fn add_write(&mut self, line: OutgoingLine, number: u64) {
+        self.durable = true;
+        let bytes = line.into_bytes();
+        let line = Bytes::copy_from_slice(&bytes);
+        self.batch.outbound.push(OutboundLine { number, bytes: line });
+        self.outgoing.push(Outgoing::Shim(ShimCommand::Write { number, bytes }));
+    }
+
+    /// Records a line for the agent as an entry.
+    pub(super) fn add_sent(&mut self, line: &OutgoingLine) {
+        self.durable = true;
+        let bytes = Bytes::copy_from_slice(line.as_str().as_bytes());
+        self.batch.entries.push(NewEntry { origin: Origin::Sent, bytes, transient: false });
+    }
+
+    pub(super) fn set_agent_state(&mut self, state: String) {
+        self.durable = true;
+        self.batch.change.agent_state = Some(state);
+    }
+
+    /// Adds an effect of the machine. The core has taken out starts, grants and messages to the agent.
+    pub(super) fn add_effect(&mut self, effect: Effect, titled: &mut bool) {
         let outgoing = match effect {
             Effect::Stop { timeout } => {
                 Outgoing::Shim(ShimCommand::Stop { timeout: Duration::from_millis(timeout) })
@@ -60,13 +83,8 @@ impl PendingBatch {
             Effect::Kill => Outgoing::Shim(ShimCommand::Signal(AgentSignal::Kill)),
             Effect::Reply(id, result) => Outgoing::Reply(id, result),
             Effect::Compact => Outgoing::Compact,
-            Effect::Write(line) => {
-                self.durable = true;
-                let bytes = line.into_bytes();
-                let line = Bytes::copy_from_slice(&bytes);
-                self.batch.outbound.push(OutboundLine { number: write, bytes: line });
-                Outgoing::Shim(ShimCommand::Write { number: write, bytes })
-            }
+            Effect::RunHook(hook) => Outgoing::RunHook(hook),
+            Effect::LoadDayCost(day) => Outgoing::LoadDayCost(day),
             stored => return self.add_record(stored, titled),
         };
         self.outgoing.push(outgoing);
@@ -92,6 +110,7 @@ impl PendingBatch {
             }
             Effect::Prompt(record) => self.batch.prompts.push(record),
             Effect::Request(record) => self.batch.requests.push(record),
+            Effect::AddCost(cost) => self.batch.cost += cost,
             Effect::Options(options) => self.batch.change.options = Some(options.to_json()),
             _ => {}
         }

@@ -1,15 +1,13 @@
 //! The core's connection to the process: attaching, starting, losing it, and its exit.
 
-use journal::OutboundLine;
+use journal::{OutboundLine, SessionStatus};
 use wire::Splitter;
 
 use super::batch::Outgoing;
+use super::liveness::{Liveness, LivenessStep, PATIENCE};
 use super::{AttachOutcome, CoreStep, OwnerCore, OwnerEffect, Stage, StartOutcome};
 use crate::machine::{AgentExit, Input};
-use crate::shim::{ExitStatus, ShimCommand};
-
-/// How long a shim may take to accept its owner again until that is reported.
-const ATTACH_PATIENCE: u64 = 3_000;
+use crate::shim::{ExitStatus, ShimCommand, ShimEvent};
 
 /// How long to wait before a line that the shim refused is sent again. The pause doubles each time.
 const RESEND_PAUSE: u64 = 1_000;
@@ -29,7 +27,7 @@ pub(super) enum Link {
         reported: bool,
         /// Whether an earlier owner started the process.
         inherited: bool,
-        /// The request to stop the process that came last, which is sent once it is attached.
+        /// The last request to stop the process, which is sent once it is attached.
         stop: Option<ShimCommand>,
     },
     /// The shim is gone, and what it left is being read.
@@ -39,6 +37,9 @@ pub(super) enum Link {
         resend: Option<Resend>,
         /// How long the next refused line waits.
         pause: u64,
+        liveness: Liveness,
+        /// The last request to stop the process. It may be lost with the connection.
+        stop: Option<ShimCommand>,
     },
 }
 
@@ -50,13 +51,27 @@ pub(super) struct Resend {
 }
 
 impl Link {
-    const CONNECTED: Self = Self::Connected { resend: None, pause: RESEND_PAUSE };
+    fn connected(pings: bool, now: u64, stop: Option<ShimCommand>) -> Self {
+        let liveness = Liveness::new(pings, now);
+        Self::Connected { resend: None, pause: RESEND_PAUSE, liveness, stop }
+    }
 
-    pub(super) fn deadline(&self) -> Option<u64> {
+    pub(super) fn deadline(&self, turn_runs: bool) -> Option<u64> {
         match self {
-            Self::Attaching { since, reported: false, .. } => Some(since + ATTACH_PATIENCE),
-            Self::Connected { resend, .. } => resend.map(|resend| resend.at),
+            Self::Attaching { since, reported: false, .. } => Some(since + PATIENCE),
+            Self::Connected { resend, liveness, .. } => {
+                let resend = resend.map(|resend| resend.at);
+                [resend, liveness.deadline(turn_runs)].into_iter().flatten().min()
+            }
             _ => None,
+        }
+    }
+
+    pub(super) fn is_silent(&self) -> bool {
+        match self {
+            Self::Attaching { reported, .. } => *reported,
+            Self::Connected { liveness, .. } => liveness.is_silent(),
+            _ => false,
         }
     }
 }
@@ -68,15 +83,15 @@ impl OwnerCore {
 
     pub(super) fn take_over(&mut self) {
         match self.link {
-            Link::Unknown if self.run > 0 => self.attach(true),
+            Link::Unknown if self.run > 0 => self.attach(true, None),
             Link::Unknown => self.read_leftovers(),
             _ => self.step(Input::Tick),
         }
     }
 
-    fn attach(&mut self, inherited: bool) {
+    fn attach(&mut self, inherited: bool, stop: Option<ShimCommand>) {
         let since = self.now.monotonic;
-        self.link = Link::Attaching { since, reported: false, inherited, stop: None };
+        self.link = Link::Attaching { since, reported: false, inherited, stop };
         // The journal ends with a whole line, so a half-read line is read again.
         self.restart_output();
         self.effects.push(OwnerEffect::Attach { run: self.run, from: self.offset });
@@ -97,9 +112,10 @@ impl OwnerCore {
     /// The connection ended and the shim reported no exit: either the shim is dead, or only the
     /// connection is.
     pub(super) fn disconnected(&mut self) {
-        if self.is_connected() {
+        if let Link::Connected { stop, .. } = &mut self.link {
+            let stop = stop.take();
             self.effects.push(OwnerEffect::Disconnect);
-            self.attach(false);
+            self.attach(false, stop);
         }
     }
 
@@ -110,9 +126,14 @@ impl OwnerCore {
             return;
         };
         match outcome {
-            AttachOutcome::Attached { last_write } => {
-                self.link = Link::CONNECTED;
+            AttachOutcome::Attached { last_write, pings } => {
+                self.link = Link::connected(pings, self.now.monotonic, stop.clone());
+                self.delivered = last_write;
                 let then = inherited.then_some(Input::AgentAttached { used: last_write > 0 });
+                if last_write < self.writes {
+                    let until = self.now.monotonic;
+                    self.steps.push_back(CoreStep::Input(Input::LinesDelayed { until }));
+                }
                 self.effects.extend(stop.map(OwnerEffect::Send));
                 self.load_outbound(last_write, then);
             }
@@ -140,53 +161,91 @@ impl OwnerCore {
                 self.send(ShimCommand::Write { number, bytes: bytes.to_vec() });
             }
         }
-        if let Some(input) = then {
-            self.step(input);
+        self.steps.extend(then.map(CoreStep::Input));
+        if !self.steps.is_empty() {
+            self.work();
         }
     }
 
     /// Sends a command to the shim. Lines that cannot be sent are stored, and the next attach sends
     /// them.
     pub(super) fn send(&mut self, command: ShimCommand) {
-        match &mut self.link {
-            Link::Connected { .. } => self.effects.push(OwnerEffect::Send(command)),
-            Link::Attaching { stop, .. } => {
-                if matches!(command, ShimCommand::Stop { .. } | ShimCommand::Signal(_)) {
-                    *stop = Some(command);
-                }
+        if let Link::Connected { stop, .. } | Link::Attaching { stop, .. } = &mut self.link
+            && matches!(command, ShimCommand::Stop { .. } | ShimCommand::Signal(_))
+        {
+            *stop = Some(command.clone());
+        }
+        if let Link::Connected { liveness, .. } = &mut self.link {
+            self.effects.push(OwnerEffect::Send(command));
+            let ping = liveness.ask(self.now.monotonic);
+            self.effects.extend(ping.map(OwnerEffect::Send));
+        }
+    }
+
+    /// Whether the agent works on a turn, and does not wait for a person.
+    pub(super) fn turn_runs(&self) -> bool {
+        self.machine.status() == SessionStatus::Running
+    }
+
+    /// The shim sent something.
+    pub(super) fn heard_shim(&mut self, event: &ShimEvent) {
+        let now = self.now.monotonic;
+        if let Link::Connected { liveness, .. } = &mut self.link {
+            liveness.heard(now);
+            if let ShimEvent::Pong(number) = event {
+                liveness.answered(*number);
             }
-            _ => {}
         }
     }
 
     pub(super) fn line_refused(&mut self, last: u64) {
         let now = self.now.monotonic;
-        if let Link::Connected { resend: resend @ None, pause } = &mut self.link {
-            *resend = Some(Resend { at: now + *pause, behind: last });
+        if let Link::Connected { resend: resend @ None, pause, .. } = &mut self.link {
+            let at = now + *pause;
+            *resend = Some(Resend { at, behind: last });
             *pause = (*pause * 2).min(MAX_RESEND_PAUSE);
+            self.step(Input::LinesDelayed { until: at });
         }
     }
 
     pub(super) fn line_delivered(&mut self, number: u64) {
         self.batch.set_delivered(number);
+        self.delivered = self.delivered.max(number);
         if let Link::Connected { pause, .. } = &mut self.link {
             *pause = RESEND_PAUSE;
+        }
+        if number >= self.writes && self.machine.has_delayed_lines() {
+            self.step(Input::LinesDelivered);
+        }
+    }
+
+    /// Before a deadline passes, tells the machine whether the agent may not have all of its lines:
+    /// they can be on their way for as long as the shim, or this process, did not run.
+    pub(super) fn report_undelivered_lines(&mut self) {
+        if self.delivered < self.writes && !self.machine.has_delayed_lines() {
+            let until = self.now.monotonic;
+            self.steps.push_back(CoreStep::Input(Input::LinesDelayed { until }));
         }
     }
 
     pub(super) fn pass_link_deadline(&mut self) {
         let now = self.now.monotonic;
+        let turn_runs = self.turn_runs();
         match &mut self.link {
             Link::Attaching { since, reported: reported @ false, .. }
-                if *since + ATTACH_PATIENCE <= now =>
+                if *since + PATIENCE <= now =>
             {
                 *reported = true;
-                self.report_problem(
-                    "the process that runs the agent does not answer; prompts wait until it does",
-                );
+                self.report_silence();
             }
-            Link::Connected { resend, .. } => {
-                if let Some(due) = resend.take_if(|resend| resend.at <= now) {
+            Link::Connected { resend, liveness, .. } => {
+                let resend = resend.take_if(|resend| resend.at <= now);
+                match liveness.next_step(now, turn_runs) {
+                    Some(LivenessStep::Ask(ping)) => self.effects.push(OwnerEffect::Send(ping)),
+                    Some(LivenessStep::Report) => self.report_silence(),
+                    None => {}
+                }
+                if let Some(due) = resend {
                     self.load_outbound(due.behind, Some(Input::Tick));
                 }
             }
@@ -194,10 +253,16 @@ impl OwnerCore {
         }
     }
 
+    fn report_silence(&mut self) {
+        self.report_problem(
+            "the process that runs the agent does not answer; prompts wait until it does",
+        );
+    }
+
     pub(super) fn started(&mut self, outcome: StartOutcome) {
         match outcome {
-            StartOutcome::Running => {
-                self.link = Link::CONNECTED;
+            StartOutcome::Running { pings } => {
+                self.link = Link::connected(pings, self.now.monotonic, None);
                 self.step(Input::AgentStarted);
             }
             StartOutcome::Exited => {
@@ -223,6 +288,9 @@ impl OwnerCore {
         self.link = Link::None;
         self.stderr.clear();
         self.restart_output();
+        if let Some(driver) = self.dialect.driver() {
+            driver.agent_gone();
+        }
         // The machine may start the next run at once.
         self.batch.add_outgoing(Outgoing::RemoveRun(self.run));
         self.steps.push_back(CoreStep::Input(Input::AgentGone(exit)));

@@ -19,51 +19,54 @@
 
 mod awake_clock;
 mod batch;
+mod driving;
+mod effect;
+mod input;
 mod link;
+mod liveness;
 mod output;
+mod storing;
 #[cfg(test)]
 mod tests;
 
 use std::collections::VecDeque;
+use std::path::Path;
 
 use bytes::Bytes;
 use journal::{
-    Batch, Grant, OutboundLine, PromptRecord, RequestRecord, Seq, SessionId, SessionRecord,
-    SessionStatus, SpoolPosition,
+    Grant, PromptRecord, RequestRecord, Seq, SessionId, SessionRecord, SessionStatus, SpoolPosition,
 };
 use uuid::Uuid;
 use wire::Splitter;
+use wire::consent;
 use wire::note::Note;
 
 use crate::agent_event::AgentEvent;
-use crate::command::{CommandOutput, SessionCommand};
-use crate::config::SessionLimits;
-use crate::machine::{
-    AgentExit, ClockReading, CommandId, Effect, Input, Machine, MachineSnapshot, StartMode,
-};
+use crate::catalog::{AgentProtocol, AgentSpec};
+use crate::config::{SessionLimits, WatchPolicy};
+use crate::dialect::{AcpDriver, AgentDialect, DialectStep};
+use crate::machine::{ClockReading, Effect, Input, Machine, MachineSnapshot, StartMode};
 use crate::options::{CliConversation, SessionOptions, UnreadableOptions};
-use crate::session::{Error, LeaveOutcome};
-use crate::shim::{AgentSignal, ShimCommand, ShimEvent};
+use crate::session::LeaveOutcome;
 use awake_clock::AwakeClock;
 use batch::{Outgoing, PendingBatch};
+pub use effect::OwnerEffect;
+pub use input::{AttachOutcome, OwnerInput, StartOutcome, WriteFailure};
 use link::Link;
-
-/// How long to wait before a full disk is tried again.
-const FULL_DISK_RETRY: u64 = 1_000;
-
-/// How long to wait before a journal that another process has locked is tried again.
-const BUSY_RETRY: u64 = 100;
-
-/// After this time, commands no longer wait for a write that is neither done nor refused.
-const SLOW_WRITE: u64 = 10_000;
+use storing::Stage;
 
 /// The decisions of one owner.
 #[derive(Debug)]
 pub struct OwnerCore {
     id: SessionId,
+    /// The time for everything that waits for the agent.
     now: ClockReading,
     clock: AwakeClock,
+    /// The time for everything that waits for the journal.
+    journal_now: u64,
+    journal_clock: AwakeClock,
     machine: Machine,
+    dialect: AgentDialect,
     link: Link,
     /// The number of the current process in the session.
     run: u64,
@@ -71,11 +74,13 @@ pub struct OwnerCore {
     offset: u64,
     /// How many lines were written to it.
     writes: u64,
+    /// How many of them its shim is known to have.
+    delivered: u64,
     splitter: Splitter,
     /// How much of its output the splitter has got.
     received: u64,
-    /// What the line means whose end has not come yet and which is too long to be held.
-    long_line: Option<AgentEvent>,
+    /// The line whose end has not come yet and which is too long to be held.
+    long_line: Option<UnfinishedLine>,
     stderr: Vec<u8>,
     /// The CLI's ids of the conversation, oldest first.
     conversations: Vec<String>,
@@ -107,104 +112,55 @@ pub struct OwnerSnapshot {
     pub requests: Vec<RequestRecord>,
     /// Whether a shim of the session runs or has left files.
     pub has_process: bool,
+    pub watch: WatchPolicy,
+    /// How the agent is spoken with.
+    pub protocol: AgentProtocol,
+    /// The agent's entry in the catalog; none for the CLI, and for an agent that is no longer there.
+    pub agent: Option<AgentSpec>,
 }
 
-/// Something that happened to an owner.
-#[derive(Debug)]
-pub enum OwnerInput {
-    /// The first input: take over what an earlier owner left.
-    TakeOver,
-    Command {
-        id: CommandId,
-        command: Box<SessionCommand>,
-    },
-    /// Stop driving the session.
-    Leave,
-    /// The shim reported something.
-    Shim(ShimEvent),
-    /// The connection to the shim ended without an exit.
-    Disconnected,
-    /// The result of [`OwnerEffect::Attach`].
-    Attached(AttachOutcome),
-    /// The result of [`OwnerEffect::Start`].
-    Started(StartOutcome),
-    /// The next piece of the output that [`OwnerEffect::ReadLeftovers`] asked for.
-    Leftover {
-        offset: u64,
-        bytes: Vec<u8>,
-    },
-    /// There is no more of it, and this is how the process ended.
-    LeftoversEnd(AgentExit),
-    /// The result of [`OwnerEffect::Write`]: the number of the session's last entry.
-    Written(Result<Seq, WriteFailure>),
-    /// The result of [`OwnerEffect::LoadGrants`]: all grants that have not expired.
-    Grants(Vec<Grant>),
-    /// The result of [`OwnerEffect::LoadOutbound`].
-    Outbound(Vec<OutboundLine>),
-    /// Time passed.
-    Tick,
-}
-
-/// What an attempt to attach to a shim found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AttachOutcome {
-    /// It runs, and this is the last line it has received.
-    Attached { last_write: u64 },
-    /// It does not run.
-    Gone,
-}
-
-/// What became of the start of a process.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum StartOutcome {
-    /// It runs, and its shim is attached.
-    Running,
-    /// It has exited at once, and its shim with it.
-    Exited,
-    /// It was not started, for this reason.
-    Failed(String),
-}
-
-/// Why a batch was not stored. It can be tried again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WriteFailure {
-    Full,
-    Busy,
-}
-
-/// Something to be done for an owner.
-#[derive(Debug)]
-pub enum OwnerEffect {
-    /// Store a batch.
-    Write(Box<Batch>),
-    LoadGrants,
-    /// Load the stored lines for the agent.
-    LoadOutbound,
-    /// Send a command to the attached shim. It may be lost with the connection.
-    Send(ShimCommand),
-    Reply(CommandId, Result<CommandOutput, Error>),
-    Start {
-        run: u64,
-        conversation: CliConversation,
-    },
-    /// Attach to the shim of a run, to receive its output from an offset on.
-    Attach {
-        run: u64,
-        from: u64,
-    },
-    /// Read the output of a run whose shim is gone.
-    ReadLeftovers {
-        run: u64,
-        from: u64,
-    },
-    /// Close the connection: the process has exited.
-    Disconnect,
-    /// Remove the files of a run, whose output is in the journal.
-    RemoveRun(u64),
-    /// Let the journal drop what only served streaming, up to an entry.
-    Compact(Seq),
-    /// Nothing more is to be done.
-    Leave(LeaveOutcome),
+impl OwnerSnapshot {
+    /// The state of a session that has just been created, with its stored options.
+    pub fn new(
+        now: ClockReading,
+        session: SessionId,
+        limits: SessionLimits,
+        directory: &Path,
+        options: &str,
+    ) -> Self {
+        let record = SessionRecord {
+            id: session,
+            title: None,
+            directory: directory.to_owned(),
+            status: SessionStatus::Idle,
+            options: options.to_owned(),
+            created: now.wall,
+            active: now.wall,
+            last: Seq(0),
+            agent_ids: Vec::new(),
+            spool: SpoolPosition::default(),
+            writes: 0,
+            turn: 0,
+            turn_ended: 0,
+            imported_turns: 0,
+            agent_state: None,
+            damage: None,
+        };
+        let (prompts, requests) = (Vec::new(), Vec::new());
+        let watch = WatchPolicy::default();
+        Self {
+            now,
+            seed: 1,
+            limits,
+            record,
+            prompts,
+            requests,
+            has_process: false,
+            watch,
+            protocol: AgentProtocol::StreamJson,
+            agent: None,
+        }
+    }
 }
 
 /// What is to be put into the batch.
@@ -218,38 +174,21 @@ enum CoreStep {
         unfinished: bool,
     },
     Input(Input),
+    /// A line of an agent with a driver, which is in the batch already.
+    Read(Bytes),
+    /// The beginning of such a line that is too long to be held.
+    ReadStart(Vec<u8>),
+    /// What a driver wants to be done.
+    Dialect(DialectStep),
 }
 
-/// What the core waits for.
+/// A line that is too long to be held.
 #[derive(Debug)]
-enum Stage {
-    Ready,
-    LoadingGrants,
-    /// Loading the lines behind this number, which did not reach the shim.
-    LoadingOutbound {
-        behind: u64,
-        /// What the machine is told then.
-        then: Option<Input>,
-    },
-    Writing {
-        pending: Box<UnwrittenBatch>,
-        since: u64,
-        slow: bool,
-    },
-    /// The journal could not store the batch.
-    Refused {
-        pending: Box<UnwrittenBatch>,
-        failure: WriteFailure,
-        retry_at: u64,
-    },
-    Left,
-}
-
-/// A batch that is being written, and what waits for it.
-#[derive(Debug)]
-struct UnwrittenBatch {
-    batch: Batch,
-    outgoing: Vec<Outgoing>,
+enum UnfinishedLine {
+    /// What it means, as far as its start says it.
+    Event(AgentEvent),
+    /// Its start, for a driver.
+    Start(Vec<u8>),
 }
 
 /// Random ids that follow from a seed, so that a simulation can be repeated.
@@ -266,7 +205,16 @@ impl IdSequence {
 
 impl OwnerCore {
     pub fn new(snapshot: OwnerSnapshot) -> Self {
-        let OwnerSnapshot { now, seed, limits, record, prompts, requests, has_process } = snapshot;
+        let OwnerSnapshot { now, seed, limits, record, prompts, requests, has_process, .. } =
+            snapshot;
+        let OwnerSnapshot { watch, protocol, agent, .. } = snapshot;
+        let dialect = match protocol {
+            AgentProtocol::StreamJson => AgentDialect::StreamJson,
+            AgentProtocol::Acp => {
+                let driver = AcpDriver::new(agent, record.spool.run, record.agent_state);
+                AgentDialect::Acp(Box::new(driver))
+            }
+        };
         let was_active = matches!(record.status, SessionStatus::Running | SessionStatus::Waiting);
         let agent_may_run = was_active || record.spool.run > 0 && has_process;
         let mut ids = IdSequence(seed);
@@ -276,6 +224,7 @@ impl OwnerCore {
             instance,
             session: record.id,
             limits,
+            protocol,
             options: match record.damage {
                 None => SessionOptions::from_json(&record.options, record.directory),
                 // What could not be read may be what restricts the agent.
@@ -287,16 +236,21 @@ impl OwnerCore {
             turn_is_open: record.turn > record.turn_ended,
             agent_may_run,
             resumable: !record.agent_ids.is_empty(),
+            watch,
         });
         Self {
             id: record.id,
             now,
             clock: AwakeClock::default(),
+            journal_now: now.monotonic,
+            journal_clock: AwakeClock::default(),
             machine,
+            dialect,
             link: if agent_may_run { Link::Unknown } else { Link::None },
             run: record.spool.run,
             offset: record.spool.offset,
             writes: record.writes,
+            delivered: 0,
             splitter: Splitter::new(),
             received: record.spool.offset,
             long_line: None,
@@ -318,9 +272,10 @@ impl OwnerCore {
     /// Takes in what happened and returns what must be done, in this order.
     #[must_use]
     pub fn on(&mut self, now: ClockReading, input: OwnerInput) -> Vec<OwnerEffect> {
-        self.now = self.clock.read(now, self.deadline());
+        self.read_clocks(now);
         self.take(input);
-        while matches!(self.stage, Stage::Ready) {
+        while self.is_ready() {
+            self.read_clocks(now);
             if self.leaving {
                 self.leave(LeaveOutcome::Stored);
             } else if let Some(input) = self.waiting.pop_front() {
@@ -342,14 +297,31 @@ impl OwnerCore {
         self.is_ready() && matches!(self.link, Link::None | Link::Starting | Link::Connected { .. })
     }
 
+    /// Whether the shim of the agent does not answer, which was reported.
+    pub fn is_silent(&self) -> bool {
+        self.link.is_silent()
+    }
+
     /// How long it is until a [tick](OwnerInput::Tick) is needed, in milliseconds.
     pub fn pause(&self, now: ClockReading) -> Option<u64> {
-        self.deadline().map(|deadline| self.clock.until(deadline, now))
+        if self.is_ready() {
+            self.agent_deadline().map(|deadline| self.clock.until(deadline, now))
+        } else {
+            self.stage.deadline().map(|deadline| self.journal_clock.until(deadline, now))
+        }
     }
 
     /// The number of the current process in the session.
     pub fn run(&self) -> u64 {
         self.run
+    }
+
+    /// How the agent is spoken with.
+    pub fn protocol(&self) -> AgentProtocol {
+        match self.dialect {
+            AgentDialect::StreamJson => AgentProtocol::StreamJson,
+            AgentDialect::Acp(_) => AgentProtocol::Acp,
+        }
     }
 
     pub fn machine(&self) -> &Machine {
@@ -361,22 +333,29 @@ impl OwnerCore {
         self.stderr.is_empty()
     }
 
-    fn deadline(&self) -> Option<u64> {
-        match &self.stage {
-            Stage::Ready => {
-                [self.machine.deadline(), self.link.deadline()].into_iter().flatten().min()
-            }
-            Stage::LoadingGrants | Stage::LoadingOutbound { .. } | Stage::Left => None,
-            Stage::Writing { since, slow, .. } => (!slow).then_some(since + SLOW_WRITE),
-            Stage::Refused { retry_at, .. } => Some(*retry_at),
+    /// Reads the clocks. While the core waits for the journal, the agent's output waits too, so
+    /// that this time is not the agent's.
+    fn read_clocks(&mut self, now: ClockReading) {
+        self.journal_now = self.journal_clock.read(now, self.stage.deadline()).monotonic;
+        if self.is_ready() {
+            self.now = self.clock.read(now, self.agent_deadline());
+        } else {
+            self.clock.block();
+            self.now.wall = now.wall;
         }
+    }
+
+    /// When the machine or the link needs a tick.
+    fn agent_deadline(&self) -> Option<u64> {
+        let link = self.link.deadline(self.turn_runs());
+        [self.machine.deadline(), link, self.dialect.deadline()].into_iter().flatten().min()
     }
 
     fn take(&mut self, input: OwnerInput) {
         match (&mut self.stage, input) {
             (Stage::Left, _) => {}
             (_, OwnerInput::Written(result)) => self.written(result),
-            (_, OwnerInput::Grants(grants)) => self.grants_loaded(grants),
+            (_, OwnerInput::Grants { grants, linked }) => self.grants_loaded(grants, &linked),
             (_, OwnerInput::Outbound(lines)) => self.outbound_loaded(lines),
             (Stage::Ready, input) => self.take_when_ready(input),
             (Stage::Refused { failure, .. }, OwnerInput::Command { id, command }) => {
@@ -398,6 +377,7 @@ impl OwnerCore {
             OwnerInput::Command { id, command } => {
                 self.step(Input::Command { id, command: *command });
             }
+            OwnerInput::DayCost(cost) => self.step(Input::DayCost(cost)),
             OwnerInput::Leave => self.leaving = true,
             OwnerInput::Shim(event) => self.shim_event(event),
             OwnerInput::Disconnected => self.disconnected(),
@@ -411,10 +391,12 @@ impl OwnerCore {
             OwnerInput::Tick => {
                 self.pass_link_deadline();
                 if self.is_ready() {
+                    self.report_undelivered_lines();
+                    self.tick_driver();
                     self.step(Input::Tick);
                 }
             }
-            OwnerInput::Written(_) | OwnerInput::Grants(_) | OwnerInput::Outbound(_) => {}
+            OwnerInput::Written(_) | OwnerInput::Grants { .. } | OwnerInput::Outbound(_) => {}
         }
     }
 
@@ -434,13 +416,18 @@ impl OwnerCore {
                         self.batch.mark_unfinished();
                     }
                 }
-                CoreStep::Input(Input::Agent(AgentEvent::RequestOpened(_)))
-                    if !self.grants_loaded =>
+                CoreStep::Read(bytes) => self.read_line(&bytes),
+                CoreStep::ReadStart(start) => self.read_start(&start),
+                CoreStep::Dialect(step) => self.dialect_step(step),
+                // Grants do not apply to requests that offer choices.
+                CoreStep::Input(Input::Agent(AgentEvent::RequestOpened(ref request)))
+                    if !self.grants_loaded && request.choices.is_empty() =>
                 {
                     // Other sessions may have added some.
                     self.steps.push_front(step);
                     self.stage = Stage::LoadingGrants;
-                    self.effects.push(OwnerEffect::LoadGrants);
+                    let edited = self.pending_edits().map(|(_, file)| file).collect();
+                    self.effects.push(OwnerEffect::LoadGrants { edited });
                     return;
                 }
                 CoreStep::Input(input) => self.input(input),
@@ -451,9 +438,14 @@ impl OwnerCore {
     }
 
     fn input(&mut self, input: Input) {
-        if let Input::Agent(AgentEvent::TurnStarted { conversation: Some(id) }) = &input {
+        if let Input::Agent(
+            AgentEvent::TurnStarted { conversation: Some(id) } | AgentEvent::ConversationOpened(id),
+        ) = &input
+        {
             self.add_conversation(id);
         }
+        let attached = matches!(input, Input::AgentAttached { .. });
+        let mut steps = Vec::new();
         for effect in self.machine.on(self.now, input) {
             match effect {
                 Effect::Start(mode) => self.start(mode),
@@ -461,14 +453,14 @@ impl OwnerCore {
                     let id = self.ids.next();
                     self.batch.add_grant(grant, id);
                 }
-                effect => {
-                    if let Effect::Write(_) = effect {
-                        self.writes += 1;
-                    }
-                    self.batch.add_effect(effect, self.writes, &mut self.titled);
-                }
+                Effect::Send(message) => steps.extend(self.translate(*message)),
+                effect => self.batch.add_effect(effect, &mut self.titled),
             }
         }
+        if attached {
+            steps.extend(self.attach_driver());
+        }
+        self.add_first(steps);
     }
 
     /// Records the CLI's id of the conversation, which changes with `/clear`.
@@ -480,8 +472,19 @@ impl OwnerCore {
         }
     }
 
+    /// The requests among the next steps that want to edit a file, and the file.
+    fn pending_edits(&self) -> impl Iterator<Item = (&str, String)> {
+        self.steps.iter().filter_map(|step| match step {
+            CoreStep::Input(Input::Agent(AgentEvent::RequestOpened(request))) => {
+                let file = consent::edited_file(&request.tool_name, &request.input)?;
+                Some((request.id.as_str(), file))
+            }
+            _ => None,
+        })
+    }
+
     /// Gives the machine the grants that apply to this session.
-    fn grants_loaded(&mut self, mut grants: Vec<Grant>) {
+    fn grants_loaded(&mut self, mut grants: Vec<Grant>, linked: &[String]) {
         let directory = &self.machine.options().directory;
         grants.retain(|grant| {
             grant.session.is_none_or(|session| session == self.id)
@@ -489,7 +492,9 @@ impl OwnerCore {
         });
         self.stage = Stage::Ready;
         self.grants_loaded = true;
-        self.steps.push_front(CoreStep::Input(Input::Grants(grants)));
+        let linked = self.pending_edits().filter(|(_, file)| linked.contains(file));
+        let linked = linked.map(|(request, _)| request.to_owned()).collect();
+        self.steps.push_front(CoreStep::Input(Input::Grants { grants, linked }));
         self.work();
     }
 
@@ -497,10 +502,12 @@ impl OwnerCore {
     /// next owner must know which process the output belongs to.
     fn start(&mut self, mode: StartMode) {
         let conversation = self.choose_conversation(mode);
+        self.start_driver(&conversation);
         self.run += 1;
         self.offset = 0;
         self.received = 0;
         self.writes = 0;
+        self.delivered = 0;
         self.link = Link::Starting;
         self.batch.start_run();
         self.batch.add_outgoing(Outgoing::Start { run: self.run, conversation });
@@ -518,161 +525,6 @@ impl OwnerCore {
             // The CLI refuses an id it has seen, even if that conversation is empty.
             StartMode::NewConversation => CliConversation::New(self.ids.next().to_string()),
         }
-    }
-
-    /// Writes the batch, if there is something to write. What waited for it leaves afterwards.
-    fn commit(&mut self) {
-        let status = self.machine.status();
-        self.batch.set_status((status != self.status).then_some(status));
-        self.status = status;
-        let spool = SpoolPosition { run: self.run, offset: self.offset };
-        let batch = self.batch.take_batch(self.now.wall, spool, self.writes);
-        let outgoing = self.batch.take_outgoing();
-        match batch {
-            Some(batch) => self.write(Box::new(UnwrittenBatch { batch, outgoing })),
-            None => self.let_out(outgoing, None),
-        }
-    }
-
-    fn write(&mut self, pending: Box<UnwrittenBatch>) {
-        self.effects.push(OwnerEffect::Write(Box::new(pending.batch.clone())));
-        self.stage = Stage::Writing { pending, since: self.now.monotonic, slow: false };
-    }
-
-    fn written(&mut self, result: Result<Seq, WriteFailure>) {
-        let stage = std::mem::replace(&mut self.stage, Stage::Ready);
-        let Stage::Writing { pending, .. } = stage else {
-            self.stage = stage;
-            return;
-        };
-        match result {
-            Ok(last) => {
-                if self.is_connected() {
-                    self.effects.push(OwnerEffect::Send(ShimCommand::Acknowledge(self.offset)));
-                }
-                self.let_out(pending.outgoing, Some(last));
-            }
-            Err(_) if self.leaving => {
-                self.drop_replies(pending.outgoing);
-                self.leave(LeaveOutcome::NotStored);
-            }
-            Err(failure) => {
-                let mut pending = pending;
-                if failure == WriteFailure::Full {
-                    self.answer_delayed(&mut pending.outgoing);
-                }
-                let pause = match failure {
-                    WriteFailure::Full => FULL_DISK_RETRY,
-                    WriteFailure::Busy => BUSY_RETRY,
-                };
-                let retry_at = self.now.monotonic + pause;
-                self.stage = Stage::Refused { pending, failure, retry_at };
-                self.refuse_waiting();
-            }
-        }
-    }
-
-    fn pass_write_deadline(&mut self) {
-        let now = self.now.monotonic;
-        match &mut self.stage {
-            Stage::Writing { since, slow, .. } if *since + SLOW_WRITE <= now => {
-                *slow = true;
-                if self.leaving {
-                    self.leave(LeaveOutcome::NotStored);
-                } else {
-                    self.refuse_waiting();
-                }
-            }
-            Stage::Refused { retry_at, .. } if *retry_at <= now => self.retry_write(),
-            _ => {}
-        }
-    }
-
-    fn retry_write(&mut self) {
-        match std::mem::replace(&mut self.stage, Stage::Ready) {
-            Stage::Refused { pending, .. } => self.write(pending),
-            stage => self.stage = stage,
-        }
-    }
-
-    /// Refuses the commands that waited for a write that failed or takes too long.
-    fn refuse_waiting(&mut self) {
-        for input in std::mem::take(&mut self.waiting) {
-            self.take(input);
-        }
-    }
-
-    /// Refuses a command that cannot be stored, except that an interrupt still reaches the agent.
-    fn refuse(&mut self, id: CommandId, command: &SessionCommand, failure: WriteFailure) {
-        let refusal = match failure {
-            WriteFailure::Full => Error::NotStored,
-            WriteFailure::Busy => Error::Journal(journal::Error::Busy),
-        };
-        let result = match command {
-            SessionCommand::Capabilities => {
-                Ok(CommandOutput::Payload(self.machine.capabilities().map(str::to_owned)))
-            }
-            SessionCommand::Interrupt { .. } if self.is_connected() => {
-                let interrupt = ShimCommand::Signal(AgentSignal::Interrupt);
-                self.effects.push(OwnerEffect::Send(interrupt));
-                Err(refusal)
-            }
-            _ => Err(refusal),
-        };
-        self.effects.push(OwnerEffect::Reply(id, result));
-    }
-
-    fn let_out(&mut self, outgoing: Vec<Outgoing>, last: Option<Seq>) {
-        for outgoing in outgoing {
-            match outgoing {
-                Outgoing::Shim(command) => self.send(command),
-                Outgoing::Reply(id, result) => {
-                    let result = result.map_err(Error::Refused);
-                    self.effects.push(OwnerEffect::Reply(id, result));
-                }
-                Outgoing::Start { run, conversation } => {
-                    self.effects.push(OwnerEffect::Start { run, conversation });
-                }
-                Outgoing::RemoveRun(run) => self.effects.push(OwnerEffect::RemoveRun(run)),
-                Outgoing::Compact => {
-                    self.effects.extend(last.map(OwnerEffect::Compact));
-                }
-            }
-        }
-    }
-
-    /// Tells the clients of the batch that the disk is full. Their commands are carried out when
-    /// there is space, but it is unknown when that will be.
-    fn answer_delayed(&mut self, outgoing: &mut Vec<Outgoing>) {
-        let effects = &mut self.effects;
-        outgoing.retain(|outgoing| {
-            let Outgoing::Reply(id, _) = outgoing else { return true };
-            let error = Error::Journal(journal::Error::Full);
-            effects.push(OwnerEffect::Reply(*id, Err(error)));
-            false
-        });
-    }
-
-    fn leave_when_written(&mut self) {
-        self.leaving = true;
-        if let Stage::Writing { slow: true, .. } = self.stage {
-            self.leave(LeaveOutcome::NotStored);
-        }
-        self.retry_write();
-    }
-
-    /// Nothing of a batch that was not stored may be acknowledged.
-    fn drop_replies(&mut self, outgoing: Vec<Outgoing>) {
-        for outgoing in outgoing {
-            if let Outgoing::Reply(id, _) = outgoing {
-                self.effects.push(OwnerEffect::Reply(id, Err(Error::NotStored)));
-            }
-        }
-    }
-
-    fn leave(&mut self, outcome: LeaveOutcome) {
-        self.stage = Stage::Left;
-        self.effects.push(OwnerEffect::Leave(outcome));
     }
 
     fn report_problem(&mut self, text: &str) {

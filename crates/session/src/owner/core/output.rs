@@ -4,7 +4,7 @@ use bytes::Bytes;
 use tracing::{debug, info, warn};
 use wire::{Piece, PieceEnd};
 
-use super::{CoreStep, OwnerCore};
+use super::{CoreStep, OwnerCore, UnfinishedLine};
 use crate::agent_event::AgentEvent;
 use crate::machine::Input;
 use crate::shim::ShimEvent;
@@ -12,9 +12,14 @@ use crate::shim::ShimEvent;
 /// How much of the agent's stderr is kept to explain its exit.
 const STDERR_LIMIT: usize = 4 << 10;
 
+/// How much of a line that is too long to be held is looked at.
+const LINE_START: usize = 4 << 10;
+
 impl OwnerCore {
     pub(super) fn shim_event(&mut self, event: ShimEvent) {
+        self.heard_shim(&event);
         match event {
+            ShimEvent::Pong(_) => {}
             ShimEvent::Output { offset, bytes } => self.output_at(offset, &bytes),
             ShimEvent::Stderr(bytes) => {
                 self.stderr.extend_from_slice(&bytes);
@@ -73,6 +78,14 @@ impl OwnerCore {
     }
 
     fn line(&mut self, bytes: &[u8]) {
+        if self.dialect.driver().is_some() {
+            let bytes = Bytes::copy_from_slice(bytes);
+            let line = bytes.clone();
+            self.steps.push_back(CoreStep::Line { bytes, transient: false, unfinished: false });
+            // What it means may depend on what the machine sends because of the line before.
+            self.steps.push_back(CoreStep::Read(line));
+            return;
+        }
         let mut transient = true;
         let mut events = Vec::new();
         for line in wire::read(bytes) {
@@ -90,14 +103,21 @@ impl OwnerCore {
     /// it, its start says so.
     fn part_of_line(&mut self, piece: Piece<'_>) {
         if !piece.continued {
-            self.long_line = Some(AgentEvent::of_start(piece.bytes));
+            self.long_line = Some(if self.dialect.driver().is_some() {
+                UnfinishedLine::Start(piece.bytes[..piece.bytes.len().min(LINE_START)].to_vec())
+            } else {
+                UnfinishedLine::Event(AgentEvent::of_start(piece.bytes))
+            });
         }
         let bytes = Bytes::copy_from_slice(piece.bytes);
         let unfinished = piece.end == PieceEnd::More;
         self.steps.push_back(CoreStep::Line { bytes, transient: false, unfinished });
         let ended = if unfinished { None } else { self.long_line.take() };
-        let event = ended.unwrap_or(AgentEvent::Output);
-        self.steps.push_back(CoreStep::Input(Input::Agent(event)));
+        self.steps.push_back(match ended {
+            Some(UnfinishedLine::Start(start)) => CoreStep::ReadStart(start),
+            Some(UnfinishedLine::Event(event)) => CoreStep::Input(Input::Agent(event)),
+            None => CoreStep::Input(Input::Agent(AgentEvent::Output)),
+        });
     }
 
     /// Stores what a dead agent printed behind the last newline.

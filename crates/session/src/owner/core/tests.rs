@@ -1,7 +1,9 @@
 //! Examples of what the core does while the journal or the shim does not answer. The simulation
 //! checks what must always hold.
 
-use journal::{SessionId, SessionRecord, SessionStatus, SpoolPosition};
+use std::path::Path;
+
+use journal::{SessionId, SessionStatus};
 use uuid::Uuid;
 use wire::note::{Actor, Delivery, Note, QueuePolicy};
 
@@ -20,31 +22,10 @@ fn ann() -> Actor {
 }
 
 fn core(options: &str) -> OwnerCore {
-    let record = SessionRecord {
-        id: SessionId(Uuid::nil()),
-        title: None,
-        directory: "/p".into(),
-        status: SessionStatus::Idle,
-        options: options.to_owned(),
-        created: 0,
-        active: 0,
-        last: Seq(0),
-        agent_ids: Vec::new(),
-        spool: SpoolPosition::default(),
-        writes: 0,
-        turn: 0,
-        turn_ended: 0,
-        damage: None,
-    };
-    OwnerCore::new(OwnerSnapshot {
-        now: ClockReading::default(),
-        seed: 1,
-        limits: SessionLimits::default(),
-        record,
-        prompts: Vec::new(),
-        requests: Vec::new(),
-        has_process: false,
-    })
+    let session = SessionId(Uuid::nil());
+    let limits = SessionLimits::default();
+    let now = ClockReading::default();
+    OwnerCore::new(OwnerSnapshot::new(now, session, limits, Path::new("/p"), options))
 }
 
 fn at(monotonic: u64) -> ClockReading {
@@ -72,12 +53,18 @@ fn settle(core: &mut OwnerCore, now: u64, input: OwnerInput) -> Vec<OwnerEffect>
     effects
 }
 
+fn reports_problem(effect: &OwnerEffect) -> bool {
+    let OwnerEffect::Write(batch) = effect else { return false };
+    let mut notes = batch.entries.iter().filter_map(|entry| Note::read(&entry.bytes));
+    notes.any(|note| matches!(note, Note::Problem { .. }))
+}
+
 /// A core whose agent runs.
 fn running() -> OwnerCore {
     let mut core = core("{}");
     let effects = settle(&mut core, 0, prompt(1));
     assert!(effects.iter().any(|it| matches!(it, OwnerEffect::Start { run: 1, .. })));
-    settle(&mut core, 0, OwnerInput::Started(StartOutcome::Running));
+    settle(&mut core, 0, OwnerInput::Started(StartOutcome::Running { pings: false }));
     core
 }
 
@@ -113,7 +100,7 @@ fn a_full_disk_refuses_commands_at_once_and_lets_an_interrupt_through() {
     assert!(full(&effects[0]), "its client does not wait for space: {effects:?}");
     assert_eq!(replies(&effects), [3]);
     let by = ann();
-    let command = Box::new(SessionCommand::Interrupt { queue: QueuePolicy::Keep, by });
+    let command = Box::new(SessionCommand::Interrupt { queue: QueuePolicy::Keep, by, turn: None });
     let effects = core.on(at(2), OwnerInput::Command { id: CommandId(4), command });
     let signal = ShimCommand::Signal(AgentSignal::Interrupt);
     assert!(matches!(&effects[0], OwnerEffect::Send(it) if *it == signal), "{effects:?}");
@@ -144,6 +131,32 @@ fn a_journal_that_does_not_answer_does_not_hang_clients() {
 }
 
 #[test]
+fn the_agent_is_not_blamed_for_the_time_in_which_the_disk_was_full() {
+    let mut core = running();
+    let minute = 60_000;
+    let _ = core.on(at(minute - 5_000), prompt(2));
+    let full = || OwnerInput::Written(Err(WriteFailure::Full));
+    let mut now = minute - 5_000;
+    while now < 3 * minute {
+        let _ = core.on(at(now), full());
+        now += core.pause(at(now)).expect("it tries again");
+        let effects = core.on(at(now), OwnerInput::Tick);
+        assert!(matches!(effects[..], [OwnerEffect::Write(_)]), "{effects:?}");
+    }
+    let _ = core.on(at(now), OwnerInput::Written(Ok(Seq(2))));
+    let kills = |effects: &[OwnerEffect]| {
+        let kill = ShimCommand::Signal(AgentSignal::Kill);
+        effects.iter().any(|it| matches!(it, OwnerEffect::Send(command) if *command == kill))
+    };
+    let effects = settle(&mut core, now, OwnerInput::Tick);
+    assert!(!kills(&effects), "its answer may wait to be read: {effects:?}");
+    let pause = core.pause(at(now)).expect("it still has to answer");
+    assert!((1..=500).contains(&pause), "{pause}");
+    let effects = settle(&mut core, now + pause, OwnerInput::Tick);
+    assert!(kills(&effects), "it has not answered in time: {effects:?}");
+}
+
+#[test]
 fn commands_are_answered_while_the_shim_does_not_answer() {
     let mut core = running();
     let effects = settle(&mut core, 1, OwnerInput::Disconnected);
@@ -152,23 +165,67 @@ fn commands_are_answered_while_the_shim_does_not_answer() {
     assert!(effects.iter().any(|it| matches!(it, OwnerEffect::Reply(CommandId(2), Ok(_)))));
     assert!(!effects.iter().any(|it| matches!(it, OwnerEffect::Send(_))), "{effects:?}");
     let effects = settle(&mut core, 3_001, OwnerInput::Tick);
-    let reports = |it: &OwnerEffect| match it {
-        OwnerEffect::Write(batch) => {
-            let notes = batch.entries.iter().filter_map(|entry| Note::read(&entry.bytes));
-            notes.into_iter().any(|note| matches!(note, Note::Problem { .. }))
-        }
-        _ => false,
-    };
-    assert!(effects.iter().any(reports), "{effects:?}");
+    assert!(effects.iter().any(reports_problem), "{effects:?}");
+    assert!(core.is_silent());
     // Stopping it meanwhile is not forgotten.
     let close = Box::new(SessionCommand::Close);
     settle(&mut core, 3_002, OwnerInput::Command { id: CommandId(3), command: close });
-    let effects =
-        core.on(at(9_000), OwnerInput::Attached(AttachOutcome::Attached { last_write: 0 }));
+    let effects = core.on(
+        at(9_000),
+        OwnerInput::Attached(AttachOutcome::Attached { last_write: 0, pings: false }),
+    );
     assert!(matches!(
         effects[..],
         [OwnerEffect::Send(ShimCommand::Stop { .. }), OwnerEffect::LoadOutbound]
     ));
+}
+
+#[test]
+fn a_request_to_stop_that_was_lost_with_the_connection_is_repeated() {
+    let mut core = running();
+    let close = Box::new(SessionCommand::Close);
+    let effects = settle(&mut core, 1, OwnerInput::Command { id: CommandId(2), command: close });
+    let stops = |effects: &[OwnerEffect]| {
+        effects.iter().any(|it| matches!(it, OwnerEffect::Send(ShimCommand::Stop { .. })))
+    };
+    assert!(stops(&effects), "{effects:?}");
+    for now in [2, 3] {
+        settle(&mut core, now, OwnerInput::Disconnected);
+        let attached = AttachOutcome::Attached { last_write: 0, pings: false };
+        let effects = core.on(at(now), OwnerInput::Attached(attached));
+        assert!(stops(&effects), "{effects:?}");
+        let _ = core.on(at(now), OwnerInput::Outbound(Vec::new()));
+    }
+}
+
+#[test]
+fn a_shim_that_stops_answering_is_reported_until_it_answers_again() {
+    let mut core = core("{}");
+    settle(&mut core, 0, prompt(1));
+    let running = StartOutcome::Running { pings: true };
+    let effects = settle(&mut core, 0, OwnerInput::Started(running));
+    let pings = |effects: &[OwnerEffect]| {
+        let ping = |it: &OwnerEffect| match it {
+            OwnerEffect::Send(ShimCommand::Ping(number)) => Some(*number),
+            _ => None,
+        };
+        effects.iter().filter_map(ping).collect::<Vec<_>>()
+    };
+    assert_eq!(pings(&effects), [1], "it was told something: {effects:?}");
+    let effects = settle(&mut core, 10, OwnerInput::Shim(ShimEvent::Pong(1)));
+    assert!(effects.is_empty() && !core.is_silent(), "{effects:?}");
+    // Nothing is heard in the middle of the turn.
+    let mut now = 10;
+    let mut asked = Vec::new();
+    while !core.is_silent() {
+        now += core.pause(at(now)).expect("it notices");
+        let effects = settle(&mut core, now, OwnerInput::Tick);
+        asked.extend(pings(&effects));
+        assert_eq!(effects.iter().any(reports_problem), core.is_silent());
+    }
+    assert_eq!((asked, now), (vec![2], 33_010));
+    settle(&mut core, now + 1, OwnerInput::Shim(ShimEvent::Pong(2)));
+    assert!(!core.is_silent());
 }
 
 #[test]

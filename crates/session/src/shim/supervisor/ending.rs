@@ -78,8 +78,12 @@ impl Supervisor {
         self.live.write_run_end(self.run, end)
     }
 
-    /// Whether the end of the run is recorded and the owner knows it.
+    /// Whether the end of the run is recorded and the owner knows it, or a terminated shim has
+    /// waited long enough for that.
     pub(super) fn is_done(&self, now: Instant) -> bool {
+        if self.leave_at.is_some_and(|at| at <= now) {
+            return true;
+        }
         let SupervisorPhase::Ended { record: RecordState::Done, .. } = &self.phase else {
             return false;
         };
@@ -90,6 +94,10 @@ impl Supervisor {
 
     /// Exits: accepts no new owner, and lets the current one read the end before the socket closes.
     pub(super) fn exit(self) {
+        if !matches!(self.phase, SupervisorPhase::Ended { .. }) {
+            // It was terminated and leaves early. The next owner reads what is in the spool.
+            self.tree.signal(AgentSignal::Kill);
+        }
         self.listener.remove();
         drop(self.lock);
         let Some(owner) = self.owner else { return };

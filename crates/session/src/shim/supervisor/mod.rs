@@ -43,6 +43,10 @@ const UNOWNED_STOP_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long an agent may take to finish when its shim is terminated.
 const TERMINATED_STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// When a terminated shim leaves, whatever it still waits for: a full disk, an owner that does not
+/// read, or an agent that cannot be killed. The steps of a shutdown fit into it.
+const TERMINATED_EXIT_TIMEOUT: Duration = Duration::from_secs(12);
+
 /// How long the processes that the agent left may take to be gone, and how often they are looked
 /// for.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(3);
@@ -110,6 +114,8 @@ struct Supervisor {
     signals: SignalPipe,
     turn: ShimTurnTracker,
     shutdown: Shutdown,
+    /// When this shim leaves in any case, because it was terminated.
+    leave_at: Option<Instant>,
     /// Scratch space for reading.
     chunk: Vec<u8>,
 }
@@ -216,8 +222,8 @@ impl Supervisor {
 
     /// The next time at which something is due even if no file descriptor is ready.
     fn deadline(&self, now: Instant) -> Option<Instant> {
-        let mut deadlines =
-            [self.listener.deadline(), self.stuck.as_ref().map(|stuck| stuck.retry), None, None];
+        let stuck = self.stuck.as_ref().map(|stuck| stuck.retry);
+        let mut deadlines = [self.listener.deadline(), stuck, None, None, self.leave_at];
         match &self.phase {
             SupervisorPhase::Running if self.shutdown.has_started() => {
                 deadlines[2] = self.shutdown.deadline();
@@ -240,7 +246,7 @@ impl Supervisor {
     fn handle(&mut self, ready: &[ReadySource]) {
         let now = Instant::now();
         if ready.contains(&ReadySource::Signals) && self.signals.drain() {
-            self.start_shutdown(now, TERMINATED_STOP_TIMEOUT);
+            self.terminate(now);
         }
         self.reap(now);
         if ready.contains(&ReadySource::Owner) {
@@ -277,6 +283,7 @@ impl Supervisor {
                 ShimCommand::Acknowledge(offset) => {
                     self.spool.acknowledge(offset.min(self.spool.end()));
                 }
+                ShimCommand::Ping(number) => self.push(&ShimEvent::Pong(number)),
                 ShimCommand::Detach => return self.detach_owner(now),
             }
         }
@@ -418,6 +425,14 @@ impl Supervisor {
     fn start_shutdown(&mut self, now: Instant, timeout: Duration) {
         self.agent.close_stdin();
         self.shutdown.start(now, timeout);
+    }
+
+    /// This shim was asked to end: it stops the agent, at once if it was asked before, and leaves.
+    fn terminate(&mut self, now: Instant) {
+        let again = self.leave_at.is_some();
+        let timeout = if again { Duration::ZERO } else { TERMINATED_STOP_TIMEOUT };
+        self.leave_at.get_or_insert(now + TERMINATED_EXIT_TIMEOUT);
+        self.start_shutdown(now, timeout);
     }
 
     fn advance_shutdown(&mut self, now: Instant) {

@@ -13,7 +13,7 @@ use super::turn_tracker::ShimTurnTracker;
 use super::{CHUNK, Supervisor, SupervisorPhase};
 use crate::shim::launch::{LaunchError, ShimConfig, ShimPids};
 use crate::shim::live_directory::{LiveDirectory, ShimRecord, private_directory};
-use crate::shim::process_tree::{self, ProcessTree};
+use crate::shim::process_tree::{self, InheritedMarks, ProcessTree};
 use crate::shim::protocol::AgentSignal;
 use crate::shim::spool::Spool;
 
@@ -49,6 +49,8 @@ impl Supervisor {
         let spool = Spool::create(&live, config.run).map_err(in_directory)?;
         let listener = ShimListener::bind(&config.socket)
             .map_err(|error| cannot_create(&config.socket, &error))?;
+        let marker = config.marker.clone();
+        let marks = InheritedMarks { limit: process_tree::set_limit(&marker), marker };
         let agent = AgentProcess::start(config).inspect_err(|_| {
             // An empty spool would look like the leftovers of an agent.
             let _ = live.remove_run(config.run);
@@ -63,7 +65,7 @@ impl Supervisor {
             lock,
             spool,
             listener,
-            tree: ProcessTree::of_shim(&config.marker, pids.shim, pids.agent),
+            tree: ProcessTree::of_shim(marks.clone(), pids.shim, pids.agent),
             agent,
             owner: None,
             lease: Lease::new(config.unattended, Instant::now()),
@@ -73,6 +75,7 @@ impl Supervisor {
             signals,
             turn: ShimTurnTracker::new(),
             shutdown: Shutdown::default(),
+            leave_at: None,
             chunk: vec![0; CHUNK],
         };
         let record = ShimRecord {
@@ -82,7 +85,8 @@ impl Supervisor {
             agent: pids.agent,
             shim_started: process_tree::start_time(pids.shim),
             agent_started: process_tree::start_time(pids.agent),
-            marker: config.marker.clone(),
+            marker: marks.marker,
+            limit: marks.limit,
         };
         if let Err(error) = supervisor.live.write_shim_record(&record) {
             supervisor.abort();
@@ -111,7 +115,7 @@ fn detach() {
     #[cfg(target_os = "linux")]
     {
         let ours = rustix::process::getpid();
-        // Without it, orphans are found by their marker alone.
+        // Without it, orphans are found by their marks alone.
         let _ = rustix::process::set_child_subreaper(Some(ours));
     }
 }

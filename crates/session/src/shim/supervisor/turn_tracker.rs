@@ -3,10 +3,15 @@
 //! If the CLI reports its state (`session_state_changed`), that decides; else a turn starts with a
 //! prompt or an `init` and ends with a `result`. A line that is too long to hold is judged by its
 //! beginning. If that hides the end of a turn, the lease's total limit still stops the agent.
+//!
+//! Over the Agent Client Protocol a turn starts with a prompt and ends with the answer to it. A prompt is
+//! recognized by the id that Towpath gives it.
 
 use std::collections::BTreeSet;
 
-use wire::{Kind, Piece, ReportedState, Splitter, TurnSignal, UnknownRequest};
+use wire::acp::event::{AcpCallBody, AcpEvent, AcpResult, AgentUpdate};
+use wire::event::Body;
+use wire::{Dialect, Kind, Line, Piece, ReportedState, Splitter, TurnSignal, UnknownRequest};
 
 /// The longest line that is held. Most lines that matter are short; prompts with images and edits
 /// that wait for permission are long, but their beginning shows what they are.
@@ -17,6 +22,13 @@ const MAX_REQUESTS: usize = 1024;
 
 /// Lines of these kinds are frequent or long and say nothing about the turn that matters here.
 const UNRELATED: [&str; 3] = ["stream_event", "assistant", "user"];
+
+/// The reports of an agent over the Agent Client Protocol, of which only one kind matters.
+const REPORT: &str = "session/update";
+const STATE_REPORT: &str = "state_update";
+
+/// The beginning of the ids of prompts to such an agent, as JSON.
+const PROMPT_ID: &str = "\"prompt-";
 
 /// What an agent does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,11 +85,17 @@ impl ShimTurnTracker {
         while let Some(piece) = pieces.next() {
             if piece.is_whole() {
                 for line in wire::read(piece.bytes) {
-                    self.signal(TurnSignal::of_input(&line));
+                    match acp_event(&line) {
+                        Some(event) => self.acp_input(event),
+                        None => self.signal(TurnSignal::of_input(&line)),
+                    }
                 }
             } else if !piece.continued
                 && let Some(kind) = Kind::find(piece.bytes)
             {
+                if kind.name == "session/prompt" {
+                    self.activity = AgentActivity::Turn;
+                }
                 self.signal(TurnSignal::of_input_kind(&kind));
             }
         }
@@ -90,11 +108,16 @@ impl ShimTurnTracker {
         }
         // Finding the kind is much cheaper than reading the line.
         let Some(kind) = Kind::find(piece.bytes) else { return };
-        if UNRELATED.iter().any(|name| kind.name == *name) {
+        let is_state = || kind.subtype.is_some_and(|it| it == STATE_REPORT);
+        if UNRELATED.iter().any(|name| kind.name == *name) || kind.name == REPORT && !is_state() {
             return;
         }
         if piece.is_whole() {
             for line in wire::read(piece.bytes) {
+                if let Some(event) = acp_event(&line) {
+                    self.acp_output(event);
+                    continue;
+                }
                 // The agent repeats our answers, which were counted as input, and answers our own
                 // requests.
                 let signal = TurnSignal::of(&line);
@@ -103,6 +126,53 @@ impl ShimTurnTracker {
         } else {
             self.signal(TurnSignal::of_kind(&kind));
         }
+    }
+
+    fn acp_input(&mut self, event: &AcpEvent<'_>) {
+        match event {
+            AcpEvent::Call(call) if matches!(call.body, AcpCallBody::Prompt { .. }) => {
+                self.activity = AgentActivity::Turn;
+            }
+            AcpEvent::Response(response) => {
+                self.requests.remove(response.id.as_str());
+            }
+            AcpEvent::Call(_) | AcpEvent::Update { .. } => {}
+        }
+    }
+
+    fn acp_output(&mut self, event: &AcpEvent<'_>) {
+        match event {
+            AcpEvent::Response(response) if response.id.as_str().starts_with(PROMPT_ID) => {
+                // In version 2 the answer only says that the agent has the prompt.
+                if !matches!(response.result, Ok(AcpResult::PromptTaken { .. })) {
+                    self.become_idle();
+                }
+            }
+            AcpEvent::Update { update: AgentUpdate::State { state, .. }, .. } => {
+                if *state == "idle" {
+                    self.become_idle();
+                } else {
+                    self.activity = AgentActivity::Turn;
+                }
+            }
+            AcpEvent::Call(call) => match call.body {
+                AcpCallBody::Permission { .. } | AcpCallBody::Elicitation { .. }
+                    if self.requests.len() < MAX_REQUESTS =>
+                {
+                    self.requests.extend(call.id.map(|id| id.as_str().to_owned()));
+                }
+                AcpCallBody::Withdrawn { request } => {
+                    self.requests.remove(request.as_str());
+                }
+                _ => {}
+            },
+            AcpEvent::Response(_) | AcpEvent::Update { .. } => {}
+        }
+    }
+
+    fn become_idle(&mut self) {
+        self.activity = AgentActivity::Idle;
+        self.requests.clear();
     }
 
     fn signal(&mut self, signal: Option<TurnSignal<'_>>) {
@@ -139,9 +209,18 @@ impl ShimTurnTracker {
             | TurnSignal::RequestOpened { .. }
             | TurnSignal::UnknownRequest(_)
             | TurnSignal::UnsupportedRequest { .. }
+            | TurnSignal::HookCalled { .. }
             | TurnSignal::PromptAccepted(_)
             | TurnSignal::PromptDropped(_) => {}
         }
+    }
+}
+
+/// The message in a line of the Agent Client Protocol.
+fn acp_event<'l, 'a>(line: &'l Line<'a>) -> Option<&'l AcpEvent<'a>> {
+    match line.event().map(|event| &event.body) {
+        Some(Body::Acp(event)) if line.dialect == Dialect::Acp => Some(event),
+        _ => None,
     }
 }
 
@@ -199,6 +278,34 @@ mod tests {
         check(&[PROMPT, &running, ASK, &waiting], AgentActivity::Waiting);
         check(&[PROMPT, &running, ASK, &waiting, ANSWER], AgentActivity::Turn);
         check(&[PROMPT, &running, ASK, &idle], AgentActivity::Idle);
+    }
+
+    #[test]
+    fn over_the_agent_client_protocol_a_turn_lasts_until_the_prompt_is_answered() {
+        let prompt = r#"> {"jsonrpc":"2.0","id":"prompt-7","method":"session/prompt","params":{"sessionId":"s","prompt":[]}}"#;
+        let end = r#"< {"jsonrpc":"2.0","id":"prompt-7","result":{"stopReason":"end_turn"}}"#;
+        let failure = r#"< {"jsonrpc":"2.0","id":"prompt-7","error":{"code":1,"message":"no"}}"#;
+        let other = r#"< {"jsonrpc":"2.0","id":"steer-7","result":{"outcome":"injected"}}"#;
+        let ask = r#"< {"jsonrpc":"2.0","id":0,"method":"session/request_permission","params":{"options":[]}}"#;
+        let answer = r#"> {"jsonrpc":"2.0","id":0,"result":{"outcome":{"outcome":"cancelled"}}}"#;
+        let withdrawn =
+            r#"< {"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":0}}"#;
+        let chunk = r#"< {"jsonrpc":"2.0","method":"session/update","params":{"update":{"sessionUpdate":"agent_message_chunk","content":{}}}}"#;
+        let taken = r#"< {"jsonrpc":"2.0","id":"prompt-7","result":{"messageId":"m"}}"#;
+        let idle = r#"< {"jsonrpc":"2.0","method":"session/update","params":{"update":{"sessionUpdate":"state_update","state":"idle"}}}"#;
+        check(&[prompt, chunk, other], AgentActivity::Turn);
+        check(&[prompt, chunk, end], AgentActivity::Idle);
+        check(&[prompt, failure, chunk], AgentActivity::Idle);
+        check(&[prompt, ask], AgentActivity::Waiting);
+        check(&[prompt, ask, answer], AgentActivity::Turn);
+        check(&[prompt, ask, withdrawn], AgentActivity::Turn);
+        check(&[prompt, ask, end], AgentActivity::Idle);
+        check(&[prompt, taken], AgentActivity::Turn);
+        check(&[prompt, taken, idle], AgentActivity::Idle);
+        let long = "x".repeat(MAX_LINE);
+        let long = prompt.replace("[]", &format!(r#"[{{"type":"text","text":"{long}"}}]"#));
+        check(&[&long], AgentActivity::Turn);
+        check(&[&long, end], AgentActivity::Idle);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use towpath_session::shim::{
-    AttachError, ExitStatus, RunId, ShimCommand, ShimConnection, ShimEvent, remove_run,
+    AgentSignal, AttachError, ExitStatus, RunId, ShimCommand, ShimConnection, ShimEvent, remove_run,
 };
 
 use super::fixture::{ShimFixture, next_event, read_rest, read_until, wait_gone, wait_until};
@@ -127,7 +127,10 @@ async fn a_second_owner_is_refused_while_the_first_is_attached() {
 
 #[tokio::test]
 async fn a_repeated_write_is_ignored_and_one_that_leaves_a_gap_is_refused() {
-    let fixture = ShimFixture::new("while read -r line; do echo $line; done");
+    // It outlives its stdin, so that the shim has someone to write to when the late write comes.
+    let script =
+        "trap 'exit 0' TERM; while read -r line; do echo $line; done; while :; do sleep 0.05; done";
+    let fixture = ShimFixture::new(script);
     fixture.start().await;
     let (_, mut connection) = fixture.attach(0).await;
     for (number, text) in [(1, "a\n"), (1, "again\n"), (3, "gap\n"), (2, "b\n")] {
@@ -139,7 +142,13 @@ async fn a_repeated_write_is_ignored_and_one_that_leaves_a_gap_is_refused() {
     let mut output = Vec::new();
     loop {
         match next_event(&mut connection).await.expect("an event") {
-            ShimEvent::WriteRefused { number, last } => refused.push((number, last)),
+            ShimEvent::WriteRefused { number, last } => {
+                refused.push((number, last));
+                if refused.len() == 2 {
+                    let stop = ShimCommand::Signal(AgentSignal::Terminate);
+                    connection.send(stop).await.unwrap();
+                }
+            }
             ShimEvent::Output { bytes, .. } => output.extend(bytes),
             ShimEvent::Exited { status, .. } => break assert_eq!(status, ExitStatus::Code(0)),
             _ => {}

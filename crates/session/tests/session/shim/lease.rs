@@ -95,7 +95,8 @@ async fn an_agent_that_waits_for_a_person_is_stopped_at_its_limit() {
 #[tokio::test]
 async fn no_turn_outlives_the_total_limit() {
     let mut fixture = ShimFixture::new(&format!("trap '' TERM; echo $$ > pid; {TURNS}"));
-    fixture.config.unattended.total = Duration::from_millis(300);
+    // Long enough for an owner to attach at all.
+    fixture.config.unattended.total = Duration::from_secs(3);
     let started = fixture.start().await;
     let (_, mut connection) = fixture.attach(0).await;
     connection.send(ShimCommand::Write { number: 1, bytes: PROMPT.to_vec() }).await.unwrap();

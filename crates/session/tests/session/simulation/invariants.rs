@@ -4,9 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use journal::SessionStatus;
 use serde_json::Value;
+use towpath_session::SessionLimits;
 use towpath_session::machine::CommandId;
 use uuid::Uuid;
 use wire::note::{Delivery, Note, PromptState};
+
+use super::storage::StoredSession;
 
 #[derive(Default)]
 pub(super) struct Invariants {
@@ -15,6 +18,12 @@ pub(super) struct Invariants {
     pub(super) prompts: BTreeMap<Uuid, (PromptState, Delivery)>,
     /// Waiting prompts, in order.
     queue: Vec<Uuid>,
+    /// Prompts that are sent later: the next time, and the prompt that was queued last.
+    pub(super) schedules: BTreeMap<Uuid, (u64, Option<Uuid>)>,
+    /// Prompts that were announced and must be queued next.
+    announced: Vec<Uuid>,
+    /// Whether the queue is held.
+    pub(super) held: bool,
     /// All requests, and whether each is resolved.
     pub(super) requests: BTreeMap<String, bool>,
     answers: BTreeSet<String>,
@@ -30,6 +39,7 @@ impl Invariants {
             Note::PromptQueued { prompt, delivery, .. } => {
                 let before = self.prompts.insert(*prompt, (PromptState::Queued, *delivery));
                 assert!(before.is_none(), "{prompt} was queued twice");
+                self.announced.retain(|it| it != prompt);
                 self.queue.push(*prompt);
             }
             Note::PromptMoved { prompt, before } => {
@@ -37,7 +47,42 @@ impl Invariants {
                 let at = before.and_then(|it| self.queue.iter().position(|other| *other == it));
                 self.queue.insert(at.unwrap_or(self.queue.len()), *prompt);
             }
+            Note::PromptDeliveryChanged { prompt, delivery } => {
+                let (state, before) = self.prompts[prompt];
+                assert_eq!(state, PromptState::Queued, "{prompt} is delivered already");
+                assert_ne!(before, *delivery, "the delivery of {prompt} did not change");
+                self.prompts.insert(*prompt, (state, *delivery));
+            }
             Note::PromptStateChanged { prompt, state } => self.prompt_became(*prompt, *state),
+            Note::PromptScheduled { schedule, next, .. } => {
+                let before = self.schedules.insert(*schedule, (*next, None));
+                assert!(before.is_none(), "{schedule} was added twice");
+            }
+            Note::ScheduleDue { schedule, prompt, due, next, .. } => {
+                let (expected, last) = self.schedules[schedule];
+                assert_eq!(*due, expected, "{schedule} was due at another time");
+                assert!(next.is_none_or(|next| next > *due), "{schedule} is due again at once");
+                let waits = last.is_some_and(|it| self.prompts[&it].0 == PromptState::Queued);
+                assert_eq!(prompt.is_none(), waits, "prompts of {schedule} pile up or are lost");
+                self.announced.extend(*prompt);
+                match next {
+                    Some(next) => self.schedules.insert(*schedule, (*next, prompt.or(last))),
+                    None => self.schedules.remove(schedule),
+                };
+            }
+            Note::ScheduleRemoved { schedule, .. } => {
+                let before = self.schedules.remove(schedule);
+                assert!(before.is_some(), "{schedule} was removed and did not exist");
+            }
+            Note::QueueHeld { .. } => {
+                assert!(!self.held, "the queue was held twice");
+                assert!(!self.queue.is_empty(), "an empty queue was held");
+                self.held = true;
+            }
+            Note::QueueResumed { .. } => {
+                assert!(self.held, "the queue was resumed and was not held");
+                self.held = false;
+            }
             Note::TurnStarted { turn, prompts } => {
                 assert_eq!(self.turn, None, "turn {turn} started inside another");
                 assert_eq!(*turn, self.turns + 1, "turns are numbered in order");
@@ -62,12 +107,42 @@ impl Invariants {
         }
     }
 
+    /// Checks that no prompt starts a turn while a budget is spent, given the session as it is with the
+    /// batch of the note.
+    pub(super) fn check_budget(
+        &self,
+        note: &Note,
+        stored: &StoredSession,
+        limits: SessionLimits,
+        loaded: Option<(u64, f64)>,
+    ) {
+        let Note::TurnStarted { prompts, .. } = note else { return };
+        // Others were sent before, and the agent starts with them by itself.
+        let starts = |prompt| self.prompts[prompt].0 == PromptState::Queued;
+        if !prompts.iter().any(starts) {
+            return;
+        }
+        let options: Value = serde_json::from_str(&stored.record.options).expect("JSON");
+        let spending = &options["spending"];
+        let spent = spending["total"].as_f64().unwrap_or(0.0);
+        let limit = spending["raised_limit"].as_f64().or(options["budget_usd"].as_f64());
+        assert!(limit.is_none_or(|limit| spent < limit), "started with {spent} of {limit:?} spent");
+        if let Some(budget) = limits.budget_per_day {
+            let (day, spent) = loaded.expect("the cost of the day was loaded");
+            let raised = &spending["raised_day"];
+            let raised = raised["limit"].as_f64().filter(|_| raised["day"].as_u64() == Some(day));
+            let limit = raised.unwrap_or(budget);
+            assert!(spent < limit, "started with {spent} of {limit} spent today");
+        }
+    }
+
     fn prompt_became(&mut self, prompt: Uuid, state: PromptState) {
         let (before, delivery) = self.prompts[&prompt];
         assert!(!before.is_final(), "{prompt} became {state:?} after {before:?}");
         assert!(state != PromptState::Queued, "{prompt} went back into the queue");
         if state == PromptState::Written {
             assert_eq!(before, PromptState::Queued, "{prompt} was written twice");
+            assert!(!self.held, "{prompt} was sent while the queue was held");
             if delivery == Delivery::Queue {
                 let overtaken = self.queue.iter().take_while(|it| **it != prompt);
                 let overtaken =
@@ -127,6 +202,11 @@ impl Invariants {
         states.any(|state| !state.is_final() && state != PromptState::Queued)
     }
 
+    /// Checks that every prompt that was announced came in the same batch.
+    pub(super) fn check_batch(&self) {
+        assert!(self.announced.is_empty(), "{:?} were due and never queued", self.announced);
+    }
+
     /// Checks that the status fits the notes.
     pub(super) fn check_status(&self, status: SessionStatus) {
         let fits = match status {
@@ -134,7 +214,8 @@ impl Invariants {
             _ if !self.open_requests().is_empty() => false,
             SessionStatus::Running => true,
             SessionStatus::Idle | SessionStatus::Dead => {
-                self.turn.is_none() && self.queue.is_empty() && !self.is_with_agent()
+                let waits = !self.held && !self.queue.is_empty();
+                self.turn.is_none() && !waits && !self.is_with_agent()
             }
             SessionStatus::Failed => self.turn.is_none() && !self.is_with_agent(),
         };
@@ -144,6 +225,7 @@ impl Invariants {
 
     /// Checks that nothing is left to be done.
     pub(super) fn check_finished(&self) {
+        assert!(!self.held, "the queue stays held without a prompt");
         assert_eq!(self.turn, None, "a turn never ended");
         assert_eq!(self.open_requests(), Vec::<String>::new(), "requests were never resolved");
         assert!(self.commands.is_empty(), "no reply to {:?}", self.commands);

@@ -1,7 +1,7 @@
 //! The lines that the real CLI would print for the events of the model.
 
 use serde_json::json;
-use towpath_session::{AgentEvent, PermissionRequest};
+use towpath_session::{AgentEvent, HookCallback, PermissionRequest, SessionOptions};
 use wire::note::RequestKind;
 use wire::{ReportedState, TurnResult};
 
@@ -16,6 +16,14 @@ pub(super) fn print(out: &mut Vec<u8>, event: &AgentEvent, random: &mut Random) 
             json!({"type": "system", "subtype": "init", "session_id": conversation, "tools": []})
         }
         AgentEvent::TurnEnded(result) => result_line(result, random),
+        AgentEvent::TurnCancelled { .. }
+        | AgentEvent::Unprompted
+        | AgentEvent::ConversationOpened(_)
+        | AgentEvent::ConversationLost
+        | AgentEvent::StartFailed { .. }
+        | AgentEvent::SteeringOffered(_)
+        | AgentEvent::CostReported(_)
+        | AgentEvent::PromptReturned(_) => panic!("no line of the CLI means {event:?}"),
         AgentEvent::PromptAccepted(prompt) => {
             json!({"type": "user", "isReplay": true, "uuid": prompt, "message": {"role": "user", "content": "x"}})
         }
@@ -31,6 +39,10 @@ pub(super) fn print(out: &mut Vec<u8>, event: &AgentEvent, random: &mut Random) 
             json!({"type": "system", "subtype": "session_state_changed", "state": state})
         }
         AgentEvent::RequestOpened(request) => request_line(request, random),
+        AgentEvent::HookCalled(HookCallback { id, callback, input }) => {
+            let input: serde_json::Value = input.as_deref().unwrap_or("{}").parse().expect("JSON");
+            json!({"type": "control_request", "request_id": id, "request": {"subtype": "hook_callback", "callback_id": callback, "input": input}})
+        }
         AgentEvent::UnsupportedRequest { id, subtype } => {
             json!({"type": "control_request", "request_id": id, "request": {"subtype": subtype, "server_name": "s", "message": {}}})
         }
@@ -94,6 +106,9 @@ fn result_line(result: &TurnResult, random: &mut Random) -> serde_json::Value {
     if result.unsolicited {
         line["origin"] = json!({"kind": "task-notification"});
     }
+    if let Some(total) = result.total_cost {
+        line["total_cost_usd"] = json!(total);
+    }
     if random.one_in(8) {
         line["usage"] = json!("much");
         line["duration_ms"] = json!(-1.5);
@@ -127,7 +142,8 @@ fn the_lines_of_the_model_mean_its_events() {
     for generation in [Generation::Old, Generation::Middle, Generation::New] {
         for _ in 0..40 {
             let mut storage = AgentStorage::default();
-            let mut agent = AgentModel::new(generation, Faults::default(), None);
+            let mut agent =
+                AgentModel::new(generation, Faults::default(), SessionOptions::default());
             for number in 0..6_u128 {
                 let prompt = uuid::Uuid::from_u128(number + 1);
                 agent.stdin.push_back(

@@ -7,6 +7,7 @@
 //! and prints every step, `TOWPATH_SIM_RUNS` changes the number of runs and `TOWPATH_SIM_FIRST` the first
 //! of them.
 
+mod acp;
 mod agent_model;
 mod invariants;
 mod lines;
@@ -65,6 +66,9 @@ fn number_from(variable: &str) -> Option<u64> {
 /// Longer than any timeout of the machine.
 const VERY_LONG: u64 = 24 * 60 * 60 * 1000;
 
+/// After this time without a deadline of the machine, a person interrupts a turn.
+const QUIET: u64 = 5 * 60 * 1000;
+
 /// Everything fails for a while, then everything works, and the session must come to rest.
 fn run_world(world: &mut World) {
     let steps = 40 + world.random.below(160);
@@ -94,7 +98,7 @@ fn step(world: &mut World) {
         return world.take_over();
     }
     world.deliver_commands(usize::MAX);
-    match world.random.below(34) {
+    match world.random.below(36) {
         0..=4 => command(world),
         5..=14 => {
             world.step_agent();
@@ -131,6 +135,9 @@ fn step(world: &mut World) {
         }
         32 if world.random.one_in(3) => disturb_clocks(world),
         33 if world.random.one_in(8) => world.release(),
+        34 | 35 => {
+            world.finish_hook();
+        }
         _ => {}
     }
 }
@@ -148,14 +155,15 @@ fn command(world: &mut World) {
     }
 }
 
-/// Sets the wall clock, suspends the machine, or stops Towpath itself for a while.
+/// Sets the wall clock, suspends the machine, stops Towpath itself or fills the disk for a while.
 fn disturb_clocks(world: &mut World) {
     const HOUR: u64 = 60 * 60 * 1000;
     let length = 1 + world.random.below(3 * HOUR);
-    match world.random.below(3) {
+    match world.random.below(4) {
         0 => world.wall -= length,
         // A suspended machine does not count its monotonic clock on.
         1 => world.wall += length,
+        2 => fill_disk(world),
         _ => {
             world.record(|| format!("towpath is stopped for {length} ms"));
             world.paused = true;
@@ -167,6 +175,26 @@ fn disturb_clocks(world: &mut World) {
             kill_if_due(world);
         }
     }
+}
+
+/// Lets the journal refuse everything for a while, in which the agent and its shim go on.
+fn fill_disk(world: &mut World) {
+    let until = world.now + world.random.below(3 * 60 * 1000);
+    world.record(|| format!("the disk is full until {until}"));
+    world.disk_is_full = true;
+    command(world);
+    while !world.down && !world.core.is_ready() && world.now < until {
+        if !world.finish_write() {
+            let Some(pause) = world.pause() else { break };
+            world.now += pause;
+            world.tick();
+        }
+        if world.random.one_in(8) {
+            world.step_agent();
+        }
+    }
+    world.disk_is_full = false;
+    kill_if_due(world);
 }
 
 /// Lets time pass until a deadline. The machine may give up on an agent that takes so long, except
@@ -228,6 +256,7 @@ fn finish(world: &mut World) {
     }
     let mut interrupts = 0;
     let mut waiting_since: Option<u64> = None;
+    let mut quiet_since = world.now;
     for _ in 0..20_000 {
         if world.down {
             world.now += 1000;
@@ -243,6 +272,8 @@ fn finish(world: &mut World) {
             || world.step_agent()
             || world.read_exit()
             || answer_request(world)
+            || world.finish_hook()
+            || remove_schedule(world)
         {
             continue;
         }
@@ -257,25 +288,56 @@ fn finish(world: &mut World) {
         let due = world.shim.as_ref().and_then(|shim| shim.agent.due());
         let tick = world.pause().map(|pause| world.now + pause);
         let next = [tick, kill_at, due].into_iter().flatten().min();
+        // While a turn runs, the shim is asked for ever whether it is still there.
+        let expects = world.core.machine().deadline().is_some() || !world.core.is_ready();
+        if expects || kill_at.is_some() || due.is_some() {
+            quiet_since = world.now;
+        }
+        let next = next.filter(|_| world.now - quiet_since < QUIET);
         match next {
             Some(at) => {
                 assert!(at - world.now.min(at) < VERY_LONG, "a deadline far away");
                 pass(world, at);
             }
             None if world.core.machine().is_busy() => {
+                quiet_since = world.now;
                 interrupts += 1;
                 assert!(interrupts < 3, "busy for ever");
                 let by = ann();
-                world.command(SessionCommand::Interrupt { queue: QueuePolicy::Keep, by });
+                world.command(SessionCommand::Interrupt {
+                    queue: QueuePolicy::Keep,
+                    by,
+                    turn: None,
+                });
             }
             None if world.status() == journal::SessionStatus::Failed => {
                 let prompt = world.users.plain_prompt();
                 world.command(SessionCommand::Prompt(prompt));
             }
-            None => return check_settings(world),
+            None if world.invariants.held => {
+                quiet_since = world.now;
+                world.command(SessionCommand::ResumeQueue { by: ann(), limit: None });
+            }
+            None => {
+                assert!(!world.core.is_silent(), "a shim that answers is reported as silent");
+                let open = world.stored.requests.values().find(|it| it.resolution.is_none());
+                assert!(open.is_none(), "{open:?} was never answered");
+                return check_settings(world);
+            }
         }
     }
     panic!("the session does not come to rest");
+}
+
+/// Removes what would be sent again and again, so that the session can come to rest.
+fn remove_schedule(world: &mut World) -> bool {
+    let schedule = world.invariants.schedules.keys().next().copied();
+    let Some(schedule) = schedule.filter(|_| world.takes_commands() && world.core.is_ready())
+    else {
+        return false;
+    };
+    world.command(SessionCommand::RemoveSchedule { schedule, by: ann() });
+    true
 }
 
 fn answer_request(world: &mut World) -> bool {
@@ -318,6 +380,11 @@ fn check_prompts(world: &World) {
 
 fn check_settings(world: &World) {
     let live = world.shim.as_ref().filter(|shim| shim.exit().is_none() && world.connected);
+    if let Some(shim) = live {
+        let wanted = world.core.machine().options();
+        assert!(!wanted.restart_pending, "the agent was not restarted for changed options");
+        assert_eq!(shim.agent.max_turns, wanted.max_turns, "the agent runs with old options");
+    }
     if let Some(shim) = live.filter(|_| !world.settings_unknown) {
         let wanted = &world.core.machine().options().model;
         assert_eq!(shim.agent.model, *wanted, "the agent does not have the model of the options");

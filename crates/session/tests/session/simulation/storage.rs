@@ -1,20 +1,24 @@
 //! What survives Towpath: the journal, and the shim with its spool.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use bytes::Bytes;
 use journal::{
     Batch, Grant, OutboundLine, PromptRecord, RequestRecord, Seq, SessionId, SessionRecord,
-    SessionStatus, SpoolPosition,
 };
-use towpath_session::SessionOptions;
-use towpath_session::machine::AgentExit;
+use towpath_session::machine::{AgentExit, ClockReading};
+use towpath_session::owner::OwnerSnapshot;
 use towpath_session::shim::{ExitStatus, ShimCommand, ShimEvent};
+use towpath_session::{SessionLimits, SessionOptions};
 use uuid::Uuid;
 
 use super::agent_model::AgentModel;
 use super::lines;
 use super::users::Random;
+
+/// The milliseconds of a day.
+const DAY: u64 = 24 * 60 * 60 * 1000;
 
 /// The session as the journal has it.
 pub(super) struct StoredSession {
@@ -23,32 +27,28 @@ pub(super) struct StoredSession {
     pub(super) requests: BTreeMap<String, RequestRecord>,
     pub(super) grants: Vec<Grant>,
     pub(super) outbound: BTreeMap<u64, Bytes>,
+    /// What all sessions have cost, by day.
+    pub(super) costs: BTreeMap<u64, f64>,
+    /// What this session has cost.
+    pub(super) cost: f64,
 }
 
 impl StoredSession {
     pub(super) fn new(options: &SessionOptions) -> Self {
-        let record = SessionRecord {
-            id: SessionId(Uuid::nil()),
-            title: None,
-            directory: "/p".into(),
-            status: SessionStatus::Idle,
-            options: serde_json::to_string(options).expect("options as JSON"),
-            created: 0,
-            active: 0,
-            last: Seq(0),
-            agent_ids: Vec::new(),
-            spool: SpoolPosition::default(),
-            writes: 0,
-            turn: 0,
-            turn_ended: 0,
-            damage: None,
-        };
+        let options = serde_json::to_string(options).expect("options as JSON");
+        let limits = SessionLimits::default();
+        let now = ClockReading::default();
+        let id = SessionId(Uuid::nil());
+        let OwnerSnapshot { record, .. } =
+            OwnerSnapshot::new(now, id, limits, Path::new("/p"), &options);
         Self {
             record,
             prompts: BTreeMap::new(),
             requests: BTreeMap::new(),
             grants: Vec::new(),
             outbound: BTreeMap::new(),
+            costs: BTreeMap::new(),
+            cost: 0.0,
         }
     }
 
@@ -62,6 +62,8 @@ impl StoredSession {
         for request in &batch.requests {
             self.requests.insert(request.id.clone(), request.clone());
         }
+        *self.costs.entry(batch.at / DAY).or_default() += batch.cost;
+        self.cost += batch.cost;
         self.grants.extend(batch.grants.iter().cloned());
         let change = &batch.change;
         if let Some(delivered) = change.delivered {
@@ -81,6 +83,9 @@ impl StoredSession {
         if let Some(id) = &change.agent_id {
             record.agent_ids.retain(|known| known != id);
             record.agent_ids.push(id.clone());
+        }
+        if let Some(state) = &change.agent_state {
+            record.agent_state = Some(state.clone());
         }
         if let Some(title) = &change.title {
             record.title = Some(title.clone());
@@ -184,6 +189,10 @@ impl SimulatedShim {
             ShimCommand::Signal(_) => Received::Kill,
             ShimCommand::CloseStdin => {
                 self.agent.closed = true;
+                Received::Nothing
+            }
+            ShimCommand::Ping(number) => {
+                self.reports.push(ShimEvent::Pong(number));
                 Received::Nothing
             }
             ShimCommand::Acknowledge(_) | ShimCommand::Detach => Received::Nothing,

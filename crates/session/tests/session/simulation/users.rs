@@ -1,16 +1,22 @@
 //! Random commands of users.
 
 use towpath_session::{
-    AgentQuery, GrantScope, NewPrompt, RequestAnswer, RuleChoice, SessionCommand,
+    AgentQuery, GrantScope, NewPrompt, NewSchedule, PromptChange, RequestAnswer, RuleChoice,
+    SessionCommand,
 };
 use uuid::Uuid;
 use wire::consent::RuleId;
 use wire::note::{Actor, Delivery, QueuePolicy, Rewind, Setting};
 
+/// Marks the ids of schedules.
+const SCHEDULE: u128 = 0x5eed << 100;
+
 /// The users of a session, and the prompts they sent.
 #[derive(Default)]
 pub(super) struct Users {
     prompts: Vec<Uuid>,
+    /// How many schedules they made.
+    schedules: u128,
     /// The last command, which may be sent again.
     last: Option<SessionCommand>,
     /// Commands on their way, which arrive in any order.
@@ -45,10 +51,13 @@ impl Users {
         let by = if random.one_in(2) { ann() } else { bob() };
         match random.below(24) {
             0..=6 => SessionCommand::Prompt(self.prompt(random, by)),
-            7 => SessionCommand::EditPrompt {
-                prompt: self.any_prompt(random),
-                text: "changed".to_owned(),
-            },
+            7 => {
+                let text = (!random.one_in(4)).then(|| "changed".to_owned());
+                let delivery = if random.one_in(2) { Delivery::Steer } else { Delivery::Queue };
+                let delivery = random.one_in(2).then_some(delivery);
+                let change = PromptChange { text, delivery };
+                SessionCommand::ChangePrompt { prompt: self.any_prompt(random), change }
+            }
             8 | 9 => SessionCommand::RemovePrompt { prompt: self.any_prompt(random) },
             10 | 11 => {
                 let before = (!random.one_in(4)).then(|| self.any_prompt(random));
@@ -63,14 +72,24 @@ impl Users {
                 None => SessionCommand::Wake,
             },
             16 | 17 => {
-                let queue = if random.one_in(2) { QueuePolicy::Keep } else { QueuePolicy::Clear };
-                SessionCommand::Interrupt { queue, by }
+                let policies = [QueuePolicy::Keep, QueuePolicy::Clear, QueuePolicy::Hold];
+                let queue = random.pick(&policies).copied().unwrap_or_default();
+                SessionCommand::Interrupt { queue, by, turn: None }
             }
             18 => {
                 let model = |random: &mut Random| format!("model-{}", random.below(9));
-                let setting = match random.below(4) {
+                let setting = match random.below(7) {
+                    6 => {
+                        let value = (!random.one_in(4)).then(|| random.below(3) + 1);
+                        Setting::Options([("budget_usd".to_owned(), value.into())].into())
+                    }
                     0 => Setting::Effort("low".to_owned()),
                     1 => Setting::PermissionMode("plan".to_owned()),
+                    // Only a new process can take it.
+                    2 | 3 => {
+                        let value = (!random.one_in(4)).then(|| random.below(9) + 1);
+                        Setting::Options([("max_turns".to_owned(), value.into())].into())
+                    }
                     _ => Setting::Model(Some(model(random))),
                 };
                 SessionCommand::Set { setting, by }
@@ -79,11 +98,32 @@ impl Users {
                 let what = *random.pick(&[Rewind::Files, Rewind::Both]).unwrap_or(&Rewind::Files);
                 SessionCommand::Rewind { prompt: self.any_prompt(random), what, by }
             }
+            20 if random.one_in(2) => self.schedule(random, by),
             20 => SessionCommand::Query(AgentQuery::Context),
+            21 if random.one_in(2) => {
+                let limit = random.pick(&[None, None, Some(0.8), Some(1.5), Some(2.0)]);
+                SessionCommand::ResumeQueue { by, limit: limit.copied().flatten() }
+            }
             21 => SessionCommand::Query(AgentQuery::Changes),
             22 if random.one_in(3) => SessionCommand::Close,
             _ => SessionCommand::Wake,
         }
+    }
+
+    /// A schedule that is new, or was sent before, or is removed.
+    fn schedule(&mut self, random: &mut Random, by: Actor) -> SessionCommand {
+        if self.schedules > 0 && random.one_in(4) {
+            let schedule = Uuid::from_u128(SCHEDULE | self.schedules);
+            return SessionCommand::RemoveSchedule { schedule, by };
+        }
+        if self.schedules == 0 || !random.one_in(8) {
+            self.schedules += 1;
+        }
+        let id = Uuid::from_u128(SCHEDULE | self.schedules);
+        let times = ["in 30s", "in 5m", "in 2h", "every 1m", "every 20m", "every day 09:00", "no"];
+        let when = (*random.pick(&times).unwrap_or(&"in 5m")).to_owned();
+        let (text, zone) = ("do it later".to_owned(), "America/New_York".to_owned());
+        SessionCommand::Schedule(NewSchedule { id, text, when, zone, by })
     }
 
     /// A random prompt, sometimes one that was sent before, sometimes an empty one.

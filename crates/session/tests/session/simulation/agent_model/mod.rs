@@ -4,11 +4,12 @@
 //! CLI's lines, in the orders that the captures show. It works in small steps, so that everything
 //! else can happen in between, and it has the [`Faults`] it was given.
 
+mod input;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use serde_json::Value;
 use towpath_session::machine::AgentExit;
-use towpath_session::{AgentEvent, PermissionRequest};
+use towpath_session::{AgentEvent, HookCallback, PermissionRequest, SessionOptions};
 use uuid::Uuid;
 use wire::note::RequestKind;
 use wire::{ReportedState, TurnResult};
@@ -39,6 +40,10 @@ pub(super) struct AgentStorage {
     /// Prompts that were dropped before they were run.
     pub(super) dropped: BTreeSet<Uuid>,
     last_request: u64,
+    /// What the conversation has cost, in cents.
+    cents: u64,
+    /// How many conversations there were.
+    pub(super) conversations: u32,
 }
 
 /// The faults of a process.
@@ -71,11 +76,17 @@ pub(super) struct AgentModel {
     requests: BTreeMap<String, bool>,
     /// Requests that no host supports.
     unsupported: BTreeSet<String>,
+    /// The calls of hooks, and how often each was answered.
+    hooks: BTreeMap<String, u32>,
     background: u32,
     /// Whether it has reported that it is idle.
     reported_idle: bool,
     late_result: Option<(u64, TurnResult)>,
     pub(super) model: Option<String>,
+    /// What it was started with and cannot be told.
+    pub(super) max_turns: Option<u32>,
+    /// What this process has cost, in cents.
+    cents: u64,
     pub(super) exit: Option<AgentExit>,
     pub(super) violation: Option<String>,
 }
@@ -90,11 +101,12 @@ struct ModelTurn {
 }
 
 impl AgentModel {
-    pub(super) fn new(generation: Generation, faults: Faults, model: Option<String>) -> Self {
+    pub(super) fn new(generation: Generation, faults: Faults, options: SessionOptions) -> Self {
         Self {
             generation,
             faults,
-            model,
+            model: options.model,
+            max_turns: options.max_turns,
             stdin: VecDeque::new(),
             closed: false,
             stdout: Vec::new(),
@@ -102,9 +114,11 @@ impl AgentModel {
             turn: None,
             requests: BTreeMap::new(),
             unsupported: BTreeSet::new(),
+            hooks: BTreeMap::new(),
             background: 0,
             reported_idle: true,
             late_result: None,
+            cents: 0,
             exit: None,
             violation: None,
         }
@@ -113,11 +127,7 @@ impl AgentModel {
     /// The process does not find the conversation that it should resume.
     pub(super) fn fail_to_resume(&mut self) {
         let failure = Some("No conversation found with session ID: c".to_owned());
-        self.print(AgentEvent::TurnEnded(TurnResult {
-            failure,
-            prompts: Vec::new(),
-            unsolicited: false,
-        }));
+        self.print(AgentEvent::TurnEnded(TurnResult { failure, ..TurnResult::default() }));
         self.exit = Some(AgentExit::Exited { code: 1, stderr: String::new() });
     }
 
@@ -125,6 +135,8 @@ impl AgentModel {
     pub(super) fn start_conversation(storage: &mut AgentStorage) {
         storage.saved = false;
         storage.known.clear();
+        storage.cents = 0;
+        storage.conversations += 1;
     }
 
     /// Whether it waits for an answer to a request.
@@ -140,7 +152,8 @@ impl AgentModel {
 
     /// When it will do something without input.
     pub(super) fn due(&self) -> Option<u64> {
-        self.late_result.as_ref().map(|(at, _)| *at)
+        let late = self.late_result.as_ref().filter(|_| self.exit.is_none());
+        late.map(|(at, _)| *at)
     }
 
     /// Does one thing. Returns whether there was something to do.
@@ -185,8 +198,6 @@ impl AgentModel {
         self.generation != Generation::Old
     }
 
-    // What it does without input.
-
     fn advance(&mut self, now: u64, random: &mut Random, storage: &mut AgentStorage) -> bool {
         if let Some((at, ended)) = self.late_result.take() {
             if at <= now {
@@ -227,7 +238,7 @@ impl AgentModel {
             Some(_) if self.requests.values().any(|background| !background) => false,
             Some(_) if !self.unsupported.is_empty() => false,
             Some(turn) if turn.steps == 0 => {
-                self.finish(now, random, None);
+                self.finish(now, random, storage, None);
                 true
             }
             Some(_) => {
@@ -294,7 +305,18 @@ impl AgentModel {
             }
             3 if !in_background => self.background += 1,
             4 => self.print(AgentEvent::TurnStarted { conversation: Some("c".to_owned()) }),
-            5 if random.one_in(3) => {
+            5 if random.one_in(2) => {
+                storage.last_request += 1;
+                let request = format!("hook-{}", storage.last_request);
+                self.unsupported.insert(request.clone());
+                self.hooks.insert(request.clone(), 0);
+                self.print(AgentEvent::HookCalled(HookCallback {
+                    id: request,
+                    callback: "towpath-pre".to_owned(),
+                    input: Some(r#"{"tool_name":"Write"}"#.to_owned()),
+                }));
+            }
+            5 if random.one_in(2) => {
                 storage.last_request += 1;
                 let request = format!("unsupported-{}", storage.last_request);
                 self.unsupported.insert(request.clone());
@@ -345,12 +367,30 @@ impl AgentModel {
             tool_use_id: None,
             input: input.to_owned(),
             suggestions: None,
+            choices: Vec::new(),
             agent: (background || kind != RequestKind::Unknown && random.one_in(4))
                 .then(|| "a".to_owned()),
         }));
     }
 
-    fn finish(&mut self, now: u64, random: &mut Random, aborted: Option<&str>) {
+    /// What it reports that the turn, with everything before it, has cost. 2.1.325 goes on counting where
+    /// the last process of the conversation ended.
+    #[expect(clippy::cast_precision_loss, reason = "it is a small number")]
+    fn total_cost(&mut self, random: &mut Random, storage: &mut AgentStorage) -> Option<f64> {
+        let cents = random.below(60);
+        self.cents += cents;
+        storage.cents += cents;
+        let total = if self.generation == Generation::New { storage.cents } else { self.cents };
+        (!random.one_in(10)).then_some(total as f64 / 100.0)
+    }
+
+    fn finish(
+        &mut self,
+        now: u64,
+        random: &mut Random,
+        storage: &mut AgentStorage,
+        aborted: Option<&str>,
+    ) {
         self.repeat_prompts();
         let Some(turn) = self.turn.take() else { return };
         let lists = self.generation == Generation::New;
@@ -360,6 +400,7 @@ impl AgentModel {
             failure,
             prompts: if lists { turn.prompts.clone() } else { Vec::new() },
             unsolicited: turn.unsolicited && self.generation != Generation::Old,
+            total_cost: self.total_cost(random, storage),
         };
         if self.faults.loses_results && self.has_states() && random.one_in(3) {
             self.reported_idle = true;
@@ -379,138 +420,4 @@ impl AgentModel {
             }
         }
     }
-
-    // What it does with its input.
-
-    fn read(&mut self, line: &str, now: u64, random: &mut Random, storage: &mut AgentStorage) {
-        let line: Value = serde_json::from_str(line).expect("a line of JSON");
-        match line["type"].as_str() {
-            Some("user") if self.faults.loses_prompts && random.one_in(4) => {
-                storage.dropped.insert(uuid_of(&line["uuid"]));
-            }
-            Some("user") => self.prompted(uuid_of(&line["uuid"]), storage),
-            Some("control_request") => {
-                let id = line["request_id"].as_str().expect("an id").to_owned();
-                self.requested(id, &line["request"], now, random, storage);
-            }
-            Some("control_response") => self.answered(&line["response"], now, random),
-            other => panic!("the agent does not know a line of type {other:?}"),
-        }
-    }
-
-    fn prompted(&mut self, prompt: Uuid, storage: &mut AgentStorage) {
-        if storage.known.contains(&prompt) || self.queue.contains(&prompt) {
-            self.print(AgentEvent::PromptAccepted(prompt));
-        } else {
-            self.queue.push(prompt);
-            self.print(AgentEvent::Output);
-        }
-    }
-
-    fn requested(
-        &mut self,
-        id: String,
-        request: &Value,
-        now: u64,
-        random: &mut Random,
-        storage: &mut AgentStorage,
-    ) {
-        let old = self.generation == Generation::Old;
-        let subtype = request["subtype"].as_str().expect("a subtype");
-        let answer = match subtype {
-            "initialize" if self.faults.never_ready => return,
-            "initialize" => Some(r#"{"claude_code_version":"2"}"#.to_owned()),
-            "interrupt" => return self.interrupted(id, request, now, random, storage),
-            "cancel_async_message" if !old => {
-                let prompt = uuid_of(&request["message_uuid"]);
-                let cancelled = self.queue.contains(&prompt);
-                self.queue.retain(|it| *it != prompt);
-                if cancelled {
-                    self.drop_prompt(prompt, storage);
-                }
-                Some(format!(r#"{{"cancelled":{cancelled}}}"#))
-            }
-            "set_model" => {
-                self.model = request["model"].as_str().map(str::to_owned);
-                None
-            }
-            "set_permission_mode" => {
-                if old {
-                    // It answers this request twice.
-                    self.print(AgentEvent::RequestAnswered { id: id.clone(), answer: Ok(None) });
-                }
-                None
-            }
-            "rewind_files" | "rewind_conversation" if request["dry_run"].is_null() => {
-                let prompted = self.turn.as_ref().is_some_and(|turn| !turn.prompts.is_empty());
-                if prompted || !self.queue.is_empty() {
-                    self.violation = Some(format!("a {subtype} during a turn"));
-                }
-                None
-            }
-            _ if old => return,
-            "get_workspace_diff" => {
-                let answer = Err(format!("Unsupported control request subtype: {subtype}"));
-                return self.print(AgentEvent::RequestAnswered { id, answer });
-            }
-            _ => Some("{}".to_owned()),
-        };
-        self.print(AgentEvent::RequestAnswered { id, answer: Ok(answer) });
-    }
-
-    fn drop_prompt(&mut self, prompt: Uuid, storage: &mut AgentStorage) {
-        storage.dropped.insert(prompt);
-        if self.generation == Generation::New {
-            self.print(AgentEvent::PromptDropped(prompt));
-        }
-    }
-
-    fn interrupted(
-        &mut self,
-        id: String,
-        request: &Value,
-        now: u64,
-        random: &mut Random,
-        storage: &mut AgentStorage,
-    ) {
-        if self.generation == Generation::New && request["cancel_queued"] == true {
-            for prompt in std::mem::take(&mut self.queue) {
-                self.drop_prompt(prompt, storage);
-            }
-        }
-        if self.faults.ignores_interrupts {
-            if let Some(turn) = &mut self.turn {
-                turn.steps += 50;
-            }
-            return self.print(AgentEvent::RequestAnswered { id, answer: Ok(None) });
-        }
-        let foreground = self.requests.iter().filter(|(_, background)| !**background);
-        for ask in foreground.map(|(ask, _)| ask.clone()).collect::<Vec<_>>() {
-            self.requests.remove(&ask);
-            self.print(AgentEvent::RequestWithdrawn { id: ask });
-        }
-        self.unsupported.clear();
-        self.print(AgentEvent::RequestAnswered { id, answer: Ok(Some("{}".to_owned())) });
-        self.finish(now, random, Some("aborted_streaming"));
-    }
-
-    fn answered(&mut self, response: &Value, now: u64, random: &mut Random) {
-        let id = response["request_id"].as_str().expect("an id");
-        // It repeats the answers of the host.
-        self.print(AgentEvent::RequestAnswered { id: id.to_owned(), answer: Ok(None) });
-        self.unsupported.remove(id);
-        let asked = self.requests.remove(id);
-        if asked == Some(false) && response["response"]["interrupt"] == true {
-            let others = self.requests.iter().filter(|(_, background)| !**background);
-            for ask in others.map(|(ask, _)| ask.clone()).collect::<Vec<_>>() {
-                self.requests.remove(&ask);
-                self.print(AgentEvent::RequestWithdrawn { id: ask });
-            }
-            self.finish(now, random, Some("aborted_tools"));
-        }
-    }
-}
-
-fn uuid_of(value: &Value) -> Uuid {
-    value.as_str().and_then(|it| it.parse().ok()).expect("a uuid")
 }

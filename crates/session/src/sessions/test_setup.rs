@@ -1,0 +1,57 @@
+//! Sessions in a temporary directory that can start no agent, for tests.
+
+use std::path::Path;
+use std::time::Duration;
+
+use journal::Journal;
+use tempfile::TempDir;
+use wire::note::Actor;
+
+use super::{SessionSpec, Sessions};
+use crate::config::{AgentProgram, SessionLimits, SessionsConfig, UnattendedLimits};
+use crate::options::SessionOptions;
+
+/// Sessions without agents, and their directory.
+pub(crate) struct AgentlessSessions {
+    pub(crate) directory: TempDir,
+    pub(crate) sessions: Sessions,
+}
+
+impl AgentlessSessions {
+    pub(crate) fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let sessions = open_sessions(directory.path());
+        Self { directory, sessions }
+    }
+
+    /// A session that works in the directory.
+    pub(crate) fn spec(&self) -> SessionSpec {
+        let directory = self.directory.path().to_owned();
+        let options = SessionOptions { directory, ..SessionOptions::default() };
+        SessionSpec { options, ..SessionSpec::default() }
+    }
+}
+
+/// The sessions of one process in a directory.
+pub(crate) fn open_sessions(directory: &Path) -> Sessions {
+    let config = SessionsConfig {
+        data: directory.to_owned(),
+        runtime: directory.to_owned(),
+        towpath: "no-such-program".into(),
+        agent: AgentProgram { program: "no-such-agent".into(), arguments: Vec::new() },
+        agents: crate::catalog::AgentCatalog::default(),
+        environment: Vec::new(),
+        limits: SessionLimits::default(),
+        unattended: UnattendedLimits::SHORT,
+        takeover_delay: Duration::ZERO,
+        allow_bypass: false,
+        config_file: None,
+        watch: crate::config::WatchPolicy::default(),
+    };
+    let journal = Journal::open(&directory.join("journal.db")).unwrap().journal;
+    Sessions::new(config, journal)
+}
+
+pub(crate) fn ann() -> Actor {
+    Actor { name: "ann".to_owned(), via: "terminal".to_owned() }
+}
