@@ -180,7 +180,10 @@ impl Actions {
     fn add_result(&mut self, result: WorkerResult) {
         match result {
             WorkerResult::Delivery => {}
-            WorkerResult::Hooks { failed } => self.report.failed_hooks += failed,
+            WorkerResult::Hooks(counts) => {
+                self.report.failed_hooks += counts.failed;
+                self.report.gitbutler_sessions.extend(counts.derived_sessions);
+            }
             WorkerResult::Commits(commits) => self.report.commits = commits,
         }
     }
@@ -417,6 +420,9 @@ impl Actions {
         tool: Option<HookToolCall>,
         log: &mut impl FnMut(&LogLine),
     ) {
+        if event == HookEvent::Pre && self.settings.hooks.pre_by_agent {
+            return;
+        }
         let Some(workers) = &self.workers else { return };
         let Some(calls) = &workers.hooks else { return };
         let mut context = self.hook_context.clone();

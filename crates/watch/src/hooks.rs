@@ -3,12 +3,14 @@
 //! They run one after the other, in the order of the stream, each with a time limit. They cannot stop
 //! the agent, which has continued meanwhile. A failing hook is logged and counted.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
+use uuid::Uuid;
 
 use crate::process::{Program, ProgramError};
 use crate::report::LogLine;
@@ -33,23 +35,44 @@ pub struct HookSettings {
     pub timeout: Duration,
     /// The home directory, where the CLI stores its transcripts.
     pub home: Option<PathBuf>,
+    /// Whether the agent itself calls the hooks before a change. They are not run for the stream then.
+    pub pre_by_agent: bool,
 }
 
 impl Default for HookSettings {
     fn default() -> Self {
         let timeout = Duration::from_mins(1);
-        Self { pre: None, post: None, stop: None, gitbutler: None, timeout, home: None }
+        Self {
+            pre: None,
+            post: None,
+            stop: None,
+            gitbutler: None,
+            timeout,
+            home: None,
+            pre_by_agent: false,
+        }
     }
 }
 
 impl HookSettings {
     pub(crate) fn any_for_tools(&self) -> bool {
-        self.pre.is_some() || self.post.is_some() || self.gitbutler.is_some()
+        let pre = self.pre.is_some() && !self.pre_by_agent;
+        pre || self.post.is_some() || self.gitbutler.is_some()
     }
 
     pub(crate) fn any(&self) -> bool {
         self.any_for_tools() || self.stop.is_some()
     }
+}
+
+/// The namespace of the ids that GitButler gets for sessions whose own id is no UUID.
+const SESSION_IDS: Uuid = Uuid::from_u128(0x7c3d_5f0e_1b64_4d1c_9a52_3e8f_60b7_d241);
+
+/// The id that GitButler gets for a session whose own id is no UUID, because it accepts nothing else.
+/// The same session always gets the same id.
+pub(crate) fn gitbutler_session(session: &str) -> Option<Uuid> {
+    let is_uuid = session.len() == 36 && Uuid::try_parse(session).is_ok();
+    (!is_uuid).then(|| Uuid::new_v5(&SESSION_IDS, session.as_bytes()))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -75,6 +98,20 @@ pub(crate) struct HookCall {
     pub(crate) event: HookEvent,
     pub(crate) context: HookContext,
     pub(crate) tool: Option<HookToolCall>,
+}
+
+impl HookCall {
+    fn path(&self) -> Option<String> {
+        self.tool.as_ref().map(|tool| tool.change.path.clone())
+    }
+}
+
+/// What the hooks of a stream did.
+#[derive(Debug, Default)]
+pub(crate) struct HookCounts {
+    pub(crate) failed: u64,
+    /// Sessions whose id is no UUID, and the ids that GitButler got.
+    pub(crate) derived_sessions: BTreeMap<String, String>,
 }
 
 /// The tool call that a hook is about.
@@ -114,26 +151,46 @@ pub(crate) struct HookWorker {
 }
 
 impl HookWorker {
-    /// Runs hooks until the channel is closed. Returns how many failed.
-    pub(crate) async fn run(mut self) -> u64 {
-        let mut failed = 0;
+    /// Runs hooks until the channel is closed.
+    pub(crate) async fn run(mut self) -> HookCounts {
+        let mut counts = HookCounts::default();
         if let Err(error) = self.probe_gitbutler().await {
-            failed += 1;
+            counts.failed += 1;
             self.settings.gitbutler = None;
             let text = format!("GitButler's hooks are disabled: {error}");
             let _ = self.log.send(LogLine::Problem(text)).await;
         }
         while let Some(call) = self.calls.recv().await {
+            self.log_derived_session(&call, &mut counts).await;
             for program in self.programs(&call) {
-                if let Err(error) = program.run_checked(self.settings.timeout).await {
-                    failed += 1;
-                    let text = format!("hook: {error}");
-                    let _ = self.log.send(LogLine::Problem(text)).await;
-                }
+                let name = program.name().to_owned();
+                let line = match program.run_checked(self.settings.timeout).await {
+                    Ok(_) => LogLine::Hook { text: format!("ran `{name}`"), path: call.path() },
+                    Err(error) => {
+                        counts.failed += 1;
+                        LogLine::Problem(format!("hook: {error}"))
+                    }
+                };
+                let _ = self.log.send(line).await;
             }
             let _ = self.done.send(WorkerEvent::HookFinished).await;
         }
-        failed
+        counts
+    }
+
+    /// Logs once for each session that GitButler gets another id.
+    async fn log_derived_session(&self, call: &HookCall, counts: &mut HookCounts) {
+        let Some(session) = call.context.session.as_ref().map(ToString::to_string) else { return };
+        if self.settings.gitbutler.is_none() || counts.derived_sessions.contains_key(&session) {
+            return;
+        }
+        if let Some(derived) = gitbutler_session(&session) {
+            let text = format!(
+                "GitButler knows the session `{session}` as {derived}, because it accepts only a UUID"
+            );
+            let _ = self.log.send(LogLine::Note(text)).await;
+            counts.derived_sessions.insert(session, derived.to_string());
+        }
     }
 
     /// Checks that the program has the hooks: GitButler removed them in May 2026.
@@ -154,28 +211,34 @@ impl HookWorker {
         };
         let mut programs = Vec::new();
         if let Some(line) = line {
-            programs.push(Program::shell(line, &[]).stdin(self.input(call, tool_input(call))));
+            let input = self.input(call, None, tool_input(call));
+            programs.push(Program::shell(line, &[]).stdin(input));
         }
-        if let Some(but) = &settings.gitbutler
-            // It accepts only a UUID as session id.
-            && context.session.as_ref().is_some_and(AgentSessionId::is_uuid)
-        {
+        if let (Some(but), Some(session)) = (&settings.gitbutler, &context.session) {
             let name = format!("{} claude {command}", but.display());
             let program = Program::new(but).args(["claude", command]).named(name);
-            programs.push(program.stdin(self.input(call, tool_input_for_gitbutler(call))));
+            let derived = gitbutler_session(&session.to_string());
+            let input = self.input(call, derived, tool_input_for_gitbutler(call));
+            programs.push(program.stdin(input));
         }
         let cwd = &context.cwd;
         programs.into_iter().map(|program| program.directory(cwd)).collect()
     }
 
-    fn input(&self, call: &HookCall, tool_input: Option<Box<RawValue>>) -> Vec<u8> {
+    /// The JSON for a hook. A derived session id replaces the session's own, but for the transcript.
+    fn input(
+        &self,
+        call: &HookCall,
+        derived_session: Option<Uuid>,
+        tool_input: Option<Box<RawValue>>,
+    ) -> Vec<u8> {
         let HookCall { event, context, tool } = call;
         let session_id = context.session.as_ref().map(ToString::to_string);
         let session_id = session_id.unwrap_or_default();
         let cwd = context.cwd.to_string_lossy().into_owned();
         let input = HookInput {
             transcript_path: self.transcript(&cwd, &session_id),
-            session_id,
+            session_id: derived_session.map_or(session_id, |it| it.to_string()),
             cwd,
             permission_mode: context.permission_mode.as_deref().unwrap_or("default"),
             hook_event_name: *event,
@@ -215,4 +278,20 @@ fn path_input(change: &Change) -> Option<Box<RawValue>> {
         file_path: &'a str,
     }
     serde_json::value::to_raw_value(&PathInput { file_path: &change.path }).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::gitbutler_session;
+
+    #[test]
+    fn gitbutler_gets_the_same_uuid_for_a_session_whose_id_is_none() {
+        assert_eq!(gitbutler_session("019a2b1c-0000-7000-8000-000000000001"), None);
+        for id in ["ses_1", "", "019a2b1c00007000800000000000000a", "x"] {
+            let derived = gitbutler_session(id).expect("an id of its own");
+            assert_eq!(derived.get_version_num(), 5, "{id}");
+            assert_eq!(gitbutler_session(id), Some(derived));
+        }
+        assert_ne!(gitbutler_session("a"), gitbutler_session("b"));
+    }
 }

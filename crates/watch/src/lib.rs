@@ -16,6 +16,7 @@
 //! [`Report`].
 
 mod actions;
+mod agent_calls;
 mod delivery;
 mod files;
 mod git;
@@ -23,6 +24,7 @@ mod hooks;
 mod observer;
 mod pipe;
 mod pipe_thread;
+mod pre_hook;
 mod prefilter;
 mod process;
 mod process_guard;
@@ -45,6 +47,7 @@ pub use hooks::HookSettings;
 pub use observer::{Observer, ObserverOptions};
 pub use pipe::{CopyMethod, PipeEnd};
 pub use pipe_thread::Coverage;
+pub use pre_hook::{PreHook, PreHookResult};
 pub use project::{PatternError, Selection};
 pub use record_watcher::RecordWatcher;
 pub use report::{LogLine, Report, ReportEntry, ReportStatus, Verbosity};

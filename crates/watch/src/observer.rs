@@ -11,8 +11,10 @@ use serde_json::value::RawValue;
 use wire::analysis::{CallEvent, Identity, ToolCalls, file_changed_by};
 use wire::event::{Block, Body, ToolUse, User};
 use wire::json::{Raw, Text};
+use wire::other_agents::{AgentStep, AgentStreamReader, TextExtent};
 use wire::{Event, Line, Reading, TurnSignal};
 
+use crate::agent_calls::AgentCalls;
 use crate::prefilter::Interest;
 use crate::stream_event::{AgentSessionId, CallId, Change, StreamEvent};
 
@@ -45,6 +47,10 @@ pub struct Observer {
     open: HashMap<String, OpenCall>,
     /// Finished calls: a session file may contain a call and its result twice.
     finished: HashSet<String>,
+    /// The calls of other agents, in the order in which they started.
+    agent_calls: AgentCalls,
+    /// What earlier messages of the Agent Client Protocol said.
+    acp: AgentStreamReader,
 }
 
 #[derive(Debug)]
@@ -100,6 +106,16 @@ impl Observer {
                 }
                 self.observe_results(event, user, emit);
             }
+            Body::Acp(acp) => {
+                for step in &self.acp.acp_steps(acp) {
+                    self.observe_step(step, emit);
+                }
+            }
+            Body::OtherAgent(other) => {
+                for step in &other.steps {
+                    self.observe_step(step, emit);
+                }
+            }
             _ => {}
         }
     }
@@ -120,17 +136,18 @@ impl Observer {
                 OpenCall::Change { change, .. } => Some(change),
                 OpenCall::Shell { .. } => None,
             });
-        unfinished.collect()
+        let unfinished: Vec<_> = unfinished.collect();
+        unfinished.into_iter().chain(self.agent_calls.abandon()).collect()
     }
 
     /// Whether a call waits for its result.
     pub(crate) fn is_open(&self, call: &str) -> bool {
-        self.open.contains_key(call)
+        self.open.contains_key(call) || self.agent_calls.is_open(call)
     }
 
     /// The calls that wait for their results.
     pub(crate) fn open_calls(&self) -> impl Iterator<Item = &str> {
-        self.open.keys().map(String::as_str)
+        self.open.keys().map(String::as_str).chain(self.agent_calls.open())
     }
 
     /// Forgets the finished calls, so that they do not accumulate. For records without repeated lines.
@@ -207,6 +224,48 @@ impl Observer {
                 None => {}
             }
         });
+    }
+
+    fn observe_step(&mut self, step: &AgentStep<'_>, emit: &mut impl FnMut(StreamEvent)) {
+        match step {
+            AgentStep::Session(facts) => {
+                let directory = facts.cwd.as_ref().map(|cwd| (cwd.clone().into_owned(), None));
+                if let Some((cwd, permission_mode)) =
+                    directory.filter(|it| self.directory.as_ref() != Some(it))
+                {
+                    self.directory = Some((cwd.clone(), permission_mode.clone()));
+                    emit(StreamEvent::Directory { cwd, permission_mode });
+                }
+            }
+            AgentStep::Prompt(text) => self.emit_text(text, StreamEvent::Prompt, emit),
+            AgentStep::Text(text) if text.extent == TextExtent::Whole => {
+                self.emit_text(&text.text, StreamEvent::Text, emit);
+            }
+            AgentStep::Call(call) => {
+                let session = self.identity.current().map(|id| AgentSessionId(id.to_owned()));
+                self.agent_calls.start(call, session, self.options, emit);
+            }
+            AgentStep::CallEnded(end) => self.agent_calls.end(end, self.options, emit),
+            AgentStep::TurnEnded(_) => emit(StreamEvent::TurnEnded),
+            AgentStep::Text(_)
+            | AgentStep::TurnStarted
+            | AgentStep::Thinking(_)
+            | AgentStep::Usage(_)
+            | AgentStep::Compacted
+            | AgentStep::Notice(_)
+            | AgentStep::Failure(_) => {}
+        }
+    }
+
+    fn emit_text(
+        &self,
+        text: &str,
+        kind: fn(String) -> StreamEvent,
+        emit: &mut impl FnMut(StreamEvent),
+    ) {
+        if self.options.texts && !text.trim().is_empty() {
+            emit(kind(text[..text.floor_char_boundary(MAX_TEXT)].to_owned()));
+        }
     }
 
     fn observe_text(

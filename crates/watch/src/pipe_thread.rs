@@ -4,6 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use wire::other_agents::AgentStreamReader;
 use wire::{Rejoiner, read};
 
 use crate::StreamEnds;
@@ -49,7 +50,11 @@ impl PipeThread {
         counts: Arc<PipeCounts>,
     ) -> Self {
         let rejoiner = rejoin.then(|| Rejoiner::with_cap(MAX_REJOINED));
-        let reader = Some(StreamReader { observer: Observer::new(options), rejoiner });
+        let reader = Some(StreamReader {
+            observer: Observer::new(options),
+            agent_stream: AgentStreamReader::default(),
+            rejoiner,
+        });
         Self { prefilter: Prefilter::default(), reader, queue, counts }
     }
 
@@ -108,6 +113,7 @@ impl PipeThread {
 /// Reads lines and queues their events.
 struct StreamReader {
     observer: Observer,
+    agent_stream: AgentStreamReader,
     /// For events that may be spread over several lines.
     rejoiner: Option<Rejoiner>,
 }
@@ -141,7 +147,8 @@ impl StreamReader {
     }
 
     fn read(&mut self, line: &[u8], queue: &EventQueue) {
-        for line in read(line) {
+        for mut line in read(line) {
+            self.agent_stream.complete(&mut line);
             self.observer.observe(&line, |event| queue.put(event));
         }
     }

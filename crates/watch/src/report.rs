@@ -4,7 +4,7 @@
 //! A process that follows such a record stores the last one: what lies before it need not be read again
 //! after a restart. A pipe has no checkpoints.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -27,6 +27,9 @@ pub struct Report {
     pub unread: u64,
     /// Hooks that failed, or did not run because too many were waiting.
     pub failed_hooks: u64,
+    /// Sessions whose id is no UUID, and the ids that GitButler got for them.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub gitbutler_sessions: BTreeMap<String, String>,
     /// How many entries were removed from the front of `changes`.
     #[serde(skip)]
     discarded: usize,
@@ -185,6 +188,13 @@ pub enum LogLine {
         subject: String,
         files: usize,
     },
+    /// A hook ran.
+    Hook {
+        text: String,
+        path: Option<String>,
+    },
+    /// Something to know that is no problem.
+    Note(String),
     /// The command was asked to stop.
     Stopping,
     /// Everything up to this position is done.
@@ -203,10 +213,12 @@ impl LogLine {
             | Self::Skipped { .. }
             | Self::Unfinished { .. }
             | Self::Committed { .. }
+            | Self::Note(_)
             | Self::Stopping => Verbosity::Normal,
             Self::Watching(_)
             | Self::Announced { .. }
             | Self::Retrying { .. }
+            | Self::Hook { .. }
             | Self::Checkpoint(_) => Verbosity::Verbose,
         }
     }
@@ -239,7 +251,7 @@ impl fmt::Display for LogLine {
             }
             Self::Stopping => f.write_str("stopping after the work in progress"),
             Self::Checkpoint(position) => write!(f, "done up to {position}"),
-            Self::Problem(text) => f.write_str(text),
+            Self::Problem(text) | Self::Note(text) | Self::Hook { text, .. } => f.write_str(text),
         }
     }
 }

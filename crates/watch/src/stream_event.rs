@@ -106,17 +106,6 @@ impl fmt::Display for AgentSessionId {
     }
 }
 
-impl AgentSessionId {
-    /// Whether it has the form of a UUID, which some programs require.
-    pub(crate) fn is_uuid(&self) -> bool {
-        let dashes = [8, 13, 18, 23];
-        self.0.len() == 36
-            && self.0.bytes().enumerate().all(|(n, byte)| {
-                if dashes.contains(&n) { byte == b'-' } else { byte.is_ascii_hexdigit() }
-            })
-    }
-}
-
 /// How many bytes of inputs and results may wait for hooks.
 const MAX_BUFFERED: usize = 2 << 20;
 

@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use crate::delivery::{DeliveryQueue, DeliveryResult, DeliveryWorker};
 use crate::files::FileIndex;
 use crate::git::{self, CommitJob, Committer};
-use crate::hooks::{self, HookCall, HookWorker};
+use crate::hooks::{self, HookCall, HookCounts, HookWorker};
 use crate::project::{Project, resolve_links};
 use crate::report::LogLine;
 use crate::settings::WatchSettings;
@@ -28,7 +28,7 @@ pub(crate) struct Workers {
 /// The result of a task.
 pub(crate) enum WorkerResult {
     Delivery,
-    Hooks { failed: u64 },
+    Hooks(HookCounts),
     Commits(Vec<String>),
 }
 
@@ -102,7 +102,7 @@ impl Workers {
             let settings = settings.hooks.clone();
             let (done, log) = (senders.done.clone(), senders.log.clone());
             let worker = HookWorker { settings, calls, done, log };
-            tasks.spawn(async { WorkerResult::Hooks { failed: worker.run().await } });
+            tasks.spawn(async { WorkerResult::Hooks(worker.run().await) });
             sender
         });
         Self { project, index, excluded, queues, commits, hooks }

@@ -71,6 +71,12 @@ fn project() -> tempfile::TempDir {
     project
 }
 
+/// A pipe that no other process inherits: one that a test beside this one starts would keep it open.
+fn pipe() -> (OwnedFd, OwnedFd) {
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    (reader.into(), writer.into())
+}
+
 /// The output for an input that is written in chunks of `size`.
 fn copy(
     bytes: &[u8],
@@ -78,8 +84,8 @@ fn copy(
     method: CopyMethod,
     settings: WatchSettings,
 ) -> (Vec<u8>, WatchOutcome) {
-    let (input, writer) = rustix::pipe::pipe().expect("a pipe");
-    let (reader, output) = rustix::pipe::pipe().expect("a pipe");
+    let (input, writer) = pipe();
+    let (reader, output) = pipe();
     thread::scope(|scope| {
         scope.spawn(move || {
             let mut writer = File::from(writer);
@@ -319,8 +325,8 @@ fn non_blocking_ends_work() {
     let project = project();
     let bytes = fs::read(&captures()[0]).unwrap().repeat(20);
     for method in [CopyMethod::Best, CopyMethod::Copy] {
-        let (input, writer) = rustix::pipe::pipe().unwrap();
-        let (reader, output) = rustix::pipe::pipe().unwrap();
+        let (input, writer) = pipe();
+        let (reader, output) = pipe();
         for end in [&input, &output] {
             rustix::fs::fcntl_setfl(end, rustix::fs::OFlags::NONBLOCK).unwrap();
         }
@@ -342,8 +348,8 @@ fn non_blocking_ends_work() {
 fn a_closed_output_ends_the_stream_without_an_error() {
     let project = project();
     for method in [CopyMethod::Best, CopyMethod::Copy] {
-        let (input, writer) = rustix::pipe::pipe().unwrap();
-        let (reader, output) = rustix::pipe::pipe().unwrap();
+        let (input, writer) = pipe();
+        let (reader, output) = pipe();
         let outcome = thread::scope(|scope| {
             let writer_thread = scope.spawn(move || {
                 let mut writer = File::from(writer);

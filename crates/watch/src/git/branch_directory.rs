@@ -5,19 +5,34 @@
 //! removes it, and what a killed process left of it is simply written again. Earlier versions added a
 //! working tree instead, which blocked the branch after a kill.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, SystemTime};
 
 use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+
+use super::CommitError;
 
 /// The folder of these directories in git's directory.
 const FOLDER: &str = "towpath";
 
-/// The file that every watcher of the branch holds a lock of.
+/// The file that the process which commits to the branch holds a lock of. It has its process id.
 const WATCHERS: &str = "watchers";
+
+/// The branches that this process commits to. Several sessions of a server may share one.
+static HELD: Mutex<BTreeMap<PathBuf, Weak<BranchLock>>> = Mutex::new(BTreeMap::new());
+
+/// The right of this process to commit to a branch. It ends with the process, however that ends.
+#[derive(Debug)]
+struct BranchLock {
+    /// Locked as long as it is open.
+    _file: File,
+}
 
 /// The age from which a lock of git on our own branch was left by a process that was killed. Git holds
 /// it for some milliseconds.
@@ -30,13 +45,13 @@ pub(super) struct BranchDirectory {
     common: PathBuf,
     path: PathBuf,
     reference: String,
-    watchers: File,
-    is_shared: bool,
+    lock: Arc<BranchLock>,
 }
 
 impl BranchDirectory {
-    /// Opens the directory and creates what is missing. The branch must exist.
-    pub(super) fn open(common: &Path, branch: &str) -> io::Result<Self> {
+    /// Opens the directory and creates what is missing. The branch must exist. Fails if another
+    /// process commits to it.
+    pub(super) fn open(common: &Path, branch: &str) -> Result<Self, CommitError> {
         let reference = format!("refs/heads/{branch}");
         remove_worktrees(common, &reference)?;
         // No branch name of ours contains this character, so that no two have the same directory.
@@ -44,33 +59,20 @@ impl BranchDirectory {
         if path.join(".git").exists() {
             fs::remove_dir_all(&path)?;
         }
-        loop {
-            fs::create_dir_all(&path)?;
-            let file = path.join(WATCHERS);
-            let watchers = File::options().create(true).append(true).open(&file)?;
-            let is_shared = flock(&watchers, FlockOperation::NonBlockingLockExclusive).is_err();
-            if !is_shared {
-                write_files(common, &path, &reference)?;
-            }
-            // A watcher that ends or starts holds the lock alone, for a moment.
-            let locked = flock(&watchers, FlockOperation::LockShared);
-            // It may have been removed by a watcher that ended meanwhile.
-            let same =
-                |it: fs::Metadata| watchers.metadata().is_ok_and(|own| own.ino() == it.ino());
-            if locked.is_err() || fs::metadata(&file).is_ok_and(same) {
-                let common = common.to_owned();
-                return Ok(Self { common, path, reference, watchers, is_shared });
-            }
-        }
+        let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
+        let lock = if let Some(lock) = held.get(&path).and_then(Weak::upgrade) {
+            lock
+        } else {
+            let lock = Arc::new(BranchLock::acquire(&path, branch)?);
+            write_files(common, &path, &reference)?;
+            held.insert(path.clone(), Arc::downgrade(&lock));
+            lock
+        };
+        Ok(Self { common: common.to_owned(), path, reference, lock })
     }
 
     pub(super) fn path(&self) -> &Path {
         &self.path
-    }
-
-    /// The branch, if another watcher uses it, too.
-    pub(super) fn shared_branch(&self) -> Option<&str> {
-        self.reference.strip_prefix("refs/heads/").filter(|_| self.is_shared)
     }
 
     /// Removes locks that a git process left which was killed.
@@ -86,14 +88,41 @@ impl BranchDirectory {
         }
     }
 
-    /// Removes the directory, unless another watcher uses it.
+    /// Removes the directory, unless another session of this process uses it.
     pub(super) fn close(self) {
-        if flock(&self.watchers, FlockOperation::NonBlockingLockExclusive).is_ok() {
+        let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
+        if Arc::strong_count(&self.lock) == 1 {
             // What is left after an error is used by the next run.
             let _ = fs::remove_dir_all(&self.path);
             if let Some(folder) = self.path.parent() {
                 // This fails if other branches use it.
                 let _ = fs::remove_dir(folder);
+            }
+            held.remove(&self.path);
+        }
+    }
+}
+
+impl BranchLock {
+    fn acquire(path: &Path, branch: &str) -> Result<Self, CommitError> {
+        loop {
+            fs::create_dir_all(path)?;
+            let name = path.join(WATCHERS);
+            let mut file =
+                File::options().create(true).truncate(false).read(true).write(true).open(&name)?;
+            if flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
+                let mut holder = String::new();
+                file.read_to_string(&mut holder)?;
+                let (branch, process) = (branch.to_owned(), holder.trim().to_owned());
+                return Err(CommitError::BranchInUse { branch, process });
+            }
+            // It may have been removed by a watcher that ended meanwhile. Some network file systems
+            // have no locks; there nothing is known of other watchers.
+            let same = |it: fs::Metadata| file.metadata().is_ok_and(|own| own.ino() == it.ino());
+            if fs::metadata(&name).is_ok_and(same) {
+                file.set_len(0)?;
+                file.write_all(std::process::id().to_string().as_bytes())?;
+                return Ok(Self { _file: file });
             }
         }
     }
@@ -158,13 +187,11 @@ mod tests {
     use super::BranchDirectory;
 
     #[test]
-    fn a_second_watcher_of_the_branch_is_noticed_and_the_last_one_removes_the_directory() {
+    fn sessions_of_a_process_share_a_branch_and_the_last_one_removes_the_directory() {
         let git = tempfile::tempdir().unwrap();
         let first = BranchDirectory::open(git.path(), "a/b").unwrap();
         let other = BranchDirectory::open(git.path(), "a-b").unwrap();
-        assert_eq!((first.shared_branch(), other.shared_branch()), (None, None));
         let second = BranchDirectory::open(git.path(), "a/b").unwrap();
-        assert_eq!(second.shared_branch(), Some("a/b"));
         let path = first.path().to_owned();
         first.close();
         assert_eq!(fs::read_to_string(path.join("HEAD")).unwrap(), "ref: refs/heads/a/b\n");
@@ -172,5 +199,20 @@ mod tests {
         assert!(!path.exists());
         other.close();
         assert!(!git.path().join("towpath").exists());
+    }
+
+    #[test]
+    fn a_branch_that_another_process_holds_is_refused_with_its_id() {
+        let git = tempfile::tempdir().unwrap();
+        let folder = git.path().join("towpath/b");
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("watchers"), "4711").unwrap();
+        // Another open file counts as another holder.
+        let held = fs::File::open(folder.join("watchers")).unwrap();
+        held.lock().unwrap();
+        let refused = BranchDirectory::open(git.path(), "b").unwrap_err().to_string();
+        assert!(refused.contains("process 4711"), "{refused}");
+        drop(held);
+        BranchDirectory::open(git.path(), "b").unwrap().close();
     }
 }

@@ -112,6 +112,11 @@ pub(crate) enum CommitError {
     InProgress(&'static str),
     #[error("the branch `{branch}` is checked out at `{path}`; check out another one there")]
     BranchCheckedOut { branch: String, path: String },
+    #[error(
+        "process {process} commits to the branch `{branch}`, and only one may; this one commits as \
+         soon as that has ended, or to another branch"
+    )]
+    BranchInUse { branch: String, process: String },
     #[error("git has not finished the working tree `{0}`")]
     Unfinished(String),
     #[error(
@@ -180,10 +185,6 @@ impl Committer {
         let known = repositories.iter().position(is_known);
         if known.is_none() {
             let repository = Repository::open(&self.project, &self.settings, context).await?;
-            if let Some(branch) = repository.shared_branch() {
-                let text = format!("another watcher commits to the branch `{branch}`, too");
-                let _ = self.log.send(LogLine::Problem(text)).await;
-            }
             repositories.push(repository);
         }
         let repository = &repositories[known.unwrap_or(repositories.len() - 1)];

@@ -218,14 +218,6 @@ impl Repository {
         Ok(())
     }
 
-    /// The branch, if another watcher commits to it, too.
-    pub(super) fn shared_branch(&self) -> Option<&str> {
-        match &self.kind {
-            RepositoryKind::Branch { directory, .. } => directory.shared_branch(),
-            RepositoryKind::CheckedOut | RepositoryKind::Worktree { .. } => None,
-        }
-    }
-
     /// Removes locks of git that can only have been left by a process that was killed.
     pub(super) fn remove_stale_locks(&self) {
         if let RepositoryKind::Branch { directory, .. } = &self.kind {
