@@ -1,6 +1,5 @@
 //! Embeds the files of `web/` in the binary, as a table of names and bytes for `src/pages.rs`. Scripts
-//! and style sheets are embedded without comments, which are a fifth of their size, and style sheets
-//! without indentation.
+//! and style sheets are embedded without comments and indentation, which are a third of their size.
 //! Also computes a hash of the code that renders conversations, so that a checkpoint of another build
 //! is recognised.
 
@@ -37,6 +36,8 @@ fn main() -> io::Result<()> {
         add_files(&web, "", &out, &mut table)?;
     }
     table.push_str("]\n");
+    let style = fs::read_to_string(here.join("../view/src/html/style.css"))?;
+    fs::write(out.join("view.css"), stripped_style(&style))?;
     fs::write(out.join("pages.rs"), table)
 }
 
@@ -73,41 +74,114 @@ fn add_files(directory: &Path, below: &str, out: &Path, table: &mut String) -> i
     Ok(())
 }
 
-/// A style sheet without comments, indentation and empty lines.
+/// A style sheet without comments, indentation and spaces that separate nothing.
 fn stripped_style(style: &str) -> String {
     let style = without_comments(style);
-    // A line break separates as much as the space that it replaces.
-    let lines = style.lines().map(str::trim).filter(|line| !line.is_empty());
-    lines.collect::<Vec<_>>().join("\n")
+    let mut kept = String::with_capacity(style.len());
+    for line in style.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        // What is quoted is not changed.
+        let is_plain = !line.contains(['"', '\'']);
+        match (line.strip_suffix(" {"), line.split_once(": ")) {
+            (Some(selector), _) => {
+                kept.push_str(selector);
+                kept.push('{');
+            }
+            (None, Some(_)) if is_plain && line.ends_with(';') => {
+                kept.push_str(&line.replace(": ", ":").replace("; ", ";"));
+            }
+            _ => kept.push_str(line),
+        }
+        // Elsewhere a line break separates as much as the space that it replaces.
+        if !line.ends_with(['{', '}', ';', ',']) {
+            kept.push('\n');
+        }
+    }
+    kept
 }
 
-/// A script without the comments that have lines of their own. Others are kept, because telling them
-/// from strings and patterns takes a parser.
+/// A script without indentation, empty lines, types and the comments that have lines of their own. Other
+/// comments are kept, because telling them from strings and patterns takes a parser.
 fn stripped_script(script: &str) -> String {
+    // Spaces in a text of several lines matter. Such a text begins and ends in lines with an odd number of
+    // quotes.
+    let has_long_texts = script.lines().any(|line| line.matches('`').count() % 2 == 1);
     let mut kept = String::with_capacity(script.len());
     let mut in_comment = false;
     for line in script.lines() {
         let text = line.trim();
         let starts = !in_comment && text.starts_with("/*");
-        if in_comment || starts {
+        let code = if in_comment || starts {
             in_comment = !text.contains("*/");
             // Code may follow: `/** @type {Element} */ (it)`.
-            let code = text.split_once("*/").map_or("", |(_, code)| code.trim());
-            if code.is_empty() {
-                continue;
-            }
-            if starts {
-                kept.push_str(line);
-            } else {
-                kept.push_str(code);
-            }
-        } else if text.is_empty() || text.starts_with("//") {
-            continue;
+            text.split_once("*/").map_or("", |(_, code)| code.trim())
+        } else if text.starts_with("//") {
+            ""
+        } else if has_long_texts {
+            line
         } else {
-            kept.push_str(line);
+            text
+        };
+        if code.trim().is_empty() {
+            continue;
         }
-        kept.push('\n');
+        let code = without_types(code);
+        if has_long_texts {
+            kept.push_str(&code);
+            kept.push('\n');
+            continue;
+        }
+        // Between these, a line break separates nothing.
+        if kept.ends_with('\n') && code.starts_with([')', '}', ']', '.', ',', '?', ':']) {
+            kept.pop();
+        }
+        kept.push_str(&without_spaces(&code));
+        if !code.ends_with([',', ';', '(', '{', '[']) || code.contains("//") {
+            kept.push('\n');
+        }
     }
+    kept
+}
+
+/// A line without the spaces beside signs, except in texts. A line that may have a pattern, or a text
+/// that is hard to tell from code, is not changed.
+fn without_spaces(line: &str) -> String {
+    let parts: Vec<&str> = line.split('"').collect();
+    let has_slash = |(index, part): (usize, &&str)| index % 2 == 0 && part.contains('/');
+    if line.contains(['\'', '`', '\\'])
+        || parts.len().is_multiple_of(2)
+        || parts.iter().enumerate().any(has_slash)
+    {
+        return line.to_owned();
+    }
+    let parts = parts.iter().enumerate().map(|(index, part)| {
+        if index % 2 == 0 { without_spaces_in_code(part) } else { (*part).to_owned() }
+    });
+    parts.collect::<Vec<_>>().join("\"")
+}
+
+fn without_spaces_in_code(code: &str) -> String {
+    let is_sign = |it: char| ",;=<>(){}[]:?&|!".contains(it);
+    let mut kept = String::with_capacity(code.len());
+    let mut rest = code.chars().peekable();
+    while let Some(next) = rest.next() {
+        let beside_sign = kept.ends_with(is_sign) || rest.peek().is_some_and(|it| is_sign(*it));
+        if next != ' ' || !beside_sign {
+            kept.push(next);
+        }
+    }
+    kept
+}
+
+/// A line without types of expressions, which are comments: `const it = /** @type {Element} */ (found)`.
+fn without_types(line: &str) -> String {
+    let mut kept = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some((before, after)) = rest.split_once("/** @type {") {
+        let Some((_, after)) = after.split_once("} */") else { break };
+        kept.push_str(before);
+        rest = after.strip_prefix(' ').unwrap_or(after);
+    }
+    kept.push_str(rest);
     kept
 }
 

@@ -28,11 +28,12 @@ export class Problem extends Error {
  * @param {string} method
  * @param {string} path
  * @param {unknown} [body]
+ * @param {AbortSignal} [signal] cancels it
  * @returns {Promise<any>}
  */
-export async function callApi(method, path, body) {
+export async function callApi(method, path, body, signal) {
   /** @type {RequestInit} */
-  const request = { method, credentials: "same-origin", cache: "no-store" };
+  const request = { method, credentials: "same-origin", cache: "no-store", signal };
   if (body !== undefined) {
     request.body = JSON.stringify(body);
     request.headers = { "content-type": "application/json" };
@@ -43,15 +44,24 @@ export async function callApi(method, path, body) {
   } catch {
     throw new Problem(0, "unreachable", "The server cannot be reached.", {});
   }
-  const text = await response.text();
-  const json = parseJson(text);
+  const json = parseJson(await response.text().catch(() => ""));
   if (response.ok) return json;
+  throw toProblem(response, json);
+}
+
+/**
+ * The error that a response reports.
+ *
+ * @param {Response} response
+ * @param {any} json
+ */
+export function toProblem(response, json) {
   const kind =
     String(json?.type ?? "")
       .split("#")
       .pop() || "failed";
   const message = json?.detail ?? json?.title ?? response.statusText;
-  throw new Problem(response.status, kind, message, json ?? {});
+  return new Problem(response.status, kind, message, json ?? {});
 }
 
 /** @param {string} text */
@@ -87,6 +97,17 @@ export function newId() {
 }
 
 /**
+ * The model of a phone. Browsers that no longer have it in their `User-Agent` say it when asked.
+ *
+ * @returns {Promise<string | undefined>}
+ */
+export async function deviceModel() {
+  const { userAgentData } = /** @type {any} */ (navigator);
+  const values = await userAgentData?.getHighEntropyValues?.(["model"])?.catch(() => undefined);
+  return values?.model || undefined;
+}
+
+/**
  * The API path of a session.
  *
  * @param {string} id
@@ -97,6 +118,28 @@ export function sessionPath(id, rest = "") {
 }
 
 /**
+ * Requests something only if it has changed. Returns nothing if it has not.
+ *
+ * @param {string} path
+ * @param {string | null} tag of what is known
+ * @returns {Promise<{ json: any, tag: string | null } | undefined>}
+ */
+export async function readIfChanged(path, tag) {
+  const headers = tag ? { "if-none-match": tag } : undefined;
+  let response, text;
+  try {
+    response = await fetch(ROOT + path, { credentials: "same-origin", cache: "no-store", headers });
+    text = await response.text();
+  } catch {
+    throw new Problem(0, "unreachable", "The server cannot be reached.", {});
+  }
+  if (response.status === 304) return undefined;
+  const json = parseJson(text);
+  if (!response.ok) throw toProblem(response, json);
+  return { json, tag: response.headers.get("etag") };
+}
+
+/**
  * The address of a whole line of the journal.
  *
  * @param {string} id
@@ -104,6 +147,16 @@ export function sessionPath(id, rest = "") {
  */
 export function lineAddress(id, seq) {
   return `${ROOT}${sessionPath(id)}/lines/${seq}`;
+}
+
+/**
+ * The address of a session as one HTML file.
+ *
+ * @param {string} id
+ * @param {boolean} output whether it has the output of tools
+ */
+export function exportAddress(id, output) {
+  return `${ROOT}${sessionPath(id)}/export?output=${output}`;
 }
 
 /**

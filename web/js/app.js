@@ -8,6 +8,7 @@
 import { callApi, streamAddress } from "./api.js";
 import { fill, h, iconButton, PATHS } from "./ui/elements.js";
 import { Connection } from "./connection.js";
+import { currentAddress, isSheetOpen, navigate, openLayer, replaceAddress } from "./ui/layers.js";
 import { Notifications } from "./notifications.js";
 import { preferences } from "./preferences.js";
 import { Sidebar } from "./sidebar.js";
@@ -16,6 +17,15 @@ import { toast } from "./ui/toast.js";
 
 /** @typedef {import("./gateway.js").Session} Session */
 
+/** The address of a session, or of a session of the CLI, with a position in it or a view of it. */
+const ADDRESS = /^#\/([st])\/([\w-]+)(?:\/at\/(\d+\.\d+)|\/([a-z]+)(?:\/(.*))?)?$/;
+
+/** The session list is a drawer. */
+const DRAWER = matchMedia("(max-width: 820px), (max-height: 500px)");
+
+/** How long after `g` a letter switches the view, in milliseconds. */
+const SWITCH_MS = 1500;
+
 export class App {
   /** @param {HTMLElement} place @param {import("./gateway.js").Me} me */
   constructor(place, me) {
@@ -23,16 +33,28 @@ export class App {
     /** @type {Map<string, Session>} */ this.sessions = new Map();
     this.loaded = false;
     this.checkedAt = 0;
+    /** When `g` was pressed. */
+    this.switchingSince = -Infinity;
+    /** @type {{ destroy: () => void, onclose: () => void } | undefined} */
+    this.closeWatcher = undefined;
+    /** Tells the history that the drawer was closed. @type {(() => void) | undefined} */
+    this.drawerClosed = undefined;
+    /** The address that is shown, without what lies above it. */
+    this.address = "";
     /** @type {SessionPage | undefined} */ this.page = undefined;
+    /** A session of the CLI. @type {import("./sessions/transcript-page.js").TranscriptPage | undefined} */
+    this.transcript = undefined;
     this.sidebar = new Sidebar({
-      newSession: () => this.newSession(),
-      switcher: () => void this.switch(),
+      sessions: () => this.#ordered(),
+      go: (address) => this.#go(address),
+      leaveSearch: () => (this.page ?? this.transcript)?.focus(),
+      newSession: (cwd) => this.newSession(cwd),
       settings: () => void this.settings(),
       help: () => void this.help(),
     });
     this.scrim = h("div", { class: "scrim", hidden: true, onclick: () => this.drawer(false) });
     this.middle = h("div", {});
-    this.notifications = new Notifications((id) => (location.hash = `#/s/${id}`));
+    this.notifications = new Notifications((id) => navigate(`#/s/${id}`), me);
     fill(
       place,
       h(
@@ -57,7 +79,8 @@ export class App {
       (frame) => this.#received(frame),
       () => this.connectionChanged(),
     );
-    addEventListener("hashchange", () => this.route());
+    this.notifications.connection = this.connection;
+    addEventListener("hashchange", () => this.#addressChanged());
     document.addEventListener("keydown", (event) => this.#key(event));
     document.addEventListener("visibilitychange", () => this.#drawSidebar());
     setInterval(() => this.#drawSidebar(), 30_000);
@@ -65,15 +88,36 @@ export class App {
     this.route();
   }
 
+  #addressChanged() {
+    if (currentAddress().base === this.address) void this.#openSheet();
+    else this.route();
+  }
+
+  /** Opens the sheet that the address names. */
+  async #openSheet() {
+    const { base, sheet } = currentAddress();
+    if (!sheet || isSheetOpen(sheet)) return;
+    const { openSheet } = await import("./sheets.js");
+    if (!(await openSheet(this, sheet)) && currentAddress().sheet === sheet)
+      replaceAddress(base || "#/");
+  }
+
   route() {
-    const session = /^#\/s\/([\w-]+)/.exec(location.hash)?.[1];
+    this.address = currentAddress().base;
+    const [, kind, id, at, view = "", rest = ""] = ADDRESS.exec(this.address) ?? [];
+    const session = kind === "s" ? id : undefined;
+    const transcript = kind === "t" ? id : undefined;
     this.drawer(false);
-    if (session !== this.page?.id || !session) {
+    if (session !== this.page?.id || transcript !== this.transcript?.id || !id) {
       // A dialog of another session, which the back button left, would act on that one.
-      if (this.page) document.querySelectorAll("dialog[open]").forEach((it) => closeDialog(it));
+      if (this.page || this.transcript)
+        document.querySelectorAll("dialog[open]").forEach((it) => closeDialog(it));
       this.page?.close();
-      this.page = undefined;
+      this.transcript?.close();
+      this.page = this.transcript = undefined;
     }
+    const focus =
+      !matchMedia("(pointer: coarse)").matches && document.activeElement !== this.sidebar.field;
     if (session && !this.page) {
       this.page = new SessionPage(session, {
         me: this.me,
@@ -83,16 +127,46 @@ export class App {
         session: (id) => this.sessions.get(id),
       });
       fill(this.middle, this.page.element);
-      if (!matchMedia("(pointer: coarse)").matches) this.page.focus();
-    } else if (!session) void this.#otherPage();
-    this.sidebar.usage.toggleAttribute("aria-current", location.hash === "#/usage");
+      if (focus) this.page.focus();
+    } else if (transcript && !this.transcript) void this.#openTranscript(transcript, at, focus);
+    else if (!id) void this.#otherPage();
+    void this.page?.views.show(view, rest);
+    if (at) void (this.page ?? this.transcript)?.goTo(at);
+    this.sidebar.usage.toggleAttribute("aria-current", this.address === "#/usage");
+    this.#drawSidebar();
+    void this.#openSheet();
+  }
+
+  /** @param {string} id @param {string | undefined} at @param {boolean} focus */
+  async #openTranscript(id, at, focus) {
+    const { TranscriptPage } = await import("./sessions/transcript-page.js");
+    if (this.transcript || ADDRESS.exec(this.address)?.[2] !== id) return;
+    this.transcript = new TranscriptPage(id, {
+      me: this.me,
+      openDrawer: () => this.drawer(true),
+      continued: (session) => {
+        // Going back does not lead to what can no longer be continued.
+        replaceAddress(`#/s/${session}`);
+        this.route();
+        void this.sidebar.others?.then((it) => it.refresh());
+      },
+    });
+    fill(this.middle, this.transcript.element);
+    if (at) void this.transcript.goTo(at);
+    if (focus) this.transcript.focus();
     this.#drawSidebar();
   }
 
+  /** Shows an address, even if it is the current one. @param {string} address */
+  #go(address) {
+    if (this.address === address) this.route();
+    else navigate(address);
+  }
+
   async #otherPage() {
-    if (location.hash === "#/usage") {
+    if (this.address === "#/usage") {
       const { usagePage } = await import("./dialogs/usage.js");
-      fill(this.middle, this.#shell("Usage", usagePage()));
+      fill(this.middle, this.#shell("Usage", usagePage(this.me.role !== "watch")));
       return;
     }
     if (!this.loaded) {
@@ -101,7 +175,8 @@ export class App {
     }
     const first = this.#ordered()[0];
     if (first) {
-      history.replaceState(null, "", `#/s/${first.id}`);
+      const { sheet } = currentAddress();
+      replaceAddress(`#/s/${first.id}${sheet && `?sheet=${sheet}`}`);
       this.route();
       return;
     }
@@ -120,13 +195,28 @@ export class App {
             "A session is a conversation with an agent that works in one of your directories.",
           ),
           h(
-            "button",
-            { type: "button", class: "button primary", onclick: () => this.newSession() },
-            "New session",
+            "div",
+            { class: "empty-actions" },
+            h(
+              "button",
+              { type: "button", class: "button primary", onclick: () => this.newSession() },
+              "New session",
+            ),
+            h(
+              "button",
+              { type: "button", class: "button", onclick: () => this.#showOthers() },
+              "Continue one of a terminal",
+            ),
           ),
         ),
       ),
     );
+  }
+
+  #showOthers() {
+    this.drawer(DRAWER.matches);
+    void this.sidebar.toggleOthers(true);
+    this.sidebar.othersButton.focus();
   }
 
   /** @param {string} title @param {Node} body */
@@ -160,7 +250,7 @@ export class App {
         this.page?.showHead();
         if (!this.loaded) {
           this.loaded = true;
-          if (!location.hash || location.hash === "#/") this.route();
+          if (!this.address || this.address === "#/") this.route();
         } else void this.#checkVersion();
         if (this.page && !this.sessions.has(this.page.id)) this.#deleted(this.page.id);
         notify = () => this.notifications.first([...this.sessions.values()]);
@@ -202,15 +292,15 @@ export class App {
 
   #drawSidebar() {
     const sessions = this.#ordered();
-    this.sidebar.show(sessions, this.page?.id ?? "");
+    this.sidebar.show(sessions, this.page?.id ?? this.transcript?.id ?? "");
     const needs = sessions.filter((it) => it.tier === "needs_you").length;
-    this.notifications.badge(needs, this.sessions.get(this.page?.id ?? "")?.title ?? undefined);
-    if (this.page) {
-      const others = sessions.filter(
-        (it) => it.tier === "needs_you" && it.id !== this.page?.id,
-      ).length;
-      this.page.badge.hidden = others === 0;
-      this.page.badge.textContent = String(others);
+    const title = this.sessions.get(this.page?.id ?? "")?.title ?? this.transcript?.name;
+    this.notifications.badge(needs, title ?? undefined);
+    const page = this.page ?? this.transcript;
+    if (page) {
+      const others = sessions.filter((it) => it.tier === "needs_you" && it.id !== page.id).length;
+      page.badge.hidden = others === 0;
+      page.badge.textContent = String(others);
     }
   }
 
@@ -232,10 +322,25 @@ export class App {
 
   /** @param {boolean} open */
   drawer(open) {
+    const before = this.sidebar.element.classList.contains("open");
     this.sidebar.element.classList.toggle("open", open);
     this.scrim.hidden = !open;
-    if (open)
-      /** @type {HTMLElement | null} */ (this.sidebar.element.querySelector("a, button"))?.focus();
+    if (open === before) return;
+    if (!open) {
+      this.drawerClosed?.();
+      this.closeWatcher?.destroy();
+      this.closeWatcher = undefined;
+      return;
+    }
+    this.drawerClosed = openLayer(() => this.drawer(false));
+    // Android's back gesture goes to this first, where there is one.
+    const { CloseWatcher } = /** @type {any} */ (window);
+    if (CloseWatcher) {
+      const watcher = new CloseWatcher();
+      watcher.onclose = () => this.drawer(false);
+      this.closeWatcher = watcher;
+    }
+    /** @type {HTMLElement | null} */ (this.sidebar.element.querySelector("a, button"))?.focus();
   }
 
   /** @param {string} id */
@@ -243,19 +348,26 @@ export class App {
     this.sessions.delete(id);
     if (this.page?.id === id) {
       toast("This session was deleted.");
-      location.hash = "#/";
+      navigate("#/");
     }
   }
 
-  newSession() {
+  /** @param {string} [cwd] */
+  newSession(cwd) {
     void import("./dialogs/new-session.js").then(({ openNewSession }) =>
-      openNewSession(this.me, [...this.sessions.values()]),
+      openNewSession(this.me, [...this.sessions.values()], cwd),
     );
   }
 
   async switch() {
     const { openSwitcher } = await import("./dialogs/switcher.js");
-    openSwitcher(this.#ordered(), this.page?.id ?? "");
+    openSwitcher(this.#ordered(), this.page?.id ?? "", (text) => this.search(text));
+  }
+
+  /** Goes to the field that searches in all sessions. @param {string} [text] */
+  search(text) {
+    this.drawer(DRAWER.matches);
+    this.sidebar.startSearch(text);
   }
 
   async settings() {
@@ -274,7 +386,18 @@ export class App {
     const next = waiting[(here + 1) % waiting.length];
     if (!next) toast("No session needs you.");
     else if (next.id === this.page?.id) this.page.requestCards?.focus();
-    else location.hash = `#/s/${next.id}`;
+    else navigate(`#/s/${next.id}`);
+  }
+
+  /** `g` and the first letter of a view show it. @param {KeyboardEvent} event */
+  #switchView(event) {
+    const { timeStamp } = event;
+    const second = timeStamp - this.switchingSince < SWITCH_MS;
+    this.switchingSince = event.key === "g" && !second ? timeStamp : -Infinity;
+    if (!second) return event.key === "g" && this.page !== undefined;
+    const address = /^[a-z]$/.test(event.key) && this.page?.views.addressOf(event.key);
+    if (address) navigate(address);
+    return Boolean(address);
   }
 
   /** @param {KeyboardEvent} event */
@@ -282,6 +405,16 @@ export class App {
     if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
       event.preventDefault();
       if (!document.querySelector("dialog[open]")) void this.switch();
+      return;
+    }
+    if (
+      (event.ctrlKey || event.metaKey) &&
+      event.shiftKey &&
+      event.key.toLowerCase() === "f" &&
+      !document.querySelector("dialog[open]")
+    ) {
+      event.preventDefault();
+      this.search();
       return;
     }
     if (
@@ -304,13 +437,19 @@ export class App {
       target.closest("a, button, summary, [role=button]")
     )
       return;
+    if (this.#switchView(event)) {
+      event.preventDefault();
+      return;
+    }
     const keys = /** @type {Record<string, () => void>} */ ({
       "?": () => void this.help(),
       w: () => this.#nextWaiting(),
       c: () => this.newSession(),
+      s: () => this.search(),
+      "/": () => this.search(),
       t: () => (preferences.theme = dark() ? "light" : "dark"),
     });
-    if (this.page?.key(event)) event.preventDefault();
+    if ((this.page ?? this.transcript)?.key(event)) event.preventDefault();
     else if (keys[event.key]) {
       event.preventDefault();
       keys[event.key]();

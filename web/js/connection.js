@@ -11,6 +11,7 @@
 
 /** @typedef {import("./gateway.js").Frame} Frame */
 /** @typedef {import("./gateway.js").SessionListFrame} SessionListFrame */
+/** @typedef {import("./gateway.js").TerminalFrame} TerminalFrame */
 /** @typedef {{ kind: "connecting" | "live" | "lost", since: number, retry?: number, received: number }} ConnectionState */
 
 const HEARTBEAT = 15_000;
@@ -21,7 +22,7 @@ const FIRST_BACKOFF = 500;
 /** A page that returns to the foreground does not trust a connection that was silent for longer. */
 const MAX_SILENCE_FOREGROUND = HEARTBEAT + 5_000;
 
-/** @template {Frame | SessionListFrame} F */
+/** @template {Frame | SessionListFrame | TerminalFrame} F */
 export class Connection {
   /**
    * @param {() => string} address where to connect, called for every attempt
@@ -57,7 +58,7 @@ export class Connection {
   /**
    * Sends a frame if there is a connection. After a reconnect the server sends a new frame anyway.
    *
-   * @param {import("./gateway.js").ClientFrame} frame
+   * @param {import("./gateway.js").ClientFrame | import("./gateway.js").TerminalClientFrame} frame
    */
   send(frame) {
     if (this.socket?.readyState === WebSocket.OPEN) this.socket.send(JSON.stringify(frame));

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { callApi } from "./api.js";
+import { callApi, deviceModel } from "./api.js";
 import { App } from "./app.js";
 import { registerServiceWorker } from "./ui/trusted-html.js";
 
@@ -14,8 +14,9 @@ const place = /** @type {HTMLElement} */ (document.getElementById("app"));
 async function exchangeToken() {
   const token = /^#token=(.+)$/.exec(location.hash)?.[1];
   if (!token) return undefined;
-  history.replaceState(null, "", location.pathname);
-  return callApi("POST", "/sign-in", { token: decodeURIComponent(token) }).then(
+  history.replaceState(history.state, "", location.pathname);
+  const device = await deviceModel();
+  return callApi("POST", "/sign-in", { token: decodeURIComponent(token), device }).then(
     () => undefined,
     (problem) => problem.message,
   );
@@ -40,7 +41,8 @@ if (navigator.serviceWorker && isSecureContext) {
   registerServiceWorker().catch(() => undefined);
   void navigator.serviceWorker.ready.then(({ active }) => {
     const loaded = performance.getEntriesByType("resource").map((it) => it.name);
-    const signIn = ["/", "/js/dialogs/sign-in.js", "/js/ui/stylesheets.js", "/css/dialogs.css"];
+    const scripts = ["/js/dialogs/sign-in.js", "/js/ui/stylesheets.js"];
+    const signIn = ["/", ...scripts, "/css/fields.css", "/css/sign-in.css"];
     const files = [...loaded, ...signIn.map((path) => location.origin + path)];
     active?.postMessage([...new Set(files)]);
   });

@@ -1,5 +1,6 @@
 /**
- * Tells a user who looks elsewhere that an agent needs them: title, icon, notification, sound.
+ * Tells a user who looks elsewhere that an agent needs them: title, icon, notification, sound. Tells
+ * the server whether someone looks: if nobody does, it sends push messages instead.
  *
  * @module
  */
@@ -8,16 +9,33 @@ import { preferences } from "./preferences.js";
 
 /** @typedef {import("./gateway.js").Session} Session */
 
+/** The server forgets after three times this long that a page is visible. */
+const REPORT_INTERVAL = 30_000;
+
 export class Notifications {
-  /** @param {(id: string) => void} open */
-  constructor(open) {
+  /** @param {(id: string) => void} open @param {import("./gateway.js").Me} me */
+  constructor(open, me) {
     this.open = open;
     this.needs = 0;
+    /** @type {import("./connection.js").Connection<any> | undefined} */
+    this.connection = undefined;
+    document.addEventListener("visibilitychange", () => this.#reportVisibility());
+    setInterval(() => {
+      if (document.visibilityState === "visible") this.#reportVisibility();
+    }, REPORT_INTERVAL);
+    if (preferences.push) void import("./push.js").then((it) => it.renewSubscription(me));
   }
 
-  /** @param {Session[]} sessions */
+  #reportVisibility() {
+    const visible = document.visibilityState === "visible";
+    this.connection?.send({ frame: "visibility", visible });
+  }
+
+  /** A connection was made. @param {Session[]} sessions */
   first(sessions) {
     this.badge(sessions.filter((it) => it.tier === "needs_you").length);
+    this.#reportVisibility();
+    this.#close((id) => sessions.find((it) => it.id === id)?.tier !== "needs_you");
   }
 
   /** @param {Session | undefined} before @param {Session} now @param {string | undefined} current */
@@ -28,6 +46,8 @@ export class Notifications {
     const asks =
       now.tier === "needs_you" && (before?.tier !== "needs_you" || now.requests > before.requests);
     const ended = before?.tier === "running" && now.tier === "idle";
+    if (before?.tier === "needs_you" && now.tier !== "needs_you")
+      this.#close((id) => id === now.id);
     if (asks) {
       announce("urgent", `${name} needs you`);
       if (!watched) this.#notify(now.id, `${name} needs you`, "It is waiting for your answer.");
@@ -58,34 +78,26 @@ export class Notifications {
   /** @param {string} id @param {string} title @param {string} body */
   #notify(id, title, body) {
     if (preferences.sound) void import("./sound.js").then((it) => it.playSound());
-    if (!preferences.notify || !("Notification" in window) || Notification.permission !== "granted")
-      return;
-    // With a tag there is one notification per session, however often it asks.
-    const options = { body, tag: `towpath-${id}`, icon: "/icon.svg", data: { session: id } };
-    try {
-      const notification = new Notification(title, options);
-      notification.onclick = () => {
-        window.focus();
-        this.open(id);
-        notification.close();
-      };
-    } catch {
-      // Chrome on Android has only the notifications of service workers, and throws.
-      void notifyFromWorker(title, options);
-    }
+    if (preferences.notify && mayNotify())
+      void device().then((it) => it.notify(id, title, body, this.open));
+  }
+
+  /** @param {(session: string) => boolean} about */
+  #close(about) {
+    if (mayNotify()) void device().then((it) => it.closeNotifications(about));
   }
 }
 
-/** @param {string} title @param {NotificationOptions} options */
-async function notifyFromWorker(title, options) {
-  try {
-    const registration = await navigator.serviceWorker?.getRegistration();
-    await registration?.showNotification(title, options);
-  } catch {
-    // The title and the icon of the page still show that it is needed.
-    return;
-  }
-}
+const mayNotify = () => "Notification" in window && Notification.permission === "granted";
+const device = () => import("./device-notifications.js");
+
+/** How the browser asks whether to install the page, if it offers that. @type {{ prompt?: any }} */
+export const install = {};
+addEventListener("beforeinstallprompt", (event) => {
+  // The settings offer it, instead of a bar over the page.
+  event.preventDefault();
+  install.prompt = event;
+});
 
 /**
  * Announces something to screen readers.

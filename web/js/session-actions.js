@@ -6,8 +6,8 @@
  */
 
 import { callApi, sessionPath, Problem } from "./api.js";
+import { actorText } from "./ui/format.js";
 import { toast } from "./ui/toast.js";
-import { plural } from "./ui/format.js";
 
 /** @typedef {import("./gateway.js").QueuedPrompt} QueuedPrompt */
 /** @typedef {import("./gateway.js").Request} Request */
@@ -25,9 +25,10 @@ const OUTCOMES = /** @type {Record<string, string>} */ ({
 });
 
 export class SessionActions {
-  /** @param {string} id */
-  constructor(id) {
+  /** @param {string} id @param {string} me the name of the user */
+  constructor(id, me) {
     this.id = id;
+    this.me = me;
     /** Requests that this page answered. @type {Set<string>} */ this.answered = new Set();
     /** @type {Promise<Abilities> | undefined} */ this.loadedAbilities = undefined;
   }
@@ -93,7 +94,9 @@ export class SessionActions {
       this.answered.delete(request.id);
       const { kind, more, message } = /** @type {Problem} */ (problem);
       toast(
-        kind === "resolved" ? `${request.tool}: already ${outcomeText(more.resolution)}` : message,
+        kind === "resolved"
+          ? `${request.tool}: already ${this.#outcome(more.resolution)}`
+          : message,
       );
     }
   }
@@ -109,22 +112,27 @@ export class SessionActions {
       const entry = entries.find(
         (/** @type {import("./gateway.js").RequestEntry} */ it) => it.id === request.id,
       );
-      toast(`${request.tool}: ${outcomeText(entry?.resolution)}`);
+      toast(`${request.tool}: ${this.#outcome(entry?.resolution)}`);
     }
   }
 
-  /** @param {number} waiting */
-  async interrupt(waiting) {
-    if (
-      (await reportErrors(
-        callApi("POST", sessionPath(this.id, "/interrupt"), { queue: "keep" }),
-      )) &&
-      waiting
-    )
-      toast(`Stopping. ${plural(waiting, "prompt")} still in the queue.`);
+  /** Stops the turn. Queued prompts wait until the user resumes them. */
+  async interrupt() {
+    const body = { queue: "keep", hold_queue: true };
+    await reportErrors(callApi("POST", sessionPath(this.id, "/interrupt"), body));
   }
 
-  /** @param {{ mode?: string, model?: string | null, effort?: string }} settings */
+  /**
+   * Lets queued prompts go on that wait since a turn was stopped or a budget is spent.
+   *
+   * @param {number} [limit] of the budget that the user saw: if it was raised meanwhile, nothing changes
+   */
+  async resumeQueue(limit) {
+    const query = limit === undefined ? "" : `?limit=${limit}`;
+    await reportErrors(callApi("POST", sessionPath(this.id, `/queue/resume${query}`), {}));
+  }
+
+  /** @param {{ mode?: string, model?: string | null, effort?: string, agent_options?: Record<string, string> }} settings */
   async set(settings) {
     await reportErrors(callApi("PATCH", sessionPath(this.id, "/settings"), settings));
   }
@@ -143,25 +151,26 @@ export class SessionActions {
     return this.loadedAbilities;
   }
 
+  /** @param {import("./gateway.js").Resolution | null | undefined} resolution */
+  #outcome(resolution) {
+    const what = OUTCOMES[resolution?.outcome ?? ""] ?? "answered";
+    return resolution?.by ? `${what} by ${actorText(resolution.by, this.me)}` : what;
+  }
+
   /** @param {string} query @returns {Promise<string[]>} */
   async files(query) {
     const path = `/files?query=${encodeURIComponent(query)}`;
     return (await callApi("GET", sessionPath(this.id, path))).paths;
   }
 
-  /** @param {string} before @returns {Promise<import("./gateway.js").ItemPage>} */
-  async older(before) {
-    const page = await callApi("GET", sessionPath(this.id, `/items?before=${before}&limit=50`));
+  /** @param {string} before @param {number} limit @returns {Promise<import("./gateway.js").ItemPage>} */
+  async older(before, limit) {
+    const path = `/items?before=${before}&limit=${limit}`;
+    const page = await callApi("GET", sessionPath(this.id, path));
     // The server says how far it has searched if it found nothing for a while.
     const searched = !page.items.length && page.more && page.before;
-    return searched && searched !== before ? this.older(searched) : page;
+    return searched && searched !== before ? this.older(searched, limit) : page;
   }
-}
-
-/** @param {import("./gateway.js").Resolution | null | undefined} resolution */
-function outcomeText(resolution) {
-  const what = OUTCOMES[resolution?.outcome ?? ""] ?? "answered";
-  return resolution?.by ? `${what} by ${resolution.by.name} (${resolution.by.via})` : what;
 }
 
 /** Shows an error as a toast. Returns whether there was none. @param {Promise<unknown>} promise */

@@ -6,19 +6,21 @@
  * @module
  */
 
-import { sessionPath, newId, streamAddress } from "./api.js";
+import { callApi, sessionPath, newId, streamAddress } from "./api.js";
 import { Composer } from "./composer/composer.js";
 import { Conversation, keepOlder } from "./conversation/conversation.js";
+import { EXAMPLES, fillEmptyState } from "./conversation/empty-state.js";
 import { SessionActions } from "./session-actions.js";
+import { SessionViews } from "./session-views.js";
 import { fill, h, icon, iconButton, PATHS } from "./ui/elements.js";
 import { Connection } from "./connection.js";
 import { markSeen, preferences } from "./preferences.js";
+import { OlderItems } from "./conversation/older-items.js";
 import { Scroll } from "./conversation/scroll.js";
 import { toast } from "./ui/toast.js";
-import { showFailure } from "./composer/failure.js";
 import { StatusLine } from "./composer/status-line.js";
 import { Transcript } from "./conversation/transcript.js";
-import { baseName } from "./ui/format.js";
+import { baseName, hasFailed, isServerProblem } from "./ui/format.js";
 
 /** @typedef {import("./gateway.js").Frame} Frame */
 /** @typedef {import("./gateway.js").Request} Request */
@@ -27,25 +29,20 @@ import { baseName } from "./ui/format.js";
 const MAX_ITEMS = 600;
 const ITEMS_AFTER_TRIM = 400;
 
+/** MCP servers are not looked at more often than this, in milliseconds. */
+const SERVER_CHECK_PAUSE = 5000;
+
 /** The side panel fits beside the conversation. */
 export const PANEL_FITS = matchMedia("(min-width: 1280px)");
 /** The side panel takes no width from the conversation. */
 export const PANEL_HAS_SPACE = matchMedia("(min-width: 1480px)");
-
-const EXAMPLES = [
-  "Give me a tour",
-  "Ask me a question",
-  "Make a plan",
-  "Edit a file",
-  "Use a helper agent",
-];
 
 export class SessionPage {
   /** @param {string} id @param {{ me: import("./gateway.js").Me, deleted: (id: string) => void, connectionChanged: () => void, openDrawer: () => void, session: (id: string) => import("./gateway.js").Session | undefined }} app */
   constructor(id, app) {
     this.id = id;
     this.app = app;
-    this.actions = new SessionActions(id);
+    this.actions = new SessionActions(id, app.me.name);
     /** @type {Conversation | undefined} */ this.conversation = undefined;
     /** @type {import("./requests/request-cards.js").RequestCards | undefined} */ this.requestCards =
       undefined;
@@ -53,14 +50,25 @@ export class SessionPage {
       undefined;
     /** @type {import("./conversation/side-panel.js").SidePanel | undefined} */ this.side =
       undefined;
+    /** Where dropped files go; without it, where the agent may read them. @type {(() => string) | undefined} */
+    this.uploadDirectory = undefined;
+    /** Called after files were uploaded. @type {((paths: string[]) => void) | undefined} */
+    this.uploaded = undefined;
     this.unread = 0;
-    this.loading = false;
+    /** Resolved once the conversation is there. @type {Promise<void>} */
+    this.ready = new Promise((resolve) => (this.becomeReady = resolve));
+    /** A position to go to once the conversation is there. */
+    this.wanted = "";
+    this.serversChecked = 0;
+    /** What the agent says about itself. @type {import("./gateway.js").AgentInfo | undefined} */
+    this.agent = undefined;
 
     this.title = h("h1", {}, "…");
     this.where = h("bdi", {});
     this.project = h("strong", {});
     this.badge = h("span", { class: "badge", hidden: true });
-    this.older = h("div", { class: "older" });
+    this.agentLabel = h("span", { class: "agent-label", hidden: true });
+    this.older = new OlderItems(this, (before, limit) => this.actions.older(before, limit));
     this.log = h(
       "div",
       {
@@ -71,7 +79,7 @@ export class SessionPage {
         tabindex: "-1",
         id: "log",
       },
-      this.older,
+      this.older.element,
     );
     this.empty = h("div", { class: "empty", hidden: true });
     this.pill = h("button", {
@@ -81,6 +89,7 @@ export class SessionPage {
       onclick: () => this.scroll.toEnd(),
     });
     this.queue = h("ol", { class: "queued-prompts", "aria-label": "Queued prompts", hidden: true });
+    this.held = h("div", { class: "queue-held", role: "status", hidden: true });
     this.todos = h("div", {});
     this.failure = h("div", { class: "failure", role: "alert", hidden: true });
     this.requestsPlace = h("div", { class: "requests" });
@@ -89,6 +98,7 @@ export class SessionPage {
     this.banner = h("div", { class: "banner", role: "alert", hidden: true });
     this.searchPlace = h("div", { class: "search-place" });
 
+    /** @type {Transcript} */
     this.transcript = new Transcript(id, this.log, {
       canDrive: this.canDrive,
       deny: (request) => {
@@ -97,21 +107,27 @@ export class SessionPage {
       },
       resend: (text) => this.composer.quote(text),
       comment: (line) => void this.comment(line),
+      canRewind: () => !this.isAcp,
       rewind: (prompt) =>
         void import("./conversation/rewind.js").then((it) => it.openRewind(this, prompt)),
       openFile: (path, turns) =>
         void import("./conversation/file-changes.js").then((it) => it.openFile(this, path, turns)),
+      directory: () => this.conversation?.head.cwd ?? "",
       me: () => app.me.name,
     });
+    /** @type {Scroll} */
     this.scroll = new Scroll(
       this.log,
       () => this.#seen(),
-      () => void this.#loadOlder(),
+      () => void this.older.load(),
     );
     this.composer = new Composer(id, {
       send: (prompt) => this.send(prompt),
       edit: (prompt, text) => this.actions.edit(prompt, text),
       interrupt: () => this.#interrupt(),
+      // A request is answered with keys outside of the field; its turn is not to be stopped by accident.
+      leave: () => (this.requestCards?.current ? this.requestCards.focus() : this.#interrupt()),
+      resume: () => void this.actions.resumeQueue(),
       cycleMode: () => this.#cycleMode(),
       last: () => this.#last(),
       commands: async () => (await this.actions.abilities()).commands ?? [],
@@ -121,6 +137,11 @@ export class SessionPage {
     this.status = new StatusLine({
       chooseMode: (anchor) => void menus().then((it) => it.chooseMode(anchor, this)),
       chooseModel: (anchor) => void menus().then((it) => it.chooseModel(anchor, this)),
+      showAgent: () => void import("./dialogs/agent-info.js").then((it) => it.openAgentInfo(this)),
+      showSchedule: () =>
+        void import("./schedule/schedule-dialog.js").then((it) => it.openSchedule(this)),
+      continueAt: (resets) =>
+        void import("./schedule/schedule-dialog.js").then((it) => it.continueAt(this, resets)),
       modes: app.me.modes,
     });
     const menu = iconButton(
@@ -147,11 +168,13 @@ export class SessionPage {
       this.requestsPlace,
       this.failure,
       this.todos,
+      this.held,
       this.queue,
       this.composer.element,
       this.status.element,
     );
     this.scroll.observe(dock);
+    this.views = new SessionViews(this);
     const top = h(
       "div",
       { class: "top" },
@@ -160,7 +183,9 @@ export class SessionPage {
         { class: "bar" },
         drawer,
         this.title,
+        this.agentLabel,
         h("span", { class: "where" }, this.where),
+        this.views.element,
         iconButton("Find in this conversation (f)", PATHS.search, () => void this.find()),
         this.sideButton,
         menu,
@@ -168,7 +193,16 @@ export class SessionPage {
       this.banner,
       this.searchPlace,
     );
-    this.element = h("main", { class: "page", id: "page" }, top, this.empty, this.log, dock);
+    this.element = h(
+      "main",
+      { class: "page", id: "page" },
+      top,
+      this.empty,
+      this.log,
+      dock,
+      this.views.place,
+    );
+    if (this.canDrive) this.#acceptDrops();
     // What is docked at the bottom may be as high as the window below this.
     this.heights = new ResizeObserver(() =>
       this.element.style.setProperty("--top", `${top.offsetHeight}px`),
@@ -206,11 +240,32 @@ export class SessionPage {
     this.scroll.close();
     this.heights.disconnect();
     this.side?.close();
+    this.composer.close();
+    this.views.close();
     this.element.remove();
   }
 
   focus() {
-    this.composer.focus();
+    if (this.views.view) this.views.view.focus();
+    else this.composer.focus();
+  }
+
+  /** Files can be dropped anywhere; the code for that is loaded when the first one is dragged here. */
+  #acceptDrops() {
+    const accept = (/** @type {DragEvent} */ event) => {
+      if (!event.dataTransfer?.types.includes("Files")) return;
+      this.element.removeEventListener("dragenter", accept);
+      void import("./files/drop.js").then((it) => it.acceptDrops(this, event));
+    };
+    this.element.addEventListener("dragenter", accept);
+  }
+
+  /** Goes to a position of the conversation. @param {string} position */
+  async goTo(position) {
+    this.wanted = this.conversation ? "" : position;
+    if (!this.conversation) return;
+    const { goToPosition } = await import("./conversation/reveal.js");
+    await goToPosition(this, position);
   }
 
   /** Quotes a line of a diff in the composer. @param {import("./conversation/file-changes.js").DiffLine} line */
@@ -240,10 +295,14 @@ export class SessionPage {
 
   /** Handles a key that is not typed into a field. @param {KeyboardEvent} event */
   key(event) {
+    if (this.views.name) return false;
     if (this.requestCards?.key(event)) return true;
     if (event.key === "Escape" && this.conversation?.busy) this.#interrupt();
+    else if (event.key === "r" && this.composer.held) void this.actions.resumeQueue();
     else if (event.key === "f") void this.find();
     else if (event.key === "p") void this.toggleSide();
+    else if (event.key === "o")
+      void import("./conversation/outline.js").then((it) => it.openOutline(this));
     else if (event.key === "i" || event.key === "/") {
       this.composer.focus();
       if (event.key === "/" && !this.composer.area.value) this.composer.setText("/");
@@ -259,7 +318,27 @@ export class SessionPage {
     this.title.textContent = head?.title || session?.title || "New session";
     this.where.textContent = head?.cwd || session?.cwd || "";
     this.project.textContent = baseName(this.where.textContent) || "its directory";
-    if (this.conversation) this.status.show(this.conversation, session);
+    this.agentLabel.textContent = session?.agent.acp ? session.agent.title : "";
+    this.agentLabel.hidden = !this.agentLabel.textContent;
+    this.agentLabel.style.setProperty("--agent", session?.agent.color ?? null);
+    this.composer.showAgent(this.agentName, this.canSteer);
+    if (this.conversation) this.status.show(this.conversation, session, this.agent);
+  }
+
+  /** What the agent is called in sentences. */
+  get agentName() {
+    const agent = this.app.session(this.id)?.agent;
+    return agent?.acp ? agent.title : "Claude";
+  }
+
+  /** Whether the agent is driven over the Agent Client Protocol: it lists its modes, and cannot rewind. */
+  get isAcp() {
+    return this.app.session(this.id)?.agent.acp ?? false;
+  }
+
+  /** Whether a message can join the running turn. */
+  get canSteer() {
+    return !this.isAcp || (this.agent?.can_steer ?? false);
   }
 
   /** @param {Frame} frame */
@@ -272,8 +351,13 @@ export class SessionPage {
         this.conversation = conversation;
         this.scroll.keeping(() => this.transcript.show(conversation));
         this.#parts(new Set(["head", "status", "queue", "requests", "todos", "usage"]));
-        if (!before) this.scroll.toEnd();
-        if (this.scroll.short) void this.#loadOlder();
+        if (!before) {
+          this.scroll.toEnd();
+          this.becomeReady?.();
+          void this.composer.restoreUnsent((id) => conversation.hasPrompt(id));
+        } else this.composer.dropArrived((id) => conversation.hasPrompt(id));
+        if (this.wanted) void this.goTo(this.wanted);
+        else if (this.scroll.short) void this.older.load();
         break;
       }
       case "update": {
@@ -287,6 +371,7 @@ export class SessionPage {
           changes.items.size || changes.appended.size || changes.removed.size || changes.turns.size;
         if (grew) this.scroll.keeping(() => this.transcript.update(changes));
         this.#parts(changes.parts);
+        this.composer.dropArrived((id) => this.conversation?.hasPrompt(id) ?? false);
         if (changes.turns.size || changes.items.size) this.side?.show();
         this.#trim();
         break;
@@ -311,21 +396,30 @@ export class SessionPage {
   #parts(parts) {
     const { conversation } = this;
     if (!conversation) return;
-    if (parts.has("head") || parts.has("usage")) {
+    if (parts.has("head") || parts.has("usage") || parts.has("status")) {
       this.showHead();
     }
     if (parts.has("status")) {
-      this.composer.setBusy(conversation.busy);
+      if (this.composer.busy && !conversation.busy) this.views.refresh();
+      // An empty message resumes what was stopped, and never allows a cost.
+      const { queue_held: held, budget } = conversation.status;
+      this.composer.setBusy(conversation.busy, Boolean(held && !budget));
       this.log.setAttribute("aria-busy", String(conversation.busy));
     }
-    if (parts.has("status"))
-      showFailure(this.failure, conversation.status, this.canDrive && (() => this.actions.wake()));
+    if (parts.has("status")) {
+      const { phase, sign_in: signIn } = conversation.status;
+      if (!this.failure.hidden || signIn || hasFailed(phase)) void this.#failure();
+    }
     if (
       (parts.has("queue") || parts.has("status")) &&
       (conversation.queue.length || !this.queue.hidden)
     )
       void this.#queue();
-    if (parts.has("requests")) void this.#requests();
+    if (parts.has("head") || (parts.has("status") && !conversation.busy)) void this.#checkServers();
+    if (parts.has("requests")) {
+      this.views.showWaiting(conversation.requests.length > 0);
+      void this.#requests();
+    }
     if (parts.has("todos") && (conversation.todos.length || this.todos.firstChild))
       void import("./composer/todos.js").then((it) =>
         it.showTodos(this.todos, this.conversation?.todos ?? []),
@@ -335,16 +429,53 @@ export class SessionPage {
     if (parts.has("todos")) this.side?.show();
   }
 
+  /** The agent describes its MCP servers whenever it starts, which changes the head or the status. */
+  async #checkServers() {
+    if (Date.now() - this.serversChecked < SERVER_CHECK_PAUSE) return;
+    this.serversChecked = Date.now();
+    /** @type {import("./gateway.js").AgentInfo | undefined} */
+    const agent = await callApi("GET", sessionPath(this.id, "/agent")).catch(() => undefined);
+    this.agent = agent ?? this.agent;
+    this.showHead();
+    const problems = agent?.mcp_servers.items.filter((it) => isServerProblem(it.status));
+    this.status.showServers(problems?.length ?? 0);
+  }
+
+  async #failure() {
+    const { showFailure } = await import("./composer/failure.js");
+    const start = this.canDrive && (() => this.actions.wake());
+    if (this.conversation) showFailure(this.failure, this.conversation.status, start);
+  }
+
   async #queue() {
-    const { showQueue } = await import("./composer/queue.js");
+    const { showHeld, showQueue } = await import("./composer/queue.js");
     const { conversation, actions } = this;
     if (!conversation) return;
-    showQueue(this.queue, conversation.queue, conversation.busy, {
-      edit: (prompt) => this.composer.edit(prompt.id, prompt.text),
-      remove: (prompt) => void actions.remove(prompt),
-      move: (prompt, before) => void actions.move(prompt, before),
-      steer: (prompt) => void actions.steer(prompt),
-    });
+    const { busy, queue, status } = conversation;
+    const held = status.queue_held ?? false;
+    const waitsFor = held
+      ? "held"
+      : hasFailed(status.phase)
+        ? "waits for the agent"
+        : "after this turn";
+    showQueue(
+      this.queue,
+      queue,
+      { canSteer: busy && this.canSteer, waitsFor },
+      {
+        edit: (prompt) => this.composer.edit(prompt.id, prompt.text),
+        remove: (prompt) => void actions.remove(prompt),
+        move: (prompt, before) => void actions.move(prompt, before),
+        steer: (prompt) => void actions.steer(prompt),
+      },
+    );
+    const waiting = queue.filter((it) => it.state === "queued").length;
+    showHeld(
+      this.held,
+      held ? waiting : 0,
+      this.canDrive && (() => void this.actions.resumeQueue(status.budget?.limit)),
+      status.budget,
+    );
   }
 
   async #requests() {
@@ -355,6 +486,7 @@ export class SessionPage {
         answer: (request, answer) => this.actions.answer(request, answer),
         leave: () => this.composer.focus(),
         comment: (line) => void this.comment(line),
+        agent: () => this.agentName,
         mayTakeFocus: () =>
           this.composer.isIdle &&
           !document.querySelector("dialog[open]") &&
@@ -413,29 +545,6 @@ export class SessionPage {
       markSeen(this.id, this.conversation.revision);
   }
 
-  async #loadOlder() {
-    const { conversation } = this;
-    if (!conversation?.more || this.loading || !conversation.first) return;
-    this.loading = true;
-    const show = (/** @type {string} */ text) => (this.older.textContent = text);
-    this.scroll.keeping(() => show("Loading earlier messages"));
-    try {
-      const page = await this.actions.older(conversation.first);
-      if (conversation !== this.conversation) return;
-      const changes = conversation.prepend(page);
-      this.scroll.keeping(() => {
-        show("");
-        this.transcript.update(changes);
-      });
-    } catch (problem) {
-      this.scroll.keeping(() => show(/** @type {Error} */ (problem).message));
-      return;
-    } finally {
-      this.loading = false;
-    }
-    if (this.scroll.short) void this.#loadOlder();
-  }
-
   /** @param {Conversation} conversation */
   #showEmptyState(conversation) {
     const isEmpty =
@@ -443,33 +552,16 @@ export class SessionPage {
     this.empty.hidden = !isEmpty;
     this.log.hidden = isEmpty;
     if (!isEmpty || this.empty.firstChild) return;
-    const examples = this.app.me.demo
-      ? EXAMPLES
-      : conversation.head.suggestion
-        ? [conversation.head.suggestion]
-        : [];
-    const send = (/** @type {string} */ text) =>
-      void this.send({ id: newId(), text, images: [], delivery: "queue" }).catch((problem) =>
-        toast(problem.message),
-      );
-    fill(
+    const { suggestion } = conversation.head;
+    const examples = this.app.me.demo ? EXAMPLES : suggestion ? [suggestion] : [];
+    fillEmptyState(
       this.empty,
-      h("img", { src: "/icon.svg", alt: "" }),
-      h("h2", {}, "What should Claude do?"),
-      h(
-        "p",
-        {},
-        "Claude works in ",
-        this.project,
-        ", asks before it changes things, and continues when you close this page.",
-      ),
-      examples.length > 0 &&
-        h(
-          "div",
-          { class: "examples" },
-          ...examples.map((text) =>
-            h("button", { type: "button", class: "button", onclick: () => send(text) }, text),
-          ),
+      this.project,
+      this.agentName,
+      examples,
+      (text) =>
+        void this.send({ id: newId(), text, images: [], delivery: "queue" }).catch((problem) =>
+          toast(problem.message),
         ),
     );
   }
@@ -481,10 +573,14 @@ export class SessionPage {
   }
 
   #interrupt() {
-    void this.actions.interrupt(this.conversation?.queue.length ?? 0);
+    // Once is enough: a second Esc must not stop what the first one made room for.
+    if (this.conversation?.status.phase.kind === "interrupting") return;
+    void this.actions.interrupt();
   }
 
   #cycleMode() {
+    // Which mode of another agent asks for nothing is not known, so it is only chosen from the menu.
+    if (this.isAcp) return;
     const modes = this.app.me.modes.filter((it) => it.shortcut);
     const current = this.conversation?.head.mode ?? this.app.session(this.id)?.mode ?? "default";
     const here = modes.findIndex((it) => it.id === current);

@@ -1,25 +1,63 @@
 /**
- * The list of all sessions: those that need the user, those that run, the rest.
+ * The list of all sessions: those that need the user, those that are pinned, the rest by project, and
+ * those that the CLI ran without this server. A field searches in all of them.
  *
  * @module
  */
 
 import { fill, h, icon, iconButton, PATHS } from "./ui/elements.js";
-import { seen } from "./preferences.js";
-import { baseName, shortAge } from "./ui/format.js";
+import { preferences, seen } from "./preferences.js";
+import { COST_DAYS, Projects } from "./sessions/projects.js";
+import { baseName, dollars, plural, shortAge } from "./ui/format.js";
 
 /** @typedef {import("./gateway.js").Session} Session */
 
-const TIERS = /** @type {const} */ ([
-  ["needs_you", "Needs you"],
-  ["running", "Running"],
-  ["idle", "Idle"],
-]);
-
 export class Sidebar {
-  /** @param {{ newSession: () => void, switcher: () => void, settings: () => void, help: () => void }} actions */
+  /**
+   * @param {{ newSession: (cwd?: string) => void, settings: () => void, help: () => void, sessions: () => Session[], go: (address: string) => void, leaveSearch: () => void }} actions
+   */
   constructor(actions) {
-    this.list = h("nav", { class: "sidebar-list", "aria-label": "Sessions" });
+    this.actions = actions;
+    this.current = "";
+    /** @type {Promise<import("./sessions/other-sessions.js").OtherSessions> | undefined} */
+    this.others = undefined;
+    /** @type {Promise<import("./sessions/session-search.js").SessionSearch> | undefined} */
+    this.search = undefined;
+    this.own = h("div", {});
+    this.archive = false;
+    /** @type {Session[]} */ this.sessions = [];
+    this.projects = new Projects(() => this.show(this.sessions, this.current));
+    this.othersButton = h(
+      "button",
+      {
+        type: "button",
+        class: "tier",
+        "aria-expanded": "false",
+        onclick: () => void this.toggleOthers(!preferences.others),
+      },
+      icon(PATHS.chevron),
+      "Other sessions",
+    );
+    this.othersPlace = h("section", { "aria-label": "Other sessions" }, this.othersButton);
+    this.list = h(
+      "nav",
+      { class: "sidebar-list", "aria-label": "Sessions" },
+      this.own,
+      this.othersPlace,
+    );
+    this.results = h("div", { class: "sidebar-list", hidden: true });
+    this.field = h("input", {
+      type: "search",
+      class: "input",
+      placeholder: "Search all sessions",
+      "aria-label": "Search all sessions",
+      title: "Search all sessions (s)",
+      autocomplete: "off",
+      spellcheck: "false",
+      maxlength: "500",
+      onfocus: () => void this.loadSearch(),
+      oninput: () => this.#searching(this.field.value.trim() !== ""),
+    });
     this.link = h("span", { class: "link" });
     this.usage = h(
       "a",
@@ -33,10 +71,11 @@ export class Sidebar {
         "div",
         { class: "sidebar-head" },
         h("a", { class: "brand", href: "#/" }, h("img", { src: "/icon.svg", alt: "" }), "Towpath"),
-        iconButton("Find a session (Ctrl+K)", PATHS.search, actions.switcher),
-        iconButton("New session", PATHS.add, actions.newSession),
+        iconButton("New session", PATHS.add, () => actions.newSession()),
       ),
+      h("div", { class: "sidebar-search", role: "search" }, this.field),
       this.list,
+      this.results,
       h(
         "div",
         { class: "sidebar-foot" },
@@ -46,39 +85,177 @@ export class Sidebar {
         iconButton("Keyboard shortcuts (?)", PATHS.help, actions.help),
       ),
     );
+    if (preferences.others) void this.toggleOthers(true);
   }
 
-  /** @param {Session[]} sessions @param {string} current */
+  /** The sessions of the CLI. */
+  loadOthers() {
+    this.others ??= import("./sessions/other-sessions.js").then(
+      (it) => new it.OtherSessions(this.othersPlace, this.list),
+    );
+    return this.others;
+  }
+
+  /** @param {boolean} open */
+  async toggleOthers(open) {
+    preferences.others = open;
+    this.othersButton.setAttribute("aria-expanded", String(open));
+    const others = await this.loadOthers();
+    others.toggle(preferences.others);
+    others.mark(this.current);
+  }
+
+  loadSearch() {
+    this.search ??= Promise.all([import("./sessions/session-search.js"), this.loadOthers()]).then(
+      ([{ SessionSearch }, others]) => {
+        const { sessions, go } = this.actions;
+        const leave = (/** @type {boolean} */ byKey) => {
+          this.#searching(false);
+          if (byKey) this.actions.leaveSearch();
+        };
+        const search = new SessionSearch(this.field, this.results, { sessions, others, go, leave });
+        search.update();
+        return search;
+      },
+    );
+    return this.search;
+  }
+
+  /** Searches for a text, or lets the user enter one. @param {string} [text] */
+  startSearch(text) {
+    if (text !== undefined) this.field.value = text;
+    this.#searching(this.field.value.trim() !== "");
+    this.field.focus();
+    this.field.select();
+    void this.loadSearch().then((it) => it.update());
+  }
+
+  /** What was found is in the place of the list. @param {boolean} on */
+  #searching(on) {
+    this.list.hidden = on;
+    this.results.hidden = !on;
+  }
+
+  /** @param {Session[]} sessions @param {string} current a session, or a session of the CLI */
   show(sessions, current) {
-    const now = Date.now();
+    this.current = current;
+    this.sessions = sessions;
+    void this.others?.then((it) => it.mark(current));
+    this.projects.refresh(sessions);
     const focused = /** @type {HTMLElement | null} */ (
-      this.list.contains(document.activeElement) ? document.activeElement : null
+      this.own.contains(document.activeElement) ? document.activeElement : null
     )?.dataset.session;
+    const needs = sessions.filter((it) => it.tier === "needs_you");
+    const others = sessions.filter((it) => it.tier !== "needs_you");
+    const archived = others.filter((it) => it.archived);
     fill(
-      this.list,
-      ...TIERS.flatMap(([tier, name]) => {
-        const some = sessions.filter((it) => it.tier === tier);
-        if (!some.length) return [];
-        return [
-          h(
-            "h2",
-            { class: `tier ${tier === "needs_you" ? "needs" : ""}`, id: `tier-${tier}` },
-            name,
-            h("span", {}, some.length),
-          ),
-          h(
-            "ul",
-            { "aria-labelledby": `tier-${tier}` },
-            ...some.map((session) => h("li", {}, row(session, session.id === current, now))),
-          ),
-        ];
-      }),
+      this.own,
+      ...this.#section("needs_you", "Needs you", needs),
+      ...this.#section(
+        "pinned",
+        "Pinned",
+        others.filter((it) => it.pinned && !it.archived),
+      ),
+      ...this.projects
+        .group(others.filter((it) => !it.pinned && !it.archived))
+        .flatMap((it, number) => this.#project(it, number)),
+      ...this.#archived(archived),
       !sessions.length && h("p", { class: "sidebar-none" }, "No sessions yet."),
     );
     if (focused)
       /** @type {HTMLElement | null} */ (
-        this.list.querySelector(`[data-session="${focused}"]`)
+        this.own.querySelector(`[data-session="${focused}"]`)
       )?.focus();
+  }
+
+  /** @param {string} id @param {string} name @param {Session[]} sessions */
+  #section(id, name, sessions) {
+    if (!sessions.length) return [];
+    const heading = h(
+      "h2",
+      { class: `tier ${id === "needs_you" ? "needs" : ""}`, id: `tier-${id}` },
+      name,
+      h("span", {}, sessions.length),
+    );
+    return [heading, this.#rows(`tier-${id}`, sessions, (it) => baseName(it.cwd))];
+  }
+
+  /** @param {ReturnType<Projects["group"]>[number]} project @param {number} number */
+  #project({ key, name, sessions }, number) {
+    const states = sessions.map((it) => this.projects.directories.get(it.cwd));
+    const main = states.find((it) => it && !it.worktree) ?? states.find((it) => it);
+    const changes = main?.changes ?? 0;
+    const cost = sessions.reduce((sum, it) => sum + (this.projects.costs.get(it.id) ?? 0), 0);
+    const id = `project-${number}`;
+    /** What a row says beside its title: only what the heading does not. @param {Session} session */
+    const place = (session) => {
+      const state = this.projects.directories.get(session.cwd);
+      if (state?.worktree) return state.branch ?? baseName(session.cwd);
+      return !state && sessions.some((it) => it.cwd !== session.cwd) ? baseName(session.cwd) : "";
+    };
+    return [
+      h(
+        "div",
+        { class: "project", title: main?.repository ? main.cwd : key },
+        h(
+          "h2",
+          { class: "tier", id },
+          h("bdi", { class: "project-name" }, name),
+          main?.branch && h("span", { class: "project-branch" }, main.branch),
+          changes > 0 &&
+            h(
+              "span",
+              { class: "project-changes", title: `${plural(changes, "change")} not committed` },
+              `±${changes > 999 ? "999+" : changes}`,
+            ),
+          cost > 0 &&
+            h(
+              "span",
+              { class: "project-cost", title: `In the last ${COST_DAYS} days` },
+              dollars(cost),
+            ),
+        ),
+        iconButton(`New session in ${name}`, PATHS.add, () =>
+          this.actions.newSession(main?.cwd ?? sessions[0].cwd),
+        ),
+      ),
+      this.#rows(id, sessions, place),
+    ];
+  }
+
+  /** @param {Session[]} sessions */
+  #archived(sessions) {
+    if (!sessions.length) return [];
+    const toggle = h(
+      "button",
+      {
+        type: "button",
+        class: "archive-toggle",
+        "aria-expanded": String(this.archive),
+        id: "tier-archived",
+        onclick: () => {
+          this.archive = !this.archive;
+          this.show(this.sessions, this.current);
+          /** @type {HTMLElement | null} */ (this.own.querySelector("#tier-archived"))?.focus();
+        },
+      },
+      icon(PATHS.chevron),
+      `Archived (${sessions.length})`,
+    );
+    return [
+      toggle,
+      this.archive && this.#rows("tier-archived", sessions, (it) => baseName(it.cwd)),
+    ];
+  }
+
+  /** @param {string} label @param {Session[]} sessions @param {(session: Session) => string} place */
+  #rows(label, sessions, place) {
+    const now = Date.now();
+    return h(
+      "ul",
+      { "aria-labelledby": label },
+      ...sessions.map((it) => h("li", {}, row(it, it.id === this.current, now, place(it)))),
+    );
   }
 
   /** @param {import("./connection.js").ConnectionState} state */
@@ -89,11 +266,12 @@ export class Sidebar {
   }
 }
 
-/** @param {Session} session @param {boolean} current @param {number} now */
-function row(session, current, now) {
+/** @param {Session} session @param {boolean} current @param {number} now @param {string} where */
+function row(session, current, now, where) {
   const unread = !current && session.last > seen(session.id);
   const name = session.title || "New session";
   const { problem } = session;
+  const place = [where, session.requests > 0 && `${session.requests} waiting`].filter(Boolean);
   return h(
     "a",
     {
@@ -111,15 +289,21 @@ function row(session, current, now) {
       unread && h("span", { class: "visually-hidden" }, " (unread)"),
     ),
     h("span", { class: "since" }, shortAge(session.active, now)),
-    h(
-      "span",
-      { class: problem ? "place problem" : "place", title: problem },
-      problem ||
-        [baseName(session.cwd), session.requests > 0 && `${session.requests} waiting`]
-          .filter(Boolean)
-          .join(" · "),
-    ),
+    (problem || place.length > 0 || session.agent.acp) &&
+      h(
+        "span",
+        { class: problem ? "place problem" : "place", title: problem },
+        session.agent.acp && agentMark(session),
+        problem || place.join(" · "),
+      ),
   );
+}
+
+/** The agent's name with its colour. @param {Session} session */
+function agentMark({ agent }) {
+  const mark = h("span", { class: "agent-name" }, agent.title);
+  if (agent.color) mark.style.setProperty("--agent", agent.color);
+  return mark;
 }
 
 /** @param {Session} session */

@@ -5,15 +5,23 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use axum::http::StatusCode;
+use search::Search;
 use session::Sessions;
+use terminal::Terminals;
 use tokio::sync::Semaphore;
 
 use crate::access::{AuthenticatedClient, FailedSignIns, StreamAuthorization, TokenStore, Visitor};
-use crate::api::{FrameCache, SessionList, UsageCache, prerender};
+use crate::api::{
+    AgentVersions, FoldedTranscripts, FrameCache, ProjectCache, SessionList, UsageCache, prerender,
+};
 use crate::config::GatewayConfig;
-use crate::limits::{MAX_FOLDS, POOL_BYTES};
+use crate::limits::{
+    MAX_ACP_CLIENTS, MAX_FILE_OPERATIONS, MAX_FOLDS, MAX_GIT_CHANGES, MAX_GIT_READS, MAX_UPLOADS,
+    POOL_BYTES,
+};
 use crate::live::LiveSessions;
 use crate::memory_pool::MemoryPool;
+use crate::notifications::{Notifier, VisiblePages};
 use crate::problem::Problem;
 
 /// The state that all requests share. Clones share it too.
@@ -26,13 +34,35 @@ pub(crate) struct GatewayState {
     pub(crate) config: GatewayConfig,
     pub(crate) tokens: Arc<TokenStore>,
     pub(crate) failed_sign_ins: FailedSignIns,
+    /// `None` if they are turned off.
+    pub(crate) terminals: Option<Terminals>,
     pub(crate) live_sessions: LiveSessions<FrameCache>,
     pub(crate) session_list: SessionList,
+    pub(crate) search: Search,
     pub(crate) usage: UsageCache,
+    pub(crate) projects: ProjectCache,
+    pub(crate) agent_versions: AgentVersions,
+    pub(crate) folded_transcripts: FoldedTranscripts,
+    /// Who looks at a page.
+    pub(crate) presence: VisiblePages,
+    /// None if push messages cannot be sent.
+    pub(crate) notifier: Option<Notifier>,
     /// For operations that need threads or fold a part of a session again.
     pub(crate) expensive: Semaphore,
+    /// For git commands that read.
+    pub(crate) git_reads: Semaphore,
+    /// For git commands that change something, which can take long: hooks run.
+    pub(crate) git_changes: Semaphore,
+    /// For operations on the files of a session.
+    pub(crate) file_operations: Semaphore,
+    /// For files that are being received.
+    pub(crate) uploads: Semaphore,
     /// For what is large.
     pub(crate) memory: MemoryPool,
+    /// For handling large requests one after the other.
+    pub(crate) large_requests: Arc<Semaphore>,
+    /// For clients of the Agent Client Protocol.
+    pub(crate) acp_clients: Arc<Semaphore>,
     port: u16,
 }
 
@@ -45,13 +75,34 @@ impl Gateway {
     ) -> Self {
         let journal = sessions.journal().clone();
         let checkpoints = config.data.join("views");
+        let presence = VisiblePages::default();
+        let notifier = Notifier::open(
+            &config.data,
+            config.push.clone(),
+            Arc::clone(&tokens),
+            config.proxy.as_ref(),
+            presence.clone(),
+        );
         Self(Arc::new(GatewayState {
             live_sessions: LiveSessions::new(journal, checkpoints, prerender),
             session_list: SessionList::new(sessions.clone()),
+            search: Search::new(sessions.clone()),
             usage: UsageCache::default(),
+            projects: ProjectCache::default(),
+            agent_versions: AgentVersions::default(),
+            folded_transcripts: FoldedTranscripts::default(),
+            terminals: config.shell.clone().map(Terminals::new),
             failed_sign_ins: FailedSignIns::default(),
+            presence,
+            notifier,
             expensive: Semaphore::new(MAX_FOLDS),
+            git_reads: Semaphore::new(MAX_GIT_READS),
+            git_changes: Semaphore::new(MAX_GIT_CHANGES),
+            file_operations: Semaphore::new(MAX_FILE_OPERATIONS),
+            uploads: Semaphore::new(MAX_UPLOADS),
             memory: MemoryPool::new(POOL_BYTES),
+            large_requests: Arc::new(Semaphore::new(1)),
+            acp_clients: Arc::new(Semaphore::new(MAX_ACP_CLIENTS)),
             sessions,
             config,
             tokens,

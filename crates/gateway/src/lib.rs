@@ -14,14 +14,17 @@
 //! Deliberately absent: the environment, printing, and any state that a restart would lose.
 
 pub mod access;
+mod agent_files;
 mod api;
 mod config;
 mod gateway;
 mod limits;
 mod live;
 mod memory_pool;
+mod notifications;
 mod pages;
 mod problem;
+mod request_memory;
 mod server;
 pub mod watch_state;
 mod write_timeout;
@@ -36,9 +39,10 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
 pub use access::Hosts;
-pub use config::{GatewayConfig, ProxyConfig};
+pub use config::{EndpointPolicy, GatewayConfig, ProxyConfig, PushConfig};
 pub use server::{Certificate, TlsError};
 pub use session::Roots;
+pub use terminal::ShellConfig;
 
 use access::TokenStore;
 use gateway::Gateway;
@@ -65,13 +69,22 @@ pub async fn run(
     // Dropped, and with it its tasks, when the server has stopped.
     let mut tasks = JoinSet::new();
     tasks.spawn(gateway.session_list.clone().run());
+    tasks.spawn(gateway.search.clone().run());
     tasks.spawn(gateway.live_sessions.clone().run_checkpoints());
+    if let Some(notifier) = gateway.notifier.clone() {
+        let journal = gateway.sessions.journal().clone();
+        tasks.spawn(notifier.run(gateway.session_list.clone(), journal));
+    }
     let router = api::router()
         .fallback(pages::page)
         .method_not_allowed_fallback(pages::method_not_allowed)
+        .layer(middleware::from_fn_with_state(gateway.clone(), request_memory::hold))
         .layer(middleware::from_fn_with_state(gateway.clone(), access::check))
-        .with_state(gateway);
+        .with_state(gateway.clone());
     server::serve(listener, tls, router, max_connections, shutdown).await;
+    if let Some(terminals) = &gateway.terminals {
+        terminals.close_all().await;
+    }
     Ok(())
 }
 
@@ -88,18 +101,23 @@ mod tests {
     use tokio::time::sleep;
     use uuid::Uuid;
 
-    use super::{GatewayConfig, Hosts, run};
+    use super::{GatewayConfig, Hosts, PushConfig, run};
     use crate::access::TokenStore;
 
     fn sessions(data: &Path, journal: Journal) -> Sessions {
         let home = SessionsConfig {
             data: data.to_owned(),
+            allow_bypass: false,
+            config_file: None,
             runtime: data.to_owned(),
             towpath: "towpath".into(),
             agent: AgentProgram { program: "claude".into(), arguments: Vec::new() },
+            agents: session::AgentCatalog::default(),
             environment: Vec::new(),
             limits: SessionLimits::default(),
             unattended: UnattendedLimits::LONG,
+            takeover_delay: Duration::ZERO,
+            watch: session::WatchPolicy::default(),
         };
         Sessions::new(home, journal)
     }
@@ -120,23 +138,30 @@ mod tests {
             roots: Roots::new(&[data.path().to_owned()]).unwrap(),
             proxy: None,
             pages: None,
+            shell: None,
             demo: false,
             log: None,
             secure: false,
             max_connections: 8,
+            push: PushConfig::default(),
         };
         let tokens = Arc::new(TokenStore::open(data.path()).unwrap());
         let sessions = sessions(data.path(), journal);
         let server = run(listener, None, sessions, tokens, config, std::future::pending());
         let server = tokio::spawn(server);
-        // Loading the grammars and the first round of checkpoints take a moment.
+        // Loading the grammars and the first round of checkpoints take a moment, and longer if the
+        // machine has other work. A gateway that polls never becomes idle.
         sleep(Duration::from_secs(3)).await;
         let metrics = Handle::current().metrics();
-        let before = metrics.worker_park_count(0);
-        sleep(Duration::from_secs(2)).await;
-        let parks = metrics.worker_park_count(0) - before;
-        server.abort();
+        let mut parks = Vec::new();
         // This test's own timer wakes the runtime too.
-        assert!(parks <= 4, "the runtime went back to sleep {parks} times in 2 s");
+        while parks.last().is_none_or(|&parks| parks > 4) && parks.len() < 15 {
+            let before = metrics.worker_park_count(0);
+            sleep(Duration::from_secs(2)).await;
+            parks.push(metrics.worker_park_count(0) - before);
+        }
+        server.abort();
+        let last = parks.last().is_some_and(|&parks| parks <= 4);
+        assert!(last, "how often the runtime went back to sleep in 2 s each: {parks:?}");
     }
 }

@@ -1,8 +1,12 @@
-//! The memory that large bodies, frames and lines are made and sent in, shared by all clients.
+//! The memory that large bodies, frames and lines are received, made and sent in, shared by all
+//! clients.
 //!
 //! A response that needs more than a little first takes a [lease](MemoryPool::lease) of the bytes, and waits
 //! in turn if there are not enough. A client that does not read would keep its bytes for ever, so
 //! they are taken away when another one waits. Its stream then reads them again, or ends.
+//!
+//! A request's body does not wait, because all that wait could have all of the memory together:
+//! it is refused, and so is one that arrives too slowly while another one needs memory.
 
 use std::any::Any;
 use std::fmt;
@@ -12,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Mutex as AsyncMutex, Notify};
 use tokio::time::{Instant, sleep};
 
-use crate::limits::STALLED_AFTER;
+use crate::limits::{MAX_RECEIVED_BYTES, STALLED_AFTER};
 
 /// The memory of all large bodies. Clones share it.
 #[derive(Clone, Debug)]
@@ -30,13 +34,17 @@ struct PoolShared {
 #[derive(Debug, Default)]
 struct PoolState {
     used: usize,
+    /// How much of that is for bodies of requests.
+    received: usize,
     leases: Vec<Arc<LeaseSlot>>,
 }
 
 struct LeaseSlot {
     bytes: usize,
+    /// It is for the body of a request.
+    is_request: bool,
     state: Mutex<LeaseState>,
-    revoked: Notify,
+    revoked: Arc<Notify>,
 }
 
 enum LeaseState {
@@ -46,6 +54,10 @@ enum LeaseState {
     Sending {
         content: Box<dyn Any + Send>,
         /// When the client last took something.
+        since: Instant,
+    },
+    /// A client is sending a body, and its last step forward was then.
+    Receiving {
         since: Instant,
     },
     Revoked,
@@ -105,12 +117,42 @@ impl MemoryPool {
         if state.used + bytes > self.0.size {
             return None;
         }
-        let slot =
-            LeaseSlot { bytes, state: Mutex::new(LeaseState::Working), revoked: Notify::new() };
+        Some(self.add_lease(&mut state, bytes, LeaseState::Working, Arc::default()))
+    }
+
+    /// Takes some bytes for more of a request's body, if there are enough at once. `revoked` is
+    /// notified if they are taken away.
+    pub(crate) fn try_receive(&self, bytes: usize, revoked: &Arc<Notify>) -> Option<MemoryLease> {
+        let mut state = self.state();
+        let missing = |state: &PoolState| {
+            let pool = (state.used + bytes).saturating_sub(self.0.size);
+            pool.max((state.received + bytes).saturating_sub(MAX_RECEIVED_BYTES))
+        };
+        let wanted = missing(&state);
+        if wanted > 0 {
+            state.revoke_stalled(wanted);
+        }
+        if missing(&state) > 0 {
+            return None;
+        }
+        state.received += bytes;
+        let receiving = LeaseState::Receiving { since: Instant::now() };
+        Some(self.add_lease(&mut state, bytes, receiving, Arc::clone(revoked)))
+    }
+
+    fn add_lease(
+        &self,
+        pool: &mut PoolState,
+        bytes: usize,
+        state: LeaseState,
+        revoked: Arc<Notify>,
+    ) -> MemoryLease {
+        let is_request = matches!(state, LeaseState::Receiving { .. });
+        let slot = LeaseSlot { bytes, is_request, state: Mutex::new(state), revoked };
         let slot = Arc::new(slot);
-        state.used += bytes;
-        state.leases.push(Arc::clone(&slot));
-        Some(MemoryLease { pool: self.clone(), slot })
+        pool.used += bytes;
+        pool.leases.push(Arc::clone(&slot));
+        MemoryLease { pool: self.clone(), slot }
     }
 
     fn state(&self) -> MutexGuard<'_, PoolState> {
@@ -139,6 +181,9 @@ impl PoolState {
         if let Some(at) = self.leases.iter().position(|it| Arc::ptr_eq(it, slot)) {
             self.leases.swap_remove(at);
             self.used -= slot.bytes;
+            if slot.is_request {
+                self.received -= slot.bytes;
+            }
         }
     }
 }
@@ -150,7 +195,9 @@ impl LeaseSlot {
 
     fn stalled_since(slot: &Arc<Self>) -> Option<(Instant, Arc<Self>)> {
         match *slot.state() {
-            LeaseState::Sending { since, .. } if since.elapsed() >= STALLED_AFTER => {
+            LeaseState::Sending { since, .. } | LeaseState::Receiving { since }
+                if since.elapsed() >= STALLED_AFTER =>
+            {
                 Some((since, Arc::clone(slot)))
             }
             _ => None,
@@ -173,6 +220,25 @@ impl MemoryLease {
     }
 }
 
+impl MemoryLease {
+    /// Records that the client has sent more of its body.
+    pub(crate) fn advance(&self) {
+        if let LeaseState::Receiving { since } = &mut *self.slot.state() {
+            *since = Instant::now();
+        }
+    }
+
+    /// Records that the body is complete, so that it is not taken away any more. `false` if it was.
+    pub(crate) fn complete(&self) -> bool {
+        let mut state = self.slot.state();
+        let complete = !matches!(*state, LeaseState::Revoked);
+        if complete {
+            *state = LeaseState::Working;
+        }
+        complete
+    }
+}
+
 impl Drop for MemoryLease {
     fn drop(&mut self) {
         self.pool.state().remove(&self.slot);
@@ -189,7 +255,7 @@ impl<T: 'static> Leased<T> {
                 *since = Instant::now();
                 content.downcast_mut().map(access)
             }
-            LeaseState::Working | LeaseState::Revoked => None,
+            LeaseState::Working | LeaseState::Receiving { .. } | LeaseState::Revoked => None,
         }
     }
 

@@ -20,6 +20,9 @@ use crate::problem::Problem;
 /// The files of `web/` by name.
 const FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/pages.rs"));
 
+/// The style sheet of what `view` renders.
+const VIEW_STYLE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/view.css"));
+
 /// Shown if the binary was built without `web/`.
 const NO_PAGES: &str = "<!doctype html><meta charset=utf-8><title>Towpath</title>\
     <p>This server was built without its pages. Its API is at <code>/api/v1</code>.\n";
@@ -35,7 +38,7 @@ pub(crate) async fn page(State(gateway): State<Gateway>, request: Request) -> Re
     }
     let name = path.trim_start_matches('/');
     let found = match name {
-        "view.css" => Some(Bytes::from_static(view::html::STYLE.as_bytes())),
+        "view.css" => Some(Bytes::from_static(VIEW_STYLE)),
         "colours.css" => Some(Bytes::from(view::html::colour_rules())),
         _ => file(&gateway, if name.is_empty() { "index.html" } else { name }).await,
     };

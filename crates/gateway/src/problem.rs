@@ -113,6 +113,16 @@ impl Problem {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", "too large", detail)
     }
 
+    /// The server has no memory left for the request.
+    pub(crate) fn unavailable(detail: &str) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "busy", "busy", detail)
+    }
+
+    /// The queue of a session is full.
+    pub(crate) fn queue_full(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::TOO_MANY_REQUESTS, "queue-full", "the queue is full", detail)
+    }
+
     /// Reading needs a running agent, and starts none.
     pub(crate) fn no_agent() -> Self {
         let detail = "no agent is running; `POST …/wake` starts it";
@@ -146,6 +156,13 @@ impl IntoResponse for Problem {
         response.headers_mut().insert(header::CONTENT_TYPE, json);
         if status == StatusCode::TOO_MANY_REQUESTS {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("60"));
+        }
+        if status == StatusCode::SERVICE_UNAVAILABLE {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
+        }
+        if status == StatusCode::PAYLOAD_TOO_LARGE {
+            // The rest of a very long body is not read, so the connection cannot be used again.
+            response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
         if status == StatusCode::INTERNAL_SERVER_ERROR {
             // The access check adds where the log is.
@@ -207,9 +224,12 @@ impl From<OpenError> for Problem {
             OpenError::Directory { .. } | OpenError::Damaged { .. } => {
                 Self::conflict("conflict", error.to_string())
             }
+            OpenError::Agent(unknown) => Self::invalid(unknown.to_string()),
             OpenError::Journal(error) => error.into(),
             OpenError::NotResponding => Self::conflict("agent-silent", error.to_string()),
-            error @ OpenError::Takeover(_) => Self::failed(&error),
+            OpenError::Relayed(reason) => Self::conflict("worker", reason),
+            OpenError::OpenElsewhere { .. } => Self::conflict("open-elsewhere", error.to_string()),
+            error @ (OpenError::Takeover(_) | OpenError::Transcript { .. }) => Self::failed(&error),
         }
     }
 }
@@ -218,7 +238,9 @@ impl From<session::Error> for Problem {
     fn from(error: session::Error) -> Self {
         match error {
             session::Error::Refused(refusal) => refusal.into(),
-            session::Error::Closed => Self::conflict("busy", error.to_string()),
+            session::Error::Closed | session::Error::Remote(_) => {
+                Self::conflict("busy", error.to_string())
+            }
             session::Error::Journal(error) => error.into(),
             session::Error::NotStored => Self::new(
                 StatusCode::INSUFFICIENT_STORAGE,
@@ -236,7 +258,9 @@ impl From<CommandError> for Problem {
         match refusal {
             CommandError::NoSuchPrompt => Self::not_found("prompt"),
             CommandError::NoSuchRequest => Self::not_found("request"),
-            CommandError::EmptyPrompt | CommandError::Invalid(_) => Self::invalid(detail),
+            CommandError::EmptyPrompt
+            | CommandError::Invalid(_)
+            | CommandError::InvalidOption(_) => Self::invalid(detail),
             CommandError::NotWaiting(state) => {
                 Self { state: Some(state.into()), ..Self::conflict("not-waiting", detail) }
             }
@@ -248,6 +272,7 @@ impl From<CommandError> for Problem {
                 Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", "too large", detail)
             }
             CommandError::UnreadableOptions(_) => Self::conflict("unreadable-options", detail),
+            CommandError::NoSuchSchedule => Self::not_found("scheduled prompt"),
             CommandError::Busy => Self::conflict("busy", detail),
             CommandError::NoAgent => Self::no_agent(),
             CommandError::RefusedByAgent(_) => Self::conflict("agent-refused", detail),
@@ -261,7 +286,9 @@ impl From<CommandError> for Problem {
 impl From<TokenStoreError> for Problem {
     fn from(error: TokenStoreError) -> Self {
         match error {
-            TokenStoreError::InvalidName(_) => Self::invalid(error.to_string()),
+            TokenStoreError::InvalidName(_) | TokenStoreError::ShellForWatcher => {
+                Self::invalid(error.to_string())
+            }
             error => Self::failed(&error),
         }
     }

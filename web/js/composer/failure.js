@@ -1,5 +1,5 @@
 /**
- * Why there is no agent although no user stopped it, and a button that starts it again.
+ * Why there is no agent although no user stopped it, or who has to sign in, and a button that starts it again.
  *
  * @module
  */
@@ -8,12 +8,30 @@ import { fill, h } from "../ui/elements.js";
 import { describePhase, hasFailed } from "../ui/format.js";
 
 /**
+ * What someone has to do before the agent works.
+ *
+ * @param {import("../gateway.js").SignIn} signIn
+ */
+function describeSignIn({ text, methods }) {
+  const ways = methods.map((method) => h("li", {}, method));
+  const offer = ways.length > 0 && h("p", {}, "The agent offers:");
+  const parts = text.split("`").map((part, n) => (n % 2 ? h("code", {}, part) : part));
+  return [
+    h("strong", {}, "Sign-in needed"),
+    h("p", {}, ...parts),
+    offer,
+    ways.length > 0 && h("ul", {}, ...ways),
+  ];
+}
+
+/**
  * @param {HTMLElement} place
  * @param {import("../gateway.js").Status} status
  * @param {false | (() => Promise<void>)} start starts the agent, if the user may do that
  */
 export function showFailure(place, status, start) {
-  place.hidden = !hasFailed(status.phase);
+  const { sign_in: signIn } = status;
+  place.hidden = !signIn && !hasFailed(status.phase);
   if (place.hidden) return;
   const button = h("button", { type: "button", class: "button" }, "Try again");
   button.addEventListener("click", async () => {
@@ -21,5 +39,7 @@ export function showFailure(place, status, start) {
     if (start) await start();
     button.disabled = false;
   });
-  fill(place, h("span", {}, describePhase(status, Date.now())), start && button);
+  place.classList.toggle("sign-in", Boolean(signIn));
+  const text = signIn ? describeSignIn(signIn) : [describePhase(status, Date.now())];
+  fill(place, h("div", { class: "failure-text" }, ...text), start && button);
 }

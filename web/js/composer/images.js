@@ -4,10 +4,11 @@
  * @module
  */
 
+import { newId } from "../api.js";
 import { fill, h, iconButton, PATHS } from "../ui/elements.js";
 import { toast } from "../ui/toast.js";
 
-/** @typedef {import("../gateway.js").ImageRequest & { name: string }} ImageAttachment */
+/** @typedef {import("../gateway.js").ImageRequest & { name: string, key: string }} ImageAttachment */
 
 const MEDIA_TYPES = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 /** The API accepts no larger ones. */
@@ -58,9 +59,17 @@ export class ImageAttachments {
           media_type: file.type,
           data: await base64(file),
           name: file.name || "image",
+          key: newId(),
         });
     }
     this.#draw();
+    const { storeImage } = await import("./image-store.js");
+    await Promise.all(this.list.map(storeImage));
+  }
+
+  /** The keys under which they are stored. */
+  get keys() {
+    return this.list.map((it) => it.key);
   }
 
   /** Removes and returns all images. */
@@ -73,7 +82,8 @@ export class ImageAttachments {
 
   /** @param {ImageAttachment[]} list */
   restore(list) {
-    this.list.unshift(...list);
+    const { keys } = this;
+    this.list.unshift(...list.filter((it) => !keys.includes(it.key)));
     this.#draw();
   }
 
@@ -89,6 +99,7 @@ export class ImageAttachments {
           iconButton(`Remove ${image.name}`, PATHS.close, () => {
             this.list.splice(this.list.indexOf(image), 1);
             this.#draw();
+            void import("./image-store.js").then((it) => it.removeUnusedImages());
           }),
         ),
       ),

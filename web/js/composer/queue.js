@@ -14,10 +14,10 @@ import { plural } from "../ui/format.js";
  *
  * @param {HTMLElement} list
  * @param {QueuedPrompt[]} queue
- * @param {boolean} busy
+ * @param {{ canSteer: boolean, waitsFor: string }} state whether prompts can join a running turn, and what they wait for
  * @param {{ edit: (prompt: QueuedPrompt) => void, remove: (prompt: QueuedPrompt) => void, move: (prompt: QueuedPrompt, before: string | undefined) => void, steer: (prompt: QueuedPrompt) => void }} actions
  */
-export function showQueue(list, queue, busy, actions) {
+export function showQueue(list, queue, { canSteer, waitsFor }, actions) {
   list.hidden = queue.length === 0;
   const movable = queue.filter((prompt) => prompt.state === "queued");
   fill(
@@ -36,11 +36,11 @@ export function showQueue(list, queue, busy, actions) {
         h(
           "span",
           { class: "kind" },
-          sent ? "sending" : prompt.delivery === "steer" ? "into this turn" : "after this turn",
+          sent ? "sending" : prompt.delivery === "steer" ? "into this turn" : waitsFor,
         ),
         h("span", { class: "text", title: prompt.text }, prompt.text + images),
         !sent &&
-          busy &&
+          canSteer &&
           prompt.delivery === "queue" &&
           h(
             "button",
@@ -74,5 +74,33 @@ export function showQueue(list, queue, busy, actions) {
       });
       return row;
     }),
+  );
+}
+
+/**
+ * Shows that queued prompts wait since the user stopped a turn or a budget is spent, and a button that lets
+ * them go on.
+ *
+ * @param {HTMLElement} place
+ * @param {number} held how many wait
+ * @param {false | (() => void)} resume if the user may do that
+ * @param {import("../gateway.js").SpentBudget | null} [budget] the budget that is spent
+ */
+export function showHeld(place, held, resume, budget) {
+  place.hidden = held === 0;
+  if (place.hidden) return;
+  const wait = `${plural(held, "queued prompt")} ${held === 1 ? "waits" : "wait"}.`;
+  // A key that is pressed by mistake must not cost anything.
+  const key = budget ? {} : { "aria-keyshortcuts": "r" };
+  fill(
+    place,
+    h("span", {}, budget ? h("b", {}, budget.question) : "Stopped.", ` ${wait}`),
+    resume &&
+      h(
+        "button",
+        { type: "button", class: "button", onclick: resume, ...key },
+        budget ? "Go on" : "Resume",
+        !budget && h("kbd", { "aria-hidden": "true" }, "r"),
+      ),
   );
 }

@@ -6,20 +6,23 @@
 
 import { svgElement, fill, h } from "../ui/elements.js";
 import {
+  clock,
   compactNumber,
+  dateTime,
   describePhase,
   dollars,
   duration,
   hasFailed,
   modeLabel,
   modelName,
+  plural,
 } from "../ui/format.js";
 
 /** @typedef {import("../conversation/conversation.js").Conversation} Conversation */
 /** @typedef {import("../connection.js").ConnectionState} ConnectionState */
 
 export class StatusLine {
-  /** @param {{ chooseMode: (anchor: HTMLElement) => void, chooseModel: (anchor: HTMLElement) => void, modes: import("../gateway.js").Mode[] }} page */
+  /** @param {{ chooseMode: (anchor: HTMLElement) => void, chooseModel: (anchor: HTMLElement) => void, showAgent: () => void, showSchedule: () => void, continueAt: (resets: number) => void, modes: import("../gateway.js").Mode[] }} page */
   constructor(page) {
     this.modes = page.modes;
     this.dot = h("span", { class: "status-dot" });
@@ -39,41 +42,100 @@ export class StatusLine {
       title: "Model and effort",
       onclick: () => page.chooseModel(this.model),
     });
+    this.servers = h("button", {
+      type: "button",
+      class: "chip-button problem",
+      hidden: true,
+      onclick: () => page.showAgent(),
+    });
     this.context = h("span", { class: "gauge", hidden: true });
     this.cost = h("span", { class: "cost", hidden: true });
     this.plan = h("span", { class: "limit", hidden: true });
+    /** When the limit of the plan is reset, if it is reached. */
+    this.resets = 0;
+    this.continue = h("button", {
+      type: "button",
+      class: "chip-button later needs",
+      hidden: true,
+      title: "Sends a message that continues the work when the limit is reset",
+      onclick: () => page.continueAt(this.resets),
+    });
+    this.schedules = h("button", {
+      type: "button",
+      class: "chip-button later",
+      hidden: true,
+      onclick: () => page.showSchedule(),
+    });
     this.element = h(
       "div",
       { class: "status", role: "group", "aria-label": "Status" },
       this.doing,
       this.mode,
       this.model,
+      this.servers,
       this.context,
       this.plan,
+      this.continue,
+      this.schedules,
       this.cost,
     );
   }
 
-  /** @param {Conversation} conversation @param {import("../gateway.js").Session | undefined} session */
-  show({ head, usage }, session) {
-    const mode = head.mode ?? session?.mode ?? "";
-    this.mode.textContent = modeLabel(this.modes, mode);
-    this.mode.className = `chip-button ${mode}`;
+  /**
+   * @param {Conversation} conversation
+   * @param {import("../gateway.js").Session | undefined} session
+   * @param {import("../gateway.js").AgentInfo} [agent] what the agent says about itself
+   */
+  show({ head, usage, status }, session, agent) {
+    const acp = session?.agent.acp ?? false;
+    const mode = (acp && agent?.modes?.current) || (head.mode ?? session?.mode ?? "");
+    this.mode.textContent = acp
+      ? (currentName(agent?.modes) ?? (mode || "mode"))
+      : modeLabel(this.modes, mode);
+    // An agent without modes has nothing to choose.
+    this.mode.hidden = acp && agent?.modes === null;
+    this.mode.className = acp ? "chip-button" : `chip-button ${mode}`;
     this.model.textContent = [
-      modelName(head.model ?? session?.model ?? ""),
-      head.effort ?? session?.effort,
+      currentName(agent?.models) ?? modelName(head.model ?? session?.model ?? ""),
+      currentName(agent?.efforts) ?? head.effort ?? session?.effort,
     ]
       .filter(Boolean)
       .join(" · ");
     this.cost.hidden = usage.cost === undefined || usage.cost === null;
     if (usage.cost) this.cost.textContent = dollars(usage.cost);
     this.#gauge(usage.context, usage.window);
-    const used = usage.plan?.used;
-    this.plan.hidden = used === undefined || used === null;
-    if (used !== undefined && used !== null) {
-      this.plan.textContent = `limit ${Math.round(used * 100)} %`;
-      this.plan.className = `limit ${used >= 0.9 ? "lost" : used >= 0.75 ? "needs" : ""}`;
-    }
+    this.#limits(usage, status);
+  }
+
+  /**
+   * The fullest window of the plan, once it matters, and what is sent later.
+   *
+   * @param {Conversation["usage"]} usage
+   * @param {Conversation["status"]} status
+   */
+  #limits(usage, status) {
+    const windows = usage.windows?.length ? usage.windows : usage.plan ? [usage.plan] : [];
+    const used = Math.max(0, ...windows.map((it) => it.used ?? 0));
+    const rejected = usage.plan?.status === "rejected";
+    this.plan.hidden = used < 0.75 && !rejected;
+    this.plan.textContent = rejected ? "limit reached" : `limit ${Math.round(used * 100)} %`;
+    this.plan.className = `limit ${rejected || used >= 0.9 ? "lost" : "needs"}`;
+    this.plan.title = windows.map(describeWindow).join("\n");
+    this.resets = (usage.plan?.resets_at ?? 0) * 1000;
+    this.continue.hidden = !rejected || this.resets < Date.now() || status.schedules > 0;
+    this.continue.textContent = `Continue at ${clock(this.resets)}`;
+    this.schedules.hidden = !status.schedules;
+    this.schedules.textContent = status.schedules ? `${status.schedules} scheduled` : "";
+    this.schedules.title = status.next_schedule ? `Next: ${dateTime(status.next_schedule)}` : "";
+  }
+
+  /** @param {number} problems how many MCP servers have one */
+  showServers(problems) {
+    this.servers.hidden = !problems;
+    const text = `${plural(problems, "MCP server")} cannot be used`;
+    this.servers.textContent = `MCP ✘ ${problems}`;
+    this.servers.title = text;
+    this.servers.setAttribute("aria-label", text);
   }
 
   /** @param {Conversation | undefined} conversation @param {ConnectionState} connection @param {number} now */
@@ -146,4 +208,21 @@ export class StatusLine {
       h("span", { class: "visually-hidden" }, " of the context"),
     );
   }
+}
+
+/** @param {import("../gateway.js").PlanLimit} window */
+function describeWindow(window) {
+  const names = /** @type {Record<string, string>} */ ({
+    five_hour: "Five hours",
+    seven_day: "Week",
+  });
+  const name = names[window.window ?? ""] ?? window.window ?? "Limit";
+  const used = window.used == null ? "" : `: ${Math.round(window.used * 100)} %`;
+  const resets = window.resets_at ? `, resets ${dateTime(window.resets_at * 1000)}` : "";
+  return `${name}${used}${resets}`;
+}
+
+/** The name of the value in effect. @param {import("../gateway.js").AgentMenu | null | undefined} menu */
+function currentName(menu) {
+  return menu?.values.find((it) => it.id === menu.current)?.name;
 }

@@ -8,7 +8,6 @@ import { h } from "../ui/elements.js";
 
 /** How many calls make a group. */
 const MIN_CALLS = 3;
-const READ_ACTIONS = new Set(["read", "search", "fetch", "search_web"]);
 
 /**
  * Folds the groups of a log.
@@ -45,11 +44,9 @@ function fold(container, expanded) {
 
 /** The kind of call an element shows, if it may be grouped. @param {HTMLElement} entry */
 function groupKind(entry) {
+  // One that failed or was denied is never part of a group, which has a mark of success.
   const item = entry.querySelector(":scope > .item.call.look.done, :scope > .item.call.web.done");
-  return (
-    item?.querySelector(".verb")?.textContent ??
-    (READ_ACTIONS.has(entry.dataset.action ?? "") ? entry.dataset.action : "")
-  );
+  return item?.querySelector(".verb")?.textContent ?? "";
 }
 
 /** @param {HTMLElement[]} group @param {Set<string>} expanded */

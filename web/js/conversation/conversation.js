@@ -111,6 +111,12 @@ export class Conversation {
     return changes;
   }
 
+  /** Whether a prompt is here, sent or queued. @param {string} id */
+  hasPrompt(id) {
+    const isIt = (/** @type {{ id?: string | null }} */ it) => it.id === id;
+    return this.queue.some(isIt) || [...this.items.values()].some((it) => isIt(it.prompt ?? {}));
+  }
+
   /** The position of the first item, for requesting older ones. */
   get first() {
     let first = /** @type {Item["position"] | undefined} */ (undefined);

@@ -6,6 +6,7 @@
 
 import { callApi, sessionPath } from "../api.js";
 import { addDiffTools } from "./diffs.js";
+import { filesAddress } from "../files/address.js";
 import { fill, h } from "../ui/elements.js";
 import { openDialog } from "../dialogs/dialogs.js";
 import { htmlNodes } from "../ui/trusted-html.js";
@@ -13,6 +14,9 @@ import { relativePath } from "../ui/format.js";
 
 /** @typedef {import("../gateway.js").FileDiff} FileDiff */
 /** @typedef {{ path: string, number: string, sign: string, text: string }} DiffLine A line of a file's diff. */
+
+/** With more turns the address of a file stands for all of them. */
+const MAX_TURNS_IN_ADDRESS = 20;
 
 /** How many turns are cached. */
 const MAX_TURNS = 40;
@@ -45,11 +49,22 @@ export function filesOf(session, turn, ended) {
  * @param {import("../session-page.js").SessionPage} page
  * @param {string} path
  * @param {number[]} turns
+ * @param {string} [address] with which it was opened
  */
-export async function openFile(page, path, turns) {
+export async function openFile(page, path, turns, address = fileAddress(path, turns)) {
   const name = relativePath(path, page.conversation?.head.cwd);
   const place = h("div", { class: "item" }, h("p", {}, "…"));
-  openDialog({ title: name, class: "wide", body: [place] });
+  // A path that is still absolute is outside of the session's directory.
+  const open =
+    page.canDrive &&
+    !name.startsWith("/") &&
+    h(
+      "a",
+      { class: "button", href: filesAddress(page.id, name.replaceAll("\\", "\\\\")) },
+      "Open in Files",
+    );
+  const foot = open ? [open] : undefined;
+  openDialog({ title: name, address: `file/${address}`, class: "wide", body: [place], foot });
   const ended = (/** @type {number} */ turn) =>
     Boolean(page.conversation?.turns.get(turn)?.end ?? !page.conversation?.turns.has(turn));
   try {
@@ -96,6 +111,12 @@ export async function openFile(page, path, turns) {
         : undefined,
     );
   }
+}
+
+/** @param {string} path @param {number[]} turns */
+function fileAddress(path, turns) {
+  const numbers = turns.length <= MAX_TURNS_IN_ADDRESS ? `/${turns.join(".")}` : "";
+  return encodeURIComponent(path) + numbers;
 }
 
 /**

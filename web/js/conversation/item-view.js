@@ -8,24 +8,29 @@
 import { sessionPath, callApi, imageAddress } from "../api.js";
 import { h, icon, iconButton, PATHS } from "../ui/elements.js";
 import { htmlNodes } from "../ui/trusted-html.js";
-import { clock, duration } from "../ui/format.js";
+import { actorText, clock, duration, relativePath } from "../ui/format.js";
 import { toast } from "../ui/toast.js";
 
 /** @typedef {import("./conversation.js").Item} Item */
 /** @typedef {import("./conversation.js").AppendedHtml} AppendedHtml */
 
 /** Parts that may scroll. */
-const SCROLLABLE = ".output, .diff, pre.code, .table";
+const SCROLLABLE = ".output, .diff, pre.code, .table, .math.display";
+
+const NO_HOVER = matchMedia("(hover: none)");
+
+/** What calls do whose target is a file. */
+const FILE_ACTIONS = ["read", "edit", "write"];
 
 /** Details that the user opened or closed, by item; kept when an element is replaced. @type {Map<string, boolean>} */
 const openDetails = new Map();
 
 export class ItemView {
   /**
-   * @param {string} session
+   * @param {string} session empty if the item is not in the journal
    * @param {Item} item
    * @param {{ canDrive: boolean, deny: (request: string) => void, resend: (text: string) => void, me: () => string,
-   *   comment: (line: import("./file-changes.js").DiffLine) => void, rewind: (prompt: import("../gateway.js").Prompt) => void, openFile: (path: string, turns: number[]) => void }} page
+   *   comment: (line: import("./file-changes.js").DiffLine) => void, canRewind: () => boolean, rewind: (prompt: import("../gateway.js").Prompt) => void, openFile: (path: string, turns: number[]) => void, directory?: () => string }} page
    */
   constructor(session, item, page) {
     this.session = session;
@@ -55,13 +60,17 @@ export class ItemView {
       else if (this.children.childNodes.length)
         (body.querySelector(".body") ?? body).append(this.children);
     }
-    const raw = iconButton(
-      "Show raw lines",
-      PATHS.code,
-      () => void import("../dialogs/dialogs.js").then((it) => it.showRaw(this.session, this.item)),
-      { class: "icon-button raw-button" },
-    );
-    this.element.replaceChildren(fresh, ...(body ? [raw] : []));
+    // Only what is in the journal has lines and images to ask for.
+    const raw =
+      this.session &&
+      iconButton(
+        "Show raw lines",
+        PATHS.code,
+        () =>
+          void import("../dialogs/dialogs.js").then((it) => it.showRaw(this.session, this.item)),
+        { class: "icon-button raw-button" },
+      );
+    this.element.replaceChildren(fresh, ...(body && raw ? [raw] : []));
     this.#restore();
     this.tick(Date.now());
     if (body?.querySelector(SCROLLABLE)) requestAnimationFrame(() => this.#makeFocusable());
@@ -109,6 +118,15 @@ export class ItemView {
     took.textContent = duration(now - call.started);
   }
 
+  /** Leads to a file of the session's directory. @param {Element} body @param {string} path */
+  #addFileLink(body, path) {
+    const place = body.querySelector(".body");
+    if (!place || !path || path.startsWith("/") || path.startsWith("..")) return;
+    const names = path.replaceAll("\\", "\\\\").split("/").map(encodeURIComponent);
+    const href = `#/s/${this.session}/files/${names.join("/")}`;
+    place.append(h("p", { class: "remark" }, h("a", { href }, "Open in Files")));
+  }
+
   /** @param {Element} body */
   #addControls(body) {
     const { call, prompt } = this.item;
@@ -116,6 +134,24 @@ export class ItemView {
     if (call) void import("../ui/stylesheets.js").then((it) => it.loadStylesheet("/colours.css"));
     for (const code of body.querySelectorAll("pre.code")) {
       code.append(h("button", { type: "button", class: "button copy", "data-do": "copy" }, "Copy"));
+      // A finger hovers over nothing, and what is in the code scrolls away with it.
+      if (NO_HOVER.matches)
+        code.before(
+          h(
+            "div",
+            { class: "copy-place" },
+            h(
+              "button",
+              {
+                type: "button",
+                class: "icon-button",
+                "aria-label": "Copy the code",
+                "data-do": "copy",
+              },
+              icon(PATHS.copy),
+            ),
+          ),
+        );
     }
     const diffs = body.querySelectorAll(".diff");
     if (diffs.length) {
@@ -127,13 +163,15 @@ export class ItemView {
         diffs.forEach((diff) => it.addDiffTools(/** @type {HTMLElement} */ (diff), comment)),
       );
     }
-    if (call?.images && call.seq) {
+    if (call?.images && call.seq && this.session) {
       const place = body.querySelector(".body") ?? body;
       for (let n = 0; n < call.images; n += 1) place.append(this.#image([call.seq], n));
     }
+    if (call && FILE_ACTIONS.includes(call.action) && this.page.canDrive && this.page.directory)
+      this.#addFileLink(body, relativePath(call.target, this.page.directory()));
     if (call?.state === "waiting" && call.request && this.page.canDrive)
       this.#addAnswers(body, call.request);
-    if (this.item.truncated) {
+    if (this.item.truncated && this.session) {
       (body.querySelector(".body") ?? body).append(
         h("button", { type: "button", class: "button quiet", "data-do": "whole" }, "Show all"),
       );
@@ -197,8 +235,13 @@ export class ItemView {
         "Deny",
       ),
     );
-    // The card shows the same in full.
+    // The card shows the same in full, so this is one line that leads to it.
+    body.classList.add("asked");
     body.querySelector("details")?.removeAttribute("open");
+    body.querySelector("summary")?.addEventListener("click", (event) => {
+      event.preventDefault();
+      review();
+    });
     body.append(row);
   }
 
@@ -206,7 +249,7 @@ export class ItemView {
   #addSender(body, prompt) {
     const words = body.querySelector(".words");
     const entries = [...new Set([this.item.position[0], this.item.first, this.item.rev])];
-    for (let n = 0; words && n < (prompt.images ?? 0); n += 1)
+    for (let n = 0; words && this.session && n < (prompt.images ?? 0); n += 1)
       words.append(this.#image(entries, n));
     const line = h("div", { class: "by" });
     const states = {
@@ -218,7 +261,7 @@ export class ItemView {
       indeterminate: "may not have reached the agent",
     };
     if (prompt.by && prompt.by.name !== this.page.me())
-      line.append(`${prompt.by.name} · ${prompt.by.via}`);
+      line.append(actorText(prompt.by, this.page.me()));
     if (states[prompt.state])
       line.append(
         line.textContent ? " · " : "",
@@ -241,6 +284,7 @@ export class ItemView {
     if (
       prompt.id &&
       this.page.canDrive &&
+      this.page.canRewind() &&
       !this.item.parent &&
       ["accepted", "done"].includes(prompt.state)
     ) {
@@ -266,6 +310,7 @@ export class ItemView {
       return;
     }
     const summary = target.closest("summary");
+    if (summary?.closest(".asked")) return;
     if (summary?.parentElement instanceof HTMLDetailsElement) {
       openDetails.set(this.#key(summary.parentElement), !summary.parentElement.open);
       return;
@@ -294,7 +339,7 @@ export class ItemView {
 
   #restore() {
     for (const details of this.element.querySelectorAll("details")) {
-      if (details.closest(".entry") !== this.element) continue;
+      if (details.closest(".entry") !== this.element || details.closest(".asked")) continue;
       const open = openDetails.get(this.#key(details));
       if (open !== undefined) details.open = open;
     }
@@ -317,6 +362,11 @@ function appendHtml(body, more) {
 
 /** @param {HTMLElement} button */
 function copy(button) {
+  if (button.parentElement?.matches(".copy-place")) {
+    const code = button.parentElement.nextElementSibling?.querySelector("code");
+    void navigator.clipboard?.writeText(code?.textContent ?? "").then(() => toast("Copied."));
+    return;
+  }
   const code = button.parentElement?.querySelector("code") ?? button.parentElement;
   const text =
     code === button.parentElement

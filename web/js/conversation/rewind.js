@@ -10,6 +10,9 @@ import { callApi, sessionPath } from "../api.js";
 import { fill, h } from "../ui/elements.js";
 import { openDialog } from "../dialogs/dialogs.js";
 import { plural, relativePath } from "../ui/format.js";
+import { loadStylesheet } from "../ui/stylesheets.js";
+
+await loadStylesheet("/css/rewind.css");
 
 /**
  * The agent's preview of the files it would restore.

@@ -21,6 +21,8 @@ export class Scroll {
     this.log = log;
     this.changed = changed;
     this.following = true;
+    /** Whether someone goes to another place, for which more is being loaded. */
+    this.held = false;
     this.last = 0;
     this.onScroll = () => {
       this.#notice();
@@ -37,6 +39,17 @@ export class Scroll {
   /** Also observes what is below the log. @param {Element} element */
   observe(element) {
     this.sizes.observe(element);
+  }
+
+  /** Stops following the end, and keeps no position, until `release`. */
+  hold() {
+    this.held = true;
+    this.#become(false);
+  }
+
+  release() {
+    this.held = false;
+    this.last = this.#page().scrollTop;
   }
 
   close() {
@@ -74,7 +87,7 @@ export class Scroll {
       this.toEnd();
       return;
     }
-    const anchor = this.#anchor();
+    const anchor = this.held ? undefined : this.#anchor();
     const before = anchor?.getBoundingClientRect().top ?? 0;
     change();
     if (!anchor?.isConnected) return;
@@ -88,6 +101,7 @@ export class Scroll {
    * page is changed.
    */
   #notice() {
+    if (this.held) return;
     const { scrollTop } = this.#page();
     const up = scrollTop < this.last - 1;
     this.last = scrollTop;

@@ -5,6 +5,8 @@
  */
 
 import { h, iconButton, PATHS } from "../ui/elements.js";
+import { mark } from "./highlight.js";
+import { reveal } from "./reveal.js";
 
 export class ConversationSearch {
   /** @param {HTMLElement} log */
@@ -59,6 +61,7 @@ export class ConversationSearch {
     this.matches = [];
     this.current = -1;
     this.result.textContent = "";
+    mark([], []);
     if (query.length < 2) return;
     for (const entry of /** @type {NodeListOf<HTMLElement>} */ (
       this.log.querySelectorAll(".entry:not([hidden])")
@@ -66,6 +69,7 @@ export class ConversationSearch {
       const inner = entry.querySelector(".entry");
       if (!inner && entry.textContent?.toLowerCase().includes(query)) this.matches.push(entry);
     }
+    mark(this.matches, [query]);
     if (this.matches.length) this.#go(-1);
     else this.result.textContent = "No match in the loaded part";
   }
@@ -79,17 +83,7 @@ export class ConversationSearch {
         ? this.matches.length - 1
         : (this.current + step + this.matches.length) % this.matches.length;
     const match = this.matches[this.current];
-    match.classList.remove("folded");
-    for (
-      let up = /** @type {HTMLElement | null} */ (match);
-      up && up !== this.log;
-      up = up.parentElement
-    )
-      if (up instanceof HTMLDetailsElement) up.open = true;
-    const own = match.querySelector("details");
-    if (own) own.open = true;
-    match.classList.add("found");
-    match.scrollIntoView({ block: "center" });
+    reveal(match, this.log, [this.field.value.trim()]);
     this.result.textContent = `${this.current + 1} of ${this.matches.length}`;
   }
 }

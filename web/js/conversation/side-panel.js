@@ -21,7 +21,7 @@ const SIGNS = { pending: "☐", doing: "◐", done: "☑" };
 const MARKS = /** @type {Record<string, string>} */ ({
   done: "✔",
   failed: "✘",
-  denied: "✘",
+  denied: "⊘",
   unanswered: "✘",
 });
 
@@ -64,7 +64,7 @@ export class SidePanel {
   /** Opens or closes the panel, or opens the dialog on a narrow page. */
   toggle() {
     if (!PANEL_FITS.matches) {
-      openDialog({ title: "Changes and tasks", body: [this.body] });
+      openDialog({ title: "Changes and tasks", address: "changes", body: [this.body] });
       this.show();
       return;
     }

@@ -6,18 +6,20 @@
  */
 
 import { comparePositions } from "./conversation.js";
-import { fill, h } from "../ui/elements.js";
+import { fill, h, iconButton, PATHS } from "../ui/elements.js";
 import { ItemView } from "./item-view.js";
 import { preferences } from "../preferences.js";
-import { groupCalls } from "./call-groups.js";
 import { htmlNodes } from "../ui/trusted-html.js";
 
 /** @typedef {import("./conversation.js").Conversation} Conversation */
 /** @typedef {import("./conversation.js").Changes} Changes */
 
+/** Loaded with the first calls. @type {typeof import("./call-groups.js") | undefined} */
+let groups;
+
 export class Transcript {
   /**
-   * @param {string} session
+   * @param {string} session empty if the conversation is not in the journal
    * @param {HTMLElement} log
    * @param {ConstructorParameters<typeof ItemView>[2]} page
    */
@@ -46,7 +48,7 @@ export class Transcript {
       if (!conversation.turns.has(number) && !this.turns.get(number)?.querySelector(".entry"))
         this.#removeTurn(number);
     for (const number of conversation.turns.keys()) this.#end(number);
-    groupCalls(this.log, this.expanded);
+    this.#group();
   }
 
   /** @param {Changes} changes */
@@ -60,7 +62,20 @@ export class Transcript {
     for (const item of sorted(items)) this.#put(item);
     for (const [id, more] of changes.appended) this.entries.get(id)?.append(more);
     for (const number of changes.turns) this.#end(number);
-    if (changes.items.size || changes.removed.size) groupCalls(this.log, this.expanded);
+    if (changes.items.size || changes.removed.size) this.#group();
+  }
+
+  /** Folds what repeats itself. */
+  #group() {
+    // Few conversations begin with calls that make a group.
+    if (groups) groups.groupCalls(this.log, this.expanded);
+    else if (this.log.querySelectorAll(".item.call").length > 2)
+      void import("./call-groups.js").then((it) => {
+        groups = it;
+        groups.groupCalls(this.log, this.expanded);
+      });
+    if (this.log.querySelector(".note.error"))
+      void import("./repeated-errors.js").then((it) => it.foldRepeatedErrors(this.log));
   }
 
   /** @param {number} now */
@@ -174,7 +189,7 @@ export class Transcript {
     const end = htmlNodes(turn.html);
     end.querySelectorAll(".files li").forEach((row, n) => {
       const file = turn.files?.[n];
-      if (file)
+      if (file && this.session)
         fill(
           row,
           h(
@@ -188,7 +203,23 @@ export class Transcript {
           ),
         );
     });
+    if (this.session) end.querySelector(".end")?.append(this.#turnButtons(number));
     section.append(end);
+  }
+
+  /** @param {number} number */
+  #turnButtons(number) {
+    const act = (/** @type {"copyAnswer" | "copyLink"} */ name) => () => {
+      const { conversation } = this;
+      if (conversation)
+        void import("./turn-actions.js").then((it) => it[name](this.session, conversation, number));
+    };
+    return h(
+      "span",
+      { class: "turn-buttons" },
+      iconButton("Copy the answer", PATHS.copy, act("copyAnswer")),
+      iconButton("Copy a link to this turn", PATHS.link, act("copyLink")),
+    );
   }
 }
 

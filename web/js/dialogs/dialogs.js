@@ -7,14 +7,17 @@
 import { sessionPath, callApi, lineAddress } from "../api.js";
 import { compactNumber } from "../ui/format.js";
 import { h, iconButton, PATHS } from "../ui/elements.js";
+import { openLayer } from "../ui/layers.js";
 import { loadStylesheet } from "../ui/stylesheets.js";
 
-await loadStylesheet("/css/dialogs.css");
+await Promise.all(["/css/dialogs.css", "/css/fields.css"].map(loadStylesheet));
 
 /**
  * Opens a dialog.
  *
- * @param {{ title: string, body: import("../ui/elements.js").Child[], foot?: import("../ui/elements.js").Child[], class?: string }} parts
+ * @param {{ title: string, body: import("../ui/elements.js").Child[], foot?: import("../ui/elements.js").Child[], class?: string, unsaved?: () => boolean, address?: string }} parts
+ *   `unsaved` tells whether something was entered that closing it by accident would lose; `address` is its
+ *   name in `sheets.js`, with which a link or a reload opens it
  */
 export function openDialog(parts) {
   const title = `sheet-${Math.random().toString(36).slice(2)}`;
@@ -30,18 +33,31 @@ export function openDialog(parts) {
     h("div", { class: "sheet-body", tabindex: "0" }, ...parts.body),
     parts.foot && h("footer", { class: "sheet-foot" }, ...parts.foot),
   );
-  return present(dialog);
+  return present(dialog, parts.unsaved, parts.address);
 }
 
 /**
- * Shows a dialog, and restores the focus when it closes.
+ * Shows a dialog, and restores the focus when it closes. The back button closes it.
  *
  * @param {HTMLDialogElement} dialog
+ * @param {() => boolean} [unsaved]
+ * @param {string} [address]
  */
-export function present(dialog) {
+export function present(dialog, unsaved = () => false, address = "") {
   const before = document.activeElement;
+  const goBack = (/** @type {boolean} */ forced) => {
+    if (forced || !dialog.open || !unsaved()) return dialog.close();
+    // It is asked above the dialog, which is about to get its entry in the history back.
+    queueMicrotask(async () => {
+      const text = "It has not been saved or sent.";
+      if (await confirmAction("Discard what you entered?", text, "Discard")) dialog.close();
+    });
+    return false;
+  };
+  const closed = openLayer(goBack, address);
   dialog.addEventListener("close", () => {
     dialog.remove();
+    closed();
     // The code that closed it may have moved the focus already.
     if (
       document.activeElement === document.body &&
@@ -59,16 +75,16 @@ export function present(dialog) {
       event.clientX <= box.right &&
       event.clientY >= box.top &&
       event.clientY <= box.bottom;
-    if (!inside) dialog.close();
+    if (!inside && !unsaved()) dialog.close();
   });
-  pullDown(dialog);
+  pullDown(dialog, unsaved);
   document.body.append(dialog);
   dialog.showModal();
   return dialog;
 }
 
-/** @param {HTMLDialogElement} dialog */
-function pullDown(dialog) {
+/** @param {HTMLDialogElement} dialog @param {() => boolean} unsaved */
+function pullDown(dialog, unsaved) {
   let start = /** @type {number | undefined} */ (undefined);
   dialog.addEventListener(
     "touchstart",
@@ -82,7 +98,8 @@ function pullDown(dialog) {
   dialog.addEventListener(
     "touchend",
     (event) => {
-      if (start !== undefined && event.changedTouches[0].clientY - start > 90) dialog.close();
+      const pulled = start !== undefined && event.changedTouches[0].clientY - start > 90;
+      if (pulled && !unsaved()) dialog.close();
     },
     { passive: true },
   );
@@ -217,6 +234,7 @@ export function openMenu(anchor, choices, label) {
           class: choice.danger ? "danger" : undefined,
           onclick: () => {
             menu.hidePopover();
+            closed();
             choice.act();
           },
         },
@@ -226,9 +244,11 @@ export function openMenu(anchor, choices, label) {
     );
   }
   document.body.append(menu);
+  const closed = openLayer(() => menu.hidePopover());
   menu.addEventListener("toggle", (event) => {
     if (/** @type {ToggleEvent} */ (event).newState === "closed") {
       menu.remove();
+      closed();
       anchor.focus({ preventScroll: true });
     }
   });

@@ -20,7 +20,11 @@ import { roughDuration, dateTime, baseName } from "../ui/format.js";
 export function openGrants(page) {
   const place = h("div", {}, h("p", {}, "…"));
   const status = h("p", { class: "visually-hidden", role: "status" });
-  openDialog({ title: "Always allowed", body: [place, status] });
+  openDialog({
+    title: "Always allowed",
+    address: page.session ? "grants" : "all-grants",
+    body: [place, status],
+  });
 
   const show = async () => {
     try {

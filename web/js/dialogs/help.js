@@ -6,6 +6,9 @@
 
 import { h } from "../ui/elements.js";
 import { openDialog } from "./dialogs.js";
+import { loadStylesheet } from "../ui/stylesheets.js";
+
+await loadStylesheet("/css/help.css");
 
 const command = navigator.platform.startsWith("Mac") ? "⌘" : "Ctrl";
 
@@ -15,9 +18,16 @@ const GROUPS = [
     "Anywhere",
     [
       [`${command} K`, "go to a session"],
+      ["s", "search all sessions"],
+      [`${command} Shift F`, "search all sessions, from anywhere"],
       ["w", "next session that needs you"],
       ["c", "new session"],
+      ["g c", "the conversation"],
+      ["g f", "files"],
+      ["g g", "git"],
+      ["g t", "terminal"],
       ["f", "find in the conversation"],
+      ["o", "your messages in this session"],
       ["p", "changes and tasks"],
       ["i", "focus the message field"],
       ["t", "light or dark theme"],
@@ -29,6 +39,7 @@ const GROUPS = [
     [
       ["y", "allow once"],
       ["a", "always allow; again to confirm the rule"],
+      ["e", "allow all edits in this project"],
       ["n", "deny"],
       ["d", "deny with reason"],
       ["1 … 9", "choose an answer"],
@@ -46,12 +57,22 @@ const GROUPS = [
     ],
   ],
   [
+    "Git",
+    [
+      ["↑ ↓", "other file or commit"],
+      ["Space", "stage or unstage the file"],
+      ["Delete", "discard its changes, after a question"],
+      [`${command} Enter`, "commit, in the message"],
+    ],
+  ],
+  [
     "Message field",
     [
-      ["Enter", "send, into the running turn if there is one"],
+      ["Enter", "send; while a turn runs, as chosen: send now or queue"],
+      [`${command} Enter`, "the other of the two"],
       ["Shift Enter", "new line"],
-      [`${command} Enter`, "queue for after this turn"],
-      ["Esc", "stop the agent, or leave the field"],
+      ["Esc", "go to the request, or stop the turn and hold the queue, or leave the field"],
+      ["r", "resume the queue; also Enter in the empty field"],
       ["↑", "edit the last message"],
       ["Shift Tab", "next permission mode"],
       ["/", "commands"],
@@ -63,6 +84,7 @@ const GROUPS = [
 export function openHelp() {
   openDialog({
     title: "Keyboard shortcuts",
+    address: "help",
     body: GROUPS.flatMap(([name, keys]) => [
       h("h3", {}, name),
       h(

@@ -9,7 +9,7 @@ import { h } from "../ui/elements.js";
 import { playSound } from "../sound.js";
 import { preferences } from "../preferences.js";
 import { openDialog } from "./dialogs.js";
-import { toast } from "../ui/toast.js";
+import { deviceFields } from "../push.js";
 
 /** @param {import("../gateway.js").Me} me @param {(session: string) => string | undefined} title the title of a session */
 export function openSettings(me, title) {
@@ -20,26 +20,27 @@ export function openSettings(me, title) {
       ["", "System"],
       ["light", "Light"],
       ["dark", "Dark"],
+      ["contrast", "High contrast"],
     ].map(([value, name]) => h("option", { value, selected: preferences.theme === value }, name)),
+  );
+  const size = h(
+    "select",
+    { "aria-label": "Text size", onchange: () => (preferences.size = size.value) },
+    ...[
+      ["small", "Small"],
+      ["", "Normal"],
+      ["large", "Large"],
+      ["larger", "Larger"],
+      ["largest", "Largest"],
+    ].map(([value, name]) => h("option", { value, selected: preferences.size === value }, name)),
   );
   openDialog({
     title: "Settings",
+    address: "settings",
     body: [
       h("label", { class: "switch-field" }, h("span", {}, "Theme"), theme),
-      toggle(
-        "Notifications",
-        "When an agent needs you or is done while you look elsewhere",
-        preferences.notify,
-        async (on) => {
-          const may =
-            on &&
-            "Notification" in window &&
-            (await Notification.requestPermission()) === "granted";
-          if (on && !may) toast("The browser does not allow notifications here.");
-          preferences.notify = may;
-          return may;
-        },
-      ),
+      h("label", { class: "switch-field" }, h("span", {}, "Text size"), size),
+      ...deviceFields(me),
       toggle("Sound", "Two soft notes with each notification", preferences.sound, async (on) => {
         preferences.sound = on;
         if (on) playSound();

@@ -4,11 +4,11 @@
  * @module
  */
 
-import { callApi } from "../api.js";
+import { callApi, deviceModel } from "../api.js";
 import { fill, h } from "../ui/elements.js";
 import { loadStylesheet } from "../ui/stylesheets.js";
 
-await loadStylesheet("/css/dialogs.css");
+await Promise.all(["/css/fields.css", "/css/sign-in.css"].map(loadStylesheet));
 
 /**
  * @param {HTMLElement} place
@@ -32,7 +32,10 @@ export function showSignIn(place, message, signedIn) {
         event.preventDefault();
         button.disabled = true;
         try {
-          await callApi("POST", "/sign-in", { token: token.value.trim() });
+          await callApi("POST", "/sign-in", {
+            token: token.value.trim(),
+            device: await deviceModel(),
+          });
           signedIn();
         } catch (problem) {
           error.textContent = /** @type {Error} */ (problem).message;

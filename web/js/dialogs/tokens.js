@@ -12,13 +12,16 @@ import { fill, h } from "../ui/elements.js";
 import { confirmAction, openDialog } from "./dialogs.js";
 import { reportErrors } from "../session-actions.js";
 import { dateTime } from "../ui/format.js";
+import { loadStylesheet } from "../ui/stylesheets.js";
+
+await loadStylesheet("/css/tokens.css");
 
 /** @typedef {import("../gateway.js").Token} Token */
 
 const ROLES = /** @type {const} */ ([
   ["watch", "Watch", "Can read everything and change nothing."],
   ["drive", "Drive", "Can also send messages, answer requests, and create and delete sessions."],
-  ["admin", "Admin", "Can also manage access tokens."],
+  ["admin", "Admin", "Can also manage access tokens, and open a shell on this machine."],
 ]);
 
 /** @param {import("../gateway.js").Me} me */
@@ -36,12 +39,27 @@ export function openTokens(me) {
     title: "Letters, digits, - _ and .",
   });
   const hint = h("p", { class: "help-text", id: "role-hint" });
-  const explain = () =>
-    (hint.textContent = ROLES.find(([value]) => value === role.value)?.[2] ?? "");
+  const explain = () => {
+    hint.textContent = ROLES.find(([value]) => value === role.value)?.[2] ?? "";
+    // An admin may anyway, and who only watches never.
+    mayHaveShell.hidden = role.value !== "drive";
+  };
   const role = h(
     "select",
     { "aria-describedby": "role-hint", onchange: explain },
     ...ROLES.map(([value, word]) => h("option", { value, selected: value === "drive" }, word)),
+  );
+  const shell = h("input", { type: "checkbox" });
+  const mayHaveShell = h(
+    "label",
+    { class: "token-shell" },
+    h(
+      "span",
+      {},
+      "May open a shell",
+      h("small", {}, "In a terminal everything can be done that you can do on this machine."),
+    ),
+    shell,
   );
   explain();
   const error = h("p", { class: "form-error", role: "alert" });
@@ -67,6 +85,7 @@ export function openTokens(me) {
                 h("strong", {}, token.name),
                 " ",
                 h("span", { class: "tag" }, token.role),
+                token.shell && h("span", { class: "tag" }, "shell"),
                 token.name === me.name && h("span", { class: "soft" }, " (you)"),
               ),
               h("small", {}, `Created ${dateTime(token.created)}`),
@@ -116,11 +135,16 @@ export function openTokens(me) {
         button.disabled = true;
         error.textContent = "";
         try {
-          const { name: label, token } = await callApi("POST", "/tokens", {
+          const {
+            name: label,
+            token,
+            qr,
+          } = await callApi("POST", "/tokens", {
             name: name.value.trim(),
             role: role.value,
+            shell: shell.checked && role.value !== "watch",
           });
-          fill(created, secret(label, token));
+          fill(created, secret(label, token, qr));
           name.value = "";
           await show();
           created.querySelector("input")?.select();
@@ -138,6 +162,7 @@ export function openTokens(me) {
 
   openDialog({
     title: "Access tokens",
+    address: "tokens",
     body: [
       h(
         "p",
@@ -148,6 +173,7 @@ export function openTokens(me) {
       h("h3", {}, "New token"),
       form,
       hint,
+      mayHaveShell,
       error,
       created,
     ],
@@ -155,13 +181,34 @@ export function openTokens(me) {
   void show();
 }
 
-/** The new token, which is shown once. @param {string} name @param {string} token */
-function secret(name, token) {
+/**
+ * The new token, which is shown once.
+ *
+ * @param {string} name
+ * @param {string} token
+ * @param {string | undefined} qr a picture of the link
+ */
+function secret(name, token, qr) {
   const link = `${location.origin}/#token=${encodeURIComponent(token)}`;
   return h(
     "div",
     { class: "secret" },
     h("p", {}, h("strong", {}, `Token ${name} created.`), " Copy it now: it is not shown again."),
+    qr
+      ? h(
+          "figure",
+          { class: "qr" },
+          h("img", {
+            src: `data:image/svg+xml,${encodeURIComponent(qr)}`,
+            alt: `QR code of the sign-in link of ${name}`,
+          }),
+          h("figcaption", {}, "Scan it with the camera of a phone to sign in there."),
+        )
+      : h(
+          "p",
+          { class: "help-text" },
+          "Only this machine can open this address. To sign in on a phone, open this page at an address that the phone can reach, and create the token there.",
+        ),
     copyField("Sign-in link", link),
     copyField("Token for programs", token),
   );

@@ -7,9 +7,9 @@
 import { callApi } from "../api.js";
 import { svgElement, fill, h } from "../ui/elements.js";
 import { loadStylesheet } from "../ui/stylesheets.js";
-import { compactNumber, dollars, modelName } from "../ui/format.js";
+import { clock, compactNumber, dateTime, dollars, modelName } from "../ui/format.js";
 
-await loadStylesheet("/css/dialogs.css");
+await Promise.all(["/css/fields.css", "/css/usage.css"].map(loadStylesheet));
 
 /** @typedef {import("../gateway.js").UsageRow} Row */
 /** @typedef {{ name: string, link?: string, cost: number, turns: number, input: number, output: number, cache: number }} Sum */
@@ -19,7 +19,8 @@ const HEIGHT = 190;
 const LEFT = 52;
 const BELOW = 22;
 
-export function usagePage() {
+/** @param {boolean} canDrive whether the user may schedule prompts */
+export function usagePage(canDrive) {
   const place = h("div", { class: "usage" }, h("p", {}, "…"));
   const days = h(
     "select",
@@ -28,8 +29,14 @@ export function usagePage() {
   );
   const load = async () => {
     try {
-      const { days: rows } = await callApi("GET", `/usage?days=${days.value}`);
-      fill(place, h("div", { class: "span" }, days), ...report(rows, Number(days.value)));
+      /** @type {import("../gateway.js").UsageTableResponse} */
+      const usage = await callApi("GET", `/usage?days=${days.value}`);
+      fill(
+        place,
+        h("div", { class: "span" }, days),
+        ...planWindows(usage.windows ?? [], canDrive),
+        ...report(usage.days, Number(days.value), budgetOfDay(usage)),
+      );
     } catch (problem) {
       fill(place, h("p", { class: "form-error" }, /** @type {Error} */ (problem).message));
     }
@@ -39,8 +46,104 @@ export function usagePage() {
   return place;
 }
 
-/** @param {Row[]} rows @param {number} length */
-function report(rows, length) {
+/** @param {import("../gateway.js").UsageTableResponse} usage */
+function budgetOfDay({ today, budget_per_day: budget }) {
+  if (!budget) return undefined;
+  return h(
+    "li",
+    { class: today >= budget ? "spent" : "" },
+    h("b", {}, `${dollars(today)} of ${dollars(budget)}`),
+    "budget of today, UTC",
+    meter("Budget of today", today / budget),
+  );
+}
+
+/**
+ * The windows of the plan, as the agents reported them last.
+ *
+ * @param {import("../gateway.js").PlanWindow[]} windows
+ * @param {boolean} canDrive
+ */
+function planWindows(windows, canDrive) {
+  if (!windows.length) return [];
+  return [
+    h("h2", {}, "Plan"),
+    h("ul", { class: "figures plan-windows" }, ...windows.map((it) => planWindow(it, canDrive))),
+  ];
+}
+
+/** @param {import("../gateway.js").PlanWindow} window @param {boolean} canDrive */
+function planWindow(window, canDrive) {
+  const now = Date.now();
+  const resets = (window.resets_at ?? 0) * 1000;
+  const isReset = resets > 0 && resets <= now;
+  const isRejected = window.status === "rejected" && !isReset;
+  const used = isReset ? 0 : isRejected ? 1 : window.used;
+  const name = WINDOWS[window.window ?? ""] ?? (window.window ?? "limit").replaceAll("_", " ");
+  const title = window.title || window.session.slice(0, 8);
+  return h(
+    "li",
+    { class: isRejected ? "spent" : "" },
+    h("b", {}, isRejected ? "Used up" : used == null ? "Not used up" : `${percent(used)} %`),
+    h("span", { class: "window-name" }, name),
+    used != null && meter(name, used),
+    resets > 0 &&
+      h("span", {}, isReset ? `was reset ${dateTime(resets)}` : `resets ${dateTime(resets)}`),
+    h(
+      "span",
+      {},
+      `as of ${dateTime(window.at)}, `,
+      h("a", { href: `#/s/${window.session}` }, title),
+    ),
+    isRejected && resets > now && canDrive && continueButton(window.session, resets),
+  );
+}
+
+/** Has the session that met the limit go on when the window opens. @param {string} session @param {number} resets */
+function continueButton(session, resets) {
+  const button = h("button", { type: "button", class: "button" }, `Continue at ${clock(resets)}`);
+  button.addEventListener("click", async () => {
+    button.disabled = true;
+    const { continueAt } = await import("../schedule/schedule-dialog.js");
+    button.disabled = await continueAt({ id: session }, resets);
+  });
+  return button;
+}
+
+/** The names of windows for people. */
+const WINDOWS = /** @type {Record<string, string>} */ ({
+  five_hour: "five-hour window",
+  seven_day: "seven-day window",
+  seven_day_opus: "seven-day window, Opus",
+  seven_day_sonnet: "seven-day window, Sonnet",
+});
+
+/** @param {number} part */
+const percent = (part) => Math.round(Math.min(1, Math.max(0, part)) * 100);
+
+/** @param {string} name @param {number} part */
+function meter(name, part) {
+  const value = percent(part);
+  return h(
+    "div",
+    {
+      class: `window-meter ${value >= 90 ? "full" : value >= 75 ? "high" : ""}`,
+      role: "meter",
+      "aria-label": name,
+      "aria-valuemin": "0",
+      "aria-valuemax": "100",
+      "aria-valuenow": String(value),
+    },
+    svgElement(
+      "svg",
+      { viewBox: "0 0 100 4", preserveAspectRatio: "none", "aria-hidden": "true" },
+      svgElement("rect", { width: value, height: 4 }),
+    ),
+  );
+}
+
+/** @param {Row[]} rows @param {number} length @param {HTMLElement} [budget] the budget of today */
+function report(rows, length, budget) {
   const all = sums(rows, () => ["all", undefined])[0] ?? {
     cost: 0,
     turns: 0,
@@ -62,6 +165,7 @@ function report(rows, length) {
       figure(compactNumber(all.turns), "turns"),
       figure(compactNumber(all.input + all.cache), "input tokens"),
       figure(compactNumber(all.output), "output tokens"),
+      budget,
     ),
     h("h2", {}, "Cost by day"),
     h(

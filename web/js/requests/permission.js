@@ -6,7 +6,9 @@
  */
 
 import { callBody, cancelButton, keyButton, keyHandler, reasonForm } from "./card.js";
+import { choiceButtons } from "./choices.js";
 import { h } from "../ui/elements.js";
+import { Visibility } from "../ui/visibility.js";
 
 /** @typedef {import("./card.js").Request} Request */
 
@@ -34,12 +36,14 @@ const DURATIONS = [
  * @param {Request} request
  * @param {import("./card.js").SendAnswer} answer
  * @param {() => void} leave
+ * @param {string} agent its name
  * @returns {import("./card.js").Card}
  */
-export function permissionCard(request, answer, leave) {
+export function permissionCard(request, answer, leave, agent) {
+  if (request.choices.length) return cardWithChoices(request, answer, leave, agent);
   const always = request.rules.length > 0 ? ruleForm(request, answer) : undefined;
   const reason = reasonForm({
-    placeholder: "What should Claude do instead?",
+    placeholder: `What should ${agent} do instead?`,
     label: "Reason",
     button: "Deny with reason",
     send: (message) => void answer({ decision: "deny", message: message || undefined }),
@@ -62,11 +66,21 @@ export function permissionCard(request, answer, leave) {
     else always.submit();
   };
   const deny = () => void answer({ decision: "deny" });
+  // The server offers this rule only for edits below the session's directory.
+  const project = request.rules.find((rule) => rule.id === "directory");
+  const allowEdits = () => {
+    if (!project) return;
+    if (!visibility.complete) visibility.showAll();
+    else void answer({ decision: "allow", remember: { rule: project.id, scope: "directory" } });
+  };
 
   const allowButton = keyButton("Allow once", "y", "primary", allow);
-  const alwaysButton = always && keyButton("Always allow…", "a", "", remember);
+  const editsButton =
+    project && keyButton("Allow all edits in this project", "e", "all-edits", allowEdits);
+  if (editsButton && project) editsButton.title = `${project.label}, until it is revoked`;
+  const alwaysButton = always && keyButton("Always allow…", "a", "always", remember);
   visibility.changed = () => {
-    for (const button of [allowButton, alwaysButton]) {
+    for (const button of [allowButton, editsButton, alwaysButton]) {
       if (button) button.disabled = !visibility.complete;
     }
   };
@@ -81,6 +95,7 @@ export function permissionCard(request, answer, leave) {
       "div",
       { class: "request-actions" },
       allowButton,
+      editsButton,
       alwaysButton,
       h("span", { class: "spacer" }),
       keyButton("Deny", "n", "danger", deny),
@@ -89,18 +104,56 @@ export function permissionCard(request, answer, leave) {
     always?.form,
     reason.form,
   );
-  const key = keyHandler({ y: allow, a: remember, n: deny, d: reason.open, Escape: leave });
-  return { title: title(request), body, key };
+  const key = keyHandler({
+    y: allow,
+    a: remember,
+    ...(project && { e: allowEdits }),
+    n: deny,
+    d: reason.open,
+    Escape: leave,
+  });
+  return { title: title(request, agent), body, key };
 }
 
-/** @param {Request} request */
-function title(request) {
-  if (request.action === "run") return request.description || "Claude wants to run a command";
+/**
+ * A card with the agent's own choices. Those that allow the call are disabled until all of it could be
+ * seen, as *Allow* is.
+ *
+ * @param {Request} request
+ * @param {import("./card.js").SendAnswer} answer
+ * @param {() => void} leave
+ * @param {string} agent
+ * @returns {import("./card.js").Card}
+ */
+function cardWithChoices(request, answer, leave, agent) {
+  const details = h(
+    "div",
+    { class: "request-body", tabindex: "0", role: "region", "aria-label": "Details" },
+    ...disclosures(request),
+  );
+  const visibility = new Visibility(details);
+  const { elements, allowing, keys } = choiceButtons(request.choices, {
+    choose: (choice) => void answer({ choice: choice.id }),
+    deny: () => void answer({ decision: "deny" }),
+    mayAllow: () => visibility.complete,
+    showAll: () => visibility.showAll(),
+  });
+  visibility.changed = () => {
+    for (const button of allowing) button.disabled = !visibility.complete;
+  };
+  visibility.changed();
+  const body = h("div", { class: "request-inner" }, details, visibility.button, ...elements);
+  return { title: title(request, agent), body, key: keyHandler({ ...keys, Escape: leave }) };
+}
+
+/** @param {Request} request @param {string} agent */
+function title(request, agent) {
+  if (request.action === "run") return request.description || `${agent} wants to run a command`;
   const action = ACTIONS[request.action];
   const target = request.target.split("/").pop();
   return action && target
-    ? `Claude wants to ${action} ${target}`
-    : `Claude wants to use ${request.tool || "an unknown tool"}`;
+    ? `${agent} wants to ${action} ${target}`
+    : request.description || `${agent} wants to use ${request.tool || "an unknown tool"}`;
 }
 
 /** @param {Request} request */
@@ -188,54 +241,4 @@ function ruleForm(request, answer) {
     ),
   );
   return { form, submit };
-}
-
-/**
- * Whether the whole content of a scrollable element could be seen: it fits, the user scrolled to its
- * end, or pressed *Show all*.
- */
-class Visibility {
-  /** @param {HTMLElement} element */
-  constructor(element) {
-    this.element = element;
-    /** Not before it was measured. */
-    this.complete = false;
-    this.seen = false;
-    this.changed = () => {};
-    const show = () => this.showAll();
-    this.button = h(
-      "button",
-      { type: "button", class: "button show-all", hidden: true, onclick: show },
-      "Show all",
-    );
-    element.addEventListener("scroll", () => this.#check(), { passive: true });
-    const observer = new ResizeObserver(() => this.#measure());
-    observer.observe(element);
-  }
-
-  showAll() {
-    this.element.classList.add("expanded");
-    this.#setComplete(true);
-    this.element.focus({ preventScroll: true });
-  }
-
-  /** The content does not change, so it is measured until it was completely visible once. */
-  #measure() {
-    if (this.element.clientHeight === 0 || this.seen) return;
-    const fits = this.element.scrollHeight <= this.element.clientHeight + 2;
-    this.#setComplete(fits);
-  }
-
-  #check() {
-    const { scrollTop, clientHeight, scrollHeight } = this.element;
-    if (scrollTop + clientHeight >= scrollHeight - 4) this.#setComplete(true);
-  }
-
-  /** @param {boolean} complete */
-  #setComplete(complete) {
-    this.seen = this.seen || complete;
-    this.complete = complete;
-    this.button.hidden = complete;
-    this.changed();
-  }
 }

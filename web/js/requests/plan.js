@@ -14,9 +14,10 @@ const MODE_KEYS = ["a", "y"];
  * @param {import("./card.js").Request} request
  * @param {import("./card.js").SendAnswer} answer
  * @param {() => void} leave
+ * @param {string} agent its name
  * @returns {import("./card.js").Card}
  */
-export function planCard(request, answer, leave) {
+export function planCard(request, answer, leave, agent) {
   const reason = reasonForm({
     placeholder: "What should be different?",
     label: "Reason",
@@ -51,5 +52,5 @@ export function planCard(request, answer, leave) {
     ),
     reason.form,
   );
-  return { title: "Claude has a plan", body, key: keyHandler(keys) };
+  return { title: `${agent} has a plan`, body, key: keyHandler(keys) };
 }

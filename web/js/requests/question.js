@@ -17,9 +17,11 @@ import { fill, h } from "../ui/elements.js";
 /**
  * @param {import("./card.js").Request} request
  * @param {import("./card.js").SendAnswer} answer
+ * @param {() => void} _leave
+ * @param {string} agent its name
  * @returns {import("./card.js").Card}
  */
-export function questionCard(request, answer) {
+export function questionCard(request, answer, _leave, agent) {
   const { questions: raw } = callInput(request);
   /** @type {Question[]} */
   const questions = Array.isArray(raw)
@@ -30,6 +32,7 @@ export function questionCard(request, answer) {
   const other = questions.map(() => "");
   let step = 0;
   const body = h("div", { class: "request-inner" });
+  const missing = h("p", { class: "missing", role: "status", hidden: true });
 
   const answerTo = (/** @type {number} */ n) =>
     [...chosen[n], ...(other[n].trim() ? [other[n].trim()] : [])].join(", ");
@@ -43,6 +46,16 @@ export function questionCard(request, answer) {
       : answer({ decision: "deny" }));
   };
   const next = () => {
+    if (questions[step] && !answerTo(step)) {
+      // Only *Skip* refuses a question.
+      missing.textContent = "Choose an answer or write your own, or skip the question.";
+      missing.hidden = false;
+      return;
+    }
+    goOn();
+  };
+  const goOn = () => {
+    missing.hidden = true;
     if (step + 1 < questions.length) {
       step += 1;
       draw();
@@ -51,7 +64,7 @@ export function questionCard(request, answer) {
   const skip = () => {
     chosen[step]?.clear();
     other[step] = "";
-    next();
+    goOn();
   };
   const choose = (/** @type {number} */ n) => {
     const question = questions[step];
@@ -71,14 +84,14 @@ export function questionCard(request, answer) {
     return true;
   };
   const mark = () => {
-    body
-      .querySelectorAll("[data-choice]")
-      .forEach((it) =>
-        it.setAttribute(
-          "aria-checked",
-          String(chosen[step].has(/** @type {HTMLElement} */ (it).dataset.choice ?? "")),
-        ),
-      );
+    for (const it of /** @type {NodeListOf<HTMLElement>} */ (
+      body.querySelectorAll("[data-choice]")
+    ))
+      it.setAttribute("aria-checked", String(chosen[step].has(it.dataset.choice ?? "")));
+    body.querySelector(".own-answer")?.classList.toggle("chosen", Boolean(other[step].trim()));
+    const answered = Boolean(answerTo(step));
+    body.querySelector(".button.primary")?.setAttribute("aria-disabled", String(!answered));
+    if (answered) missing.hidden = true;
   };
   const draw = () => {
     const question = questions[step];
@@ -100,13 +113,19 @@ export function questionCard(request, answer) {
       placeholder: "Your own answer",
       "aria-label": "Your own answer",
       value: other[step],
-      oninput: () => (other[step] = own.value),
+      oninput: () => {
+        other[step] = own.value;
+        // A question with one answer has either a choice or words of the user's own.
+        if (own.value.trim() && !question.multiSelect) chosen[step].clear();
+        mark();
+      },
       onkeydown: (/** @type {KeyboardEvent} */ event) => {
-        if (event.key === "Enter" && own.value.trim()) {
-          event.preventDefault();
-          if (!question.multiSelect) chosen[step].clear();
-          next();
-        }
+        if (event.key === "Enter") next();
+        else if (event.key === "Escape")
+          /** @type {HTMLElement | null} */ (own.closest(".request"))?.focus();
+        else return;
+        event.preventDefault();
+        event.stopPropagation();
       },
     });
     const options = (question.options ?? []).map((option, n) =>
@@ -120,8 +139,9 @@ export function questionCard(request, answer) {
           "data-choice": option.label,
           onclick: () => choose(n),
         },
-        h("kbd", { "aria-hidden": "true" }, n < 9 ? n + 1 : "·"),
+        h("span", { class: "sign", "aria-hidden": "true" }),
         h("span", {}, option.label),
+        h("kbd", { "aria-hidden": "true" }, n < 9 ? n + 1 : ""),
         option.description && h("small", {}, option.description),
       ),
     );
@@ -138,6 +158,7 @@ export function questionCard(request, answer) {
               {
                 "aria-current": n === step ? "step" : undefined,
                 class: answerTo(n) ? "answered" : undefined,
+                title: answerTo(n) || undefined,
               },
               it.header || `${n + 1}`,
             ),
@@ -147,17 +168,28 @@ export function questionCard(request, answer) {
         "div",
         { class: "request-body" },
         h("p", {}, h("strong", {}, question.question)),
+        question.multiSelect && h("p", { class: "help-text" }, "Choose any number of them."),
         h(
           "div",
           {
-            class: "choices",
+            class: question.multiSelect ? "choices several" : "choices",
             role: question.multiSelect ? "group" : "radiogroup",
             "aria-label": question.question,
           },
           ...options,
         ),
       ),
-      h("div", { class: "request-reason" }, own),
+      h(
+        "div",
+        {
+          class: question.multiSelect
+            ? "request-reason own-answer several"
+            : "request-reason own-answer",
+        },
+        h("span", { class: "sign", "aria-hidden": "true" }),
+        own,
+      ),
+      missing,
       h(
         "div",
         { class: "request-actions" },
@@ -169,6 +201,7 @@ export function questionCard(request, answer) {
               class: "button quiet",
               onclick: () => {
                 step -= 1;
+                missing.hidden = true;
                 draw();
               },
             },
@@ -195,7 +228,7 @@ export function questionCard(request, answer) {
   };
   draw();
   return {
-    title: questions.length > 1 ? "Claude has questions" : "Claude has a question",
+    title: questions.length > 1 ? `${agent} has questions` : `${agent} has a question`,
     body,
     key: (event) => {
       if (/^[1-9]$/.test(event.key)) return choose(Number(event.key) - 1);

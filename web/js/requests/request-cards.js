@@ -26,7 +26,7 @@ const GRACE_MS = 350;
 export class RequestCards {
   /**
    * @param {HTMLElement} place
-   * @param {{ answer: (request: Request, answer: AnswerRequest) => Promise<void>, leave: () => void, mayTakeFocus: () => boolean, comment: (line: import("../conversation/file-changes.js").DiffLine) => void }} page
+   * @param {{ answer: (request: Request, answer: AnswerRequest) => Promise<void>, leave: () => void, mayTakeFocus: () => boolean, agent: () => string, comment: (line: import("../conversation/file-changes.js").DiffLine) => void }} page
    */
   constructor(place, page) {
     this.place = place;
@@ -119,14 +119,16 @@ export class RequestCards {
   /** @param {Request} request */
   #create(request) {
     const answer = (/** @type {AnswerRequest} */ answer) => this.page.answer(request, answer);
+    // A plan with choices of the agent's own is approved with one of them.
+    const kind = request.kind === "plan" && request.choices.length ? "permission" : request.kind;
     const createCard =
       {
         permission: permissionCard,
         question: questionCard,
         plan: planCard,
         unknown: unknownCard,
-      }[request.kind] ?? unknownCard;
-    const card = createCard(request, answer, () => this.page.leave());
+      }[kind] ?? unknownCard;
+    const card = createCard(request, answer, () => this.page.leave(), this.page.agent());
     const diffs = /** @type {NodeListOf<HTMLElement>} */ (card.body.querySelectorAll(".diff"));
     if (diffs.length)
       void import("../conversation/diffs.js").then((it) =>

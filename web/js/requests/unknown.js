@@ -12,11 +12,12 @@ import { h } from "../ui/elements.js";
  * @param {import("./card.js").Request} request
  * @param {import("./card.js").SendAnswer} answer
  * @param {() => void} leave
+ * @param {string} agent its name
  * @returns {import("./card.js").Card}
  */
-export function unknownCard(request, answer, leave) {
+export function unknownCard(request, answer, leave, agent) {
   const reason = reasonForm({
-    placeholder: "What should Claude do instead?",
+    placeholder: `What should ${agent} do instead?`,
     label: "Reason",
     button: "Deny with reason",
     send: (message) => void answer({ decision: "deny", message: message || undefined }),

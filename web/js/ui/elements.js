@@ -84,6 +84,7 @@ export function svgElement(tag, attributes = {}, ...children) {
 /** The paths of the icons. */
 export const PATHS = {
   add: "M10 4v12M4 10h12",
+  chevron: "M8 6l4 4-4 4",
   close: "M5 5l10 10M15 5L5 15",
   menu: "M3 6h14M3 10h14M3 14h14",
   search: "M13 13l4 4M9 14.5a5.5 5.5 0 1 1 0-11 5.5 5.5 0 0 1 0 11z",
@@ -102,6 +103,10 @@ export const PATHS = {
   back: "M4 8h8a4 4 0 0 1 0 8H7M4 8l4-4M4 8l4 4",
   side: "M3 4h14v12H3zM12 4v12",
   comment: "M3 4h14v9H9l-4 3v-3H3z",
+  microphone:
+    "M10 3a2.5 2.5 0 0 0-2.5 2.5v4a2.5 2.5 0 0 0 5 0v-4A2.5 2.5 0 0 0 10 3zM5 9.5a5 5 0 0 0 10 0M10 14.5V17",
+  copy: "M7 7V4h9v9h-3M4 7h9v9H4z",
+  link: "M8 12l4-4M9 6l2-2a3.5 3.5 0 0 1 5 5l-2 2M11 14l-2 2a3.5 3.5 0 0 1-5-5l2-2",
 };
 
 /**

@@ -130,9 +130,27 @@ export function describePhase(status, now) {
   }
 }
 
+/**
+ * Who did something, and where.
+ *
+ * @param {import("../gateway.js").Actor} by
+ * @param {string} me the name of the user of this page
+ */
+export function actorText({ name, via }, me) {
+  const [client, device] = via.split(/ on (.*)/s);
+  const who = name === me ? "you" : name;
+  return device ? `${who}, on ${device}` : `${who} (${client})`;
+}
+
+/** Whether an MCP server in this state cannot be used although it should be usable. @param {string} status */
+export function isServerProblem(status) {
+  return !["connected", "pending", "disabled"].includes(status);
+}
+
 /** Whether there is no agent although no user stopped it. @param {import("../gateway.js").SessionPhase} phase */
 export function hasFailed(phase) {
-  return phase.kind === "stopped" && !["parked", "closed"].includes(phase.cause.cause);
+  const harmless = ["parked", "closed", "restarted"];
+  return phase.kind === "stopped" && !harmless.includes(phase.cause.cause);
 }
 
 /** @param {import("../gateway.js").StopCause} cause */
@@ -142,6 +160,8 @@ function describeStop(cause) {
       return "Paused; the next message resumes it";
     case "closed":
       return "Closed; the next message starts it";
+    case "restarted":
+      return "Stopped for new options; the next message starts it with them";
     case "not_started":
       return `The agent could not be started: ${cause.message}`;
     case "not_ready":

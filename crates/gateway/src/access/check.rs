@@ -16,9 +16,10 @@ use axum::response::{IntoResponse as _, Response};
 use tokio::time::Instant;
 
 use super::client::{AuthenticatedClient, PeerAddress, SignInMethod};
+use super::device::device_name;
 use super::tokens::{Role, TokenKind, TokenSecret};
 use super::visitor::Visitor;
-use crate::config::API_PREFIX;
+use crate::config::{ACP_PATH, API_PREFIX};
 use crate::gateway::{Gateway, now};
 use crate::problem::Problem;
 
@@ -47,12 +48,16 @@ pub(crate) async fn check(
     let mut set = |name: HeaderName, value: &'static str| {
         headers.insert(name, HeaderValue::from_static(value));
     };
-    set(header::CONTENT_SECURITY_POLICY, CONTENT_POLICY);
     set(header::X_CONTENT_TYPE_OPTIONS, "nosniff");
     set(header::X_FRAME_OPTIONS, "DENY");
     set(header::REFERRER_POLICY, "no-referrer");
     set(HeaderName::from_static("cross-origin-resource-policy"), "same-origin");
     set(HeaderName::from_static("cross-origin-opener-policy"), "same-origin");
+    // A file of a project has a policy of its own, which allows even less.
+    if !headers.contains_key(header::CONTENT_SECURITY_POLICY) {
+        let policy = HeaderValue::from_static(CONTENT_POLICY);
+        headers.insert(header::CONTENT_SECURITY_POLICY, policy);
+    }
     if !headers.contains_key(header::CACHE_CONTROL) {
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     }
@@ -91,6 +96,10 @@ fn authenticate(gateway: &Gateway, request: &mut Request) -> Result<(), Problem>
     if required.is_some_and(|required| client.role < required) {
         return Err(Problem::forbidden("your role does not allow this"));
     }
+    if needs_shell(request.uri().path()) && !client.shell {
+        let detail = "a terminal takes the role `admin`, or a token that may have a shell";
+        return Err(Problem::forbidden(detail));
+    }
     request.extensions_mut().insert(client);
     request.extensions_mut().insert(visitor);
     Ok(())
@@ -98,17 +107,46 @@ fn authenticate(gateway: &Gateway, request: &mut Request) -> Result<(), Problem>
 
 /// The role a request needs; `None` if it needs no sign-in.
 fn required_role(method: &Method, path: &str) -> Option<Role> {
+    if path == ACP_PATH {
+        // Whether a client may do more than look is decided for each of its messages.
+        return Some(Role::Watch);
+    }
     let Some(rest) = path.strip_prefix(API_PREFIX) else {
         // The pages hold no secrets: they are the same for everyone.
         return (!is_safe(method)).then_some(Role::Admin);
     };
     match rest {
         "/health" | "/sign-in" => None,
-        "/sign-out" => Some(Role::Watch),
+        "/sign-out" | "/push/subscriptions" | "/push/test" => Some(Role::Watch),
         it if it == "/tokens" || it.starts_with("/tokens/") => Some(Role::Admin),
+        // What git shows of files, the conversation may not have shown.
+        it if is_git(it) => Some(Role::Drive),
+        // Any file of a project is more than what a conversation shows.
+        it if is_file_content(it) => Some(Role::Drive),
         _ if is_safe(method) => Some(Role::Watch),
         _ => Some(Role::Drive),
     }
+}
+
+/// Whether a path is `/sessions/ID/git/…`.
+fn is_git(path: &str) -> bool {
+    let mut parts = path.split('/').skip(1);
+    parts.next() == Some("sessions") && parts.nth(1) == Some("git")
+}
+
+/// Whether a path is `/sessions/{id}/files/…`. The names of files, without the last part, are no
+/// secret.
+fn is_file_content(path: &str) -> bool {
+    let mut parts = path.split('/').skip(1);
+    parts.next() == Some("sessions") && parts.nth(1) == Some("files") && parts.next().is_some()
+}
+
+/// Whether a request is about a terminal. Whoever types there acts as the user of the server, so
+/// even reading it takes that right.
+fn needs_shell(path: &str) -> bool {
+    let rest = path.strip_prefix(API_PREFIX).and_then(|it| it.strip_prefix("/sessions/"));
+    let below = rest.and_then(|it| it.split_once('/')).map(|(_, below)| below);
+    below.is_some_and(|it| it == "terminals" || it.starts_with("terminals/"))
 }
 
 fn is_safe(method: &Method) -> bool {
@@ -132,8 +170,10 @@ fn identify(
         };
         return match token {
             Some(token) => {
+                let (role, shell) = (token.role, token.may_have_shell());
                 let method = SignInMethod::Token(token.digest);
-                Ok(Some(AuthenticatedClient { name: token.name, role: token.role, method }))
+                let (name, device) = (token.name, None);
+                Ok(Some(AuthenticatedClient { name, role, shell, method, device }))
             }
             None => Err(gateway.sign_in_failed(visitor)),
         };
@@ -146,14 +186,18 @@ fn identify(
         && let Some(name) = only(headers, &header)?.filter(|it| !it.is_empty())
     {
         let (name, method) = (name.to_owned(), SignInMethod::Proxy);
-        return Ok(Some(AuthenticatedClient { name, role: proxy.role, method }));
+        let (role, shell) = (proxy.role, proxy.role.may_have_shell());
+        let device = device_name(None, only(headers, &header::USER_AGENT)?);
+        return Ok(Some(AuthenticatedClient { name, role, shell, method, device }));
     }
     let Some(cookie) = cookie(headers, &gateway.cookie_name()) else { return Ok(None) };
     let secret = TokenSecret::presented(cookie);
     let token = gateway.tokens.find(&secret, TokenKind::Cookie, now)?;
     Ok(token.map(|token| {
+        let (role, shell) = (token.role, token.may_have_shell());
         let method = SignInMethod::Cookie(secret.digest());
-        AuthenticatedClient { name: token.name, role: token.role, method }
+        let (name, device) = (token.name, token.device);
+        AuthenticatedClient { name, role, shell, method, device }
     }))
 }
 
@@ -227,7 +271,7 @@ impl FailedSignIns {
 mod tests {
     use axum::http::Method;
 
-    use super::{FailedSignIns, MAX_FAILURES, WINDOW, required_role};
+    use super::{FailedSignIns, MAX_FAILURES, WINDOW, needs_shell, required_role};
     use crate::access::Role;
 
     #[test]
@@ -238,12 +282,28 @@ mod tests {
         check(Method::POST, "/api/v1/sign-in", None);
         check(Method::GET, "/", None);
         check(Method::GET, "/api/v1/sessions", Some(Role::Watch));
+        check(Method::GET, "/api/v1/sessions/x/files", Some(Role::Watch));
+        check(Method::GET, "/api/v1/sessions/x/files/content", Some(Role::Drive));
+        check(Method::HEAD, "/api/v1/sessions/x/files/anything", Some(Role::Drive));
         check(Method::GET, "/api/v1/anything", Some(Role::Watch));
         check(Method::POST, "/api/v1/sessions", Some(Role::Drive));
         check(Method::OPTIONS, "/api/v1/sessions", Some(Role::Drive));
         check(Method::GET, "/api/v1/tokens", Some(Role::Admin));
         check(Method::DELETE, "/api/v1/tokens/x", Some(Role::Admin));
+        check(Method::PUT, "/api/v1/push/subscriptions", Some(Role::Watch));
+        check(Method::PUT, "/api/v1/push/subscriptions/x", Some(Role::Drive));
         check(Method::POST, "/", Some(Role::Admin));
+        check(Method::GET, "/acp", Some(Role::Watch));
+    }
+
+    #[test]
+    fn every_route_of_terminals_takes_a_shell() {
+        for path in ["/terminals", "/terminals/1", "/terminals/1/follow", "/terminals/"] {
+            assert!(needs_shell(&format!("/api/v1/sessions/x{path}")), "{path}");
+        }
+        for path in ["/api/v1/sessions/terminals", "/api/v1/sessions/x/follow", "/terminals"] {
+            assert!(!needs_shell(path), "{path}");
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -18,7 +18,11 @@ pub(crate) struct PeerAddress(pub(crate) SocketAddr);
 pub(crate) struct AuthenticatedClient {
     pub(crate) name: String,
     pub(crate) role: Role,
+    /// Whether it may have a shell.
+    pub(crate) shell: bool,
     pub(crate) method: SignInMethod,
+    /// What the browser runs on, if that is known.
+    pub(crate) device: Option<String>,
 }
 
 #[derive(Clone, Debug)]
@@ -34,7 +38,12 @@ pub(crate) enum SignInMethod {
 impl AuthenticatedClient {
     /// The client as the journal records it.
     pub(crate) fn actor(&self) -> Actor {
-        Actor { name: self.name.clone(), via: self.method.name().to_owned() }
+        let client = self.method.name();
+        let via = match &self.device {
+            Some(device) => format!("{client} on {device}"),
+            None => client.to_owned(),
+        };
+        Actor { name: self.name.clone(), via }
     }
 }
 

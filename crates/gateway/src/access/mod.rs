@@ -3,6 +3,7 @@
 
 mod check;
 mod client;
+mod device;
 mod hosts;
 mod tokens;
 mod visitor;
@@ -12,5 +13,6 @@ pub use tokens::{AccessToken, Role, TokenKind, TokenSecret, TokenStore, TokenSto
 
 pub(crate) use check::{FailedSignIns, check};
 pub(crate) use client::{AuthenticatedClient, PeerAddress, SignInMethod};
-pub(crate) use tokens::StreamAuthorization;
+pub(crate) use device::device_name;
+pub(crate) use tokens::{StreamAuthorization, TokenDigest};
 pub(crate) use visitor::Visitor;

@@ -64,6 +64,9 @@ pub struct AccessToken {
     /// A cookie has the name of the token it was exchanged for.
     pub name: String,
     pub role: Role,
+    /// It may have a shell, which `admin` always may. Driving an agent that asks first is less.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub shell: bool,
     #[serde(rename = "sort")]
     pub kind: TokenKind,
     pub(super) digest: TokenDigest,
@@ -71,6 +74,9 @@ pub struct AccessToken {
     pub created: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<u64>,
+    /// What the browser runs on that got this cookie.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) device: Option<String>,
 }
 
 /// What a client presents. `Debug` does not show it, and it is never stored.
@@ -120,6 +126,8 @@ pub enum TokenStoreError {
     NoRandomness,
     #[error("`{0}` is not a valid token name: use up to 64 letters, digits, `-`, `_` and `.`")]
     InvalidName(String),
+    #[error("a token that may have a shell needs the role `drive` or `admin`")]
+    ShellForWatcher,
 }
 
 impl TokenStore {
@@ -134,6 +142,29 @@ impl TokenStore {
     /// Creates a token and replaces the one with that name. Browsers that signed in with the old
     /// one stay signed in.
     pub fn add(&self, name: &str, role: Role, now: u64) -> Result<TokenSecret, TokenStoreError> {
+        self.create(name, role, false, now)
+    }
+
+    /// The same for a token that may also have a shell.
+    pub fn add_with_shell(
+        &self,
+        name: &str,
+        role: Role,
+        now: u64,
+    ) -> Result<TokenSecret, TokenStoreError> {
+        if role == Role::Watch {
+            return Err(TokenStoreError::ShellForWatcher);
+        }
+        self.create(name, role, true, now)
+    }
+
+    fn create(
+        &self,
+        name: &str,
+        role: Role,
+        shell: bool,
+        now: u64,
+    ) -> Result<TokenSecret, TokenStoreError> {
         let allowed = |it: char| it.is_ascii_alphanumeric() || matches!(it, '-' | '_' | '.');
         if name.is_empty() || name.len() > 64 || !name.chars().all(allowed) {
             return Err(TokenStoreError::InvalidName(name.to_owned()));
@@ -142,10 +173,12 @@ impl TokenStore {
         let token = AccessToken {
             name: name.to_owned(),
             role,
+            shell,
             kind: TokenKind::Token,
             digest: secret.digest(),
             created: now,
             expires: None,
+            device: None,
         };
         self.change(|tokens| {
             tokens.retain(|it| it.kind != TokenKind::Token || it.name != name);
@@ -158,6 +191,7 @@ impl TokenStore {
     pub(crate) fn sign_in(
         &self,
         token: &AccessToken,
+        device: Option<String>,
         now: u64,
     ) -> Result<TokenSecret, TokenStoreError> {
         let secret = TokenSecret::random().map_err(|_| TokenStoreError::NoRandomness)?;
@@ -166,6 +200,7 @@ impl TokenStore {
             digest: secret.digest(),
             created: now,
             expires: Some(now + COOKIE_LIFETIME),
+            device,
             ..token.clone()
         };
         self.change(|tokens| {
@@ -215,6 +250,21 @@ impl TokenStore {
         let matches =
             |it: &&AccessToken| it.kind == kind && it.digest == digest && it.is_valid(now);
         self.with_tokens(|tokens| tokens.iter().find(matches).cloned())
+    }
+
+    /// The valid token or cookie with this hash.
+    pub(crate) fn find_digest(
+        &self,
+        digest: &TokenDigest,
+        now: u64,
+    ) -> Result<Option<AccessToken>, TokenStoreError> {
+        let matches = |it: &&AccessToken| it.digest == *digest && it.is_valid(now);
+        self.with_tokens(|tokens| tokens.iter().find(matches).cloned())
+    }
+
+    /// Wakes when tokens are added or revoked.
+    pub(crate) fn changes(&self) -> watch::Receiver<()> {
+        self.changes.subscribe()
     }
 
     /// Reads the file again if another process changed it, and ends the streams of tokens that
@@ -280,8 +330,20 @@ impl TokenStore {
 }
 
 impl AccessToken {
+    /// Whether its holder may have a shell.
+    pub(crate) fn may_have_shell(&self) -> bool {
+        self.role.may_have_shell() || (self.shell && self.role >= Role::Drive)
+    }
+
     fn is_valid(&self, now: u64) -> bool {
         self.expires.is_none_or(|expires| expires > now)
+    }
+}
+
+impl Role {
+    /// Whether the role alone allows a shell.
+    pub(crate) fn may_have_shell(self) -> bool {
+        self == Self::Admin
     }
 }
 
@@ -350,7 +412,7 @@ mod tests {
         let secret = command.add("phone", Role::Drive, 1).unwrap();
         let token = server.find(&secret, TokenKind::Token, 2).unwrap().unwrap();
         assert_eq!((token.name.as_str(), token.role), ("phone", Role::Drive));
-        let cookie = server.sign_in(&token, 2).unwrap();
+        let cookie = server.sign_in(&token, None, 2).unwrap();
         assert!(server.find(&cookie, TokenKind::Cookie, 3).unwrap().is_some());
         assert!(server.find(&cookie, TokenKind::Token, 3).unwrap().is_none(), "not a token");
         assert!(server.find(&cookie, TokenKind::Cookie, 3 + COOKIE_LIFETIME).unwrap().is_none());
@@ -381,13 +443,33 @@ mod tests {
         let store = TokenStore::open(data.path()).unwrap();
         let old = store.add("link", Role::Admin, 1).unwrap();
         let token = store.find(&old, TokenKind::Token, 1).unwrap().unwrap();
-        let cookie = store.sign_in(&token, 1).unwrap();
+        let cookie = store.sign_in(&token, None, 1).unwrap();
         store.add("link", Role::Admin, 2).unwrap();
         assert!(store.find(&old, TokenKind::Token, 3).unwrap().is_none());
         assert!(store.find(&cookie, TokenKind::Cookie, 3).unwrap().is_some());
         store.sign_out(&cookie.digest()).unwrap();
         assert!(store.find(&cookie, TokenKind::Cookie, 3).unwrap().is_none());
         assert!(store.add("a b", Role::Watch, 1).is_err());
+    }
+
+    #[test]
+    fn only_admins_and_tokens_with_that_right_may_have_a_shell() {
+        let data = tempfile::tempdir().unwrap();
+        let store = TokenStore::open(data.path()).unwrap();
+        let may = |secret: &TokenSecret, kind| {
+            store.find(secret, kind, 1).unwrap().unwrap().may_have_shell()
+        };
+        let drive = store.add("drive", Role::Drive, 1).unwrap();
+        let admin = store.add("admin", Role::Admin, 1).unwrap();
+        let shell = store.add_with_shell("shell", Role::Drive, 1).unwrap();
+        let [drive, admin, shell] = [drive, admin, shell].map(|secret| {
+            let token = store.find(&secret, TokenKind::Token, 1).unwrap().unwrap();
+            let cookie = store.sign_in(&token, None, 1).unwrap();
+            assert_eq!(may(&secret, TokenKind::Token), may(&cookie, TokenKind::Cookie));
+            may(&secret, TokenKind::Token)
+        });
+        assert_eq!((drive, admin, shell), (false, true, true));
+        assert!(store.add_with_shell("watch", Role::Watch, 1).is_err());
     }
 
     #[test]
@@ -398,6 +480,7 @@ mod tests {
         std::fs::write(data.path().join("keys.json"), text).unwrap();
         let store = TokenStore::open(data.path()).unwrap();
         assert_eq!(store.tokens().unwrap()[0].kind, TokenKind::Token);
+        assert!(!store.tokens().unwrap()[0].shell);
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! Signing in and out, the current client, and access tokens.
 
+use std::net::IpAddr;
+
 use axum::extract::{Request, State};
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{AppendHeaders, IntoResponse, Response};
 use axum::{Extension, Json};
 use serde::{Deserialize, Serialize};
@@ -9,9 +11,12 @@ use utoipa::ToSchema;
 
 use super::consent::ModeResponse;
 use super::extract::{JsonBody, MAX_SIGN_IN_BYTES, PathParams, read_json};
+use super::push::PushKeyResponse;
+use super::qr_code::QrCode;
 use super::tag;
 use crate::access::{
     AccessToken, AuthenticatedClient, Role, SignInMethod, TokenKind, TokenSecret, Visitor,
+    device_name,
 };
 use crate::gateway::{Gateway, now};
 use crate::problem::{ApiResult, Problem};
@@ -30,6 +35,8 @@ pub(super) struct HealthResponse {
 #[serde(deny_unknown_fields)]
 pub(super) struct SignInRequest {
     token: String,
+    /// A name for the browser's device, shown with what it does; by default what its `User-Agent` says.
+    device: Option<String>,
 }
 
 /// The client that is signed in, and the server.
@@ -39,6 +46,8 @@ pub(super) struct MeResponse {
     /// The name of the token, or the user name from the proxy.
     name: String,
     role: Role,
+    /// Whether it may have a shell here: by its role or its token, and terminals are not turned off.
+    shell: bool,
     /// `browser` or `api`.
     via: &'static str,
     /// The version of the server.
@@ -49,6 +58,8 @@ pub(super) struct MeResponse {
     demo: bool,
     /// All permission modes, the most careful ones first.
     modes: Vec<ModeResponse>,
+    /// For push messages; none if the server cannot send them.
+    push: Option<PushKeyResponse>,
 }
 
 #[utoipa::path(get, path = "/health", tag = tag::ACCESS, security(()), responses((status = 200, body = HealthResponse)))]
@@ -68,12 +79,15 @@ pub(super) async fn sign_in(
     if visitor.address.is_some_and(|it| gateway.failed_sign_ins.limit_reached(it)) {
         return Err(gateway.sign_in_failed(visitor));
     }
-    let SignInRequest { token } = read_json(request, MAX_SIGN_IN_BYTES).await?;
+    let user_agent = request.headers().get(header::USER_AGENT).and_then(|it| it.to_str().ok());
+    let user_agent = user_agent.map(str::to_owned);
+    let SignInRequest { token, device } = read_json(request, MAX_SIGN_IN_BYTES).await?;
+    let device = device_name(device.as_deref(), user_agent.as_deref());
     let now = now();
     let secret = TokenSecret::presented(&token);
     let token = gateway.tokens.find(&secret, TokenKind::Token, now)?;
     let Some(token) = token else { return Err(gateway.sign_in_failed(visitor)) };
-    let cookie = gateway.tokens.sign_in(&token, now)?;
+    let cookie = gateway.tokens.sign_in(&token, device, now)?;
     set_cookie(&gateway, visitor, cookie.reveal(), COOKIE_SECONDS)
 }
 
@@ -101,10 +115,15 @@ pub(super) async fn me(
         via: client.method.name(),
         name: client.name,
         role: client.role,
+        shell: client.shell && gateway.terminals.is_some(),
         version: env!("CARGO_PKG_VERSION"),
         roots: roots.iter().map(|it| it.to_string_lossy().into_owned()).collect(),
         demo: gateway.config.demo,
         modes: ModeResponse::all(),
+        push: gateway
+            .notifier
+            .as_ref()
+            .map(|it| PushKeyResponse { key: it.public_key().to_owned() }),
     })
 }
 
@@ -133,6 +152,8 @@ pub(super) struct TokensResponse {
 pub(super) struct TokenResponse {
     name: String,
     role: Role,
+    /// It may have a shell, although its role alone does not allow that.
+    shell: bool,
     /// When it was created, in milliseconds since 1970.
     created: u64,
 }
@@ -144,6 +165,9 @@ pub(super) struct CreateTokenRequest {
     #[schema(min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9._-]+$")]
     name: String,
     role: Role,
+    /// It may also have a shell. Such a token needs the role `drive` or `admin`.
+    #[serde(default)]
+    shell: bool,
 }
 
 /// A new token with its secret, which is not shown again.
@@ -151,13 +175,21 @@ pub(super) struct CreateTokenRequest {
 pub(super) struct CreateTokenResponse {
     name: String,
     token: String,
+    /// A picture (SVG) of the sign-in link for the address that the page was opened with. None if
+    /// other devices cannot reach that address, or if the client is no page.
+    qr: Option<String>,
 }
 
 #[utoipa::path(get, path = "/tokens", tag = tag::ACCESS, responses((status = 200, body = TokensResponse)))]
 /// All tokens.
 pub(super) async fn list_tokens(State(gateway): State<Gateway>) -> ApiResult<Json<TokensResponse>> {
     let tokens = gateway.tokens.tokens()?;
-    let response = |AccessToken { name, role, created, .. }| TokenResponse { name, role, created };
+    let response = |AccessToken { name, role, shell, created, .. }| TokenResponse {
+        name,
+        role,
+        shell,
+        created,
+    };
     Ok(Json(TokensResponse { tokens: tokens.into_iter().map(response).collect() }))
 }
 
@@ -166,6 +198,7 @@ pub(super) async fn list_tokens(State(gateway): State<Gateway>) -> ApiResult<Jso
 /// Creates a token.
 pub(super) async fn create_token(
     State(gateway): State<Gateway>,
+    headers: HeaderMap,
     JsonBody(new): JsonBody<CreateTokenRequest>,
 ) -> ApiResult<(StatusCode, Json<CreateTokenResponse>)> {
     // The existing token may be in use.
@@ -173,9 +206,31 @@ pub(super) async fn create_token(
         let detail = "a token with that name exists; revoke it first";
         return Err(Problem::conflict("conflict", detail));
     }
-    let secret = gateway.tokens.add(&new.name, new.role, now())?;
+    let secret = if new.shell {
+        gateway.tokens.add_with_shell(&new.name, new.role, now())?
+    } else {
+        gateway.tokens.add(&new.name, new.role, now())?
+    };
     let (name, token) = (new.name, secret.reveal().to_owned());
-    Ok((StatusCode::CREATED, Json(CreateTokenResponse { name, token })))
+    let origin = headers.get(header::ORIGIN).and_then(|it| it.to_str().ok());
+    let qr = origin.filter(|it| !is_loopback(it)).and_then(|origin| {
+        // The secret has no character that an address would have to escape.
+        QrCode::new(&format!("{origin}/#token={token}")).map(|it| it.to_svg())
+    });
+    Ok((StatusCode::CREATED, Json(CreateTokenResponse { name, token, qr })))
+}
+
+/// Whether only this machine reaches a page with that origin.
+fn is_loopback(origin: &str) -> bool {
+    let host = origin.split_once("://").map_or(origin, |(_, rest)| rest);
+    let host = match host.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    let address = host.parse::<IpAddr>();
+    host.eq_ignore_ascii_case("localhost")
+        || host.to_ascii_lowercase().ends_with(".localhost")
+        || address.is_ok_and(|it| it.to_canonical().is_loopback())
 }
 
 #[utoipa::path(delete, path = "/tokens/{name}", tag = tag::ACCESS, params(("name" = String, Path)),

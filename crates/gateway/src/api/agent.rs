@@ -1,5 +1,7 @@
 //! A session's agent: interrupting it, changing its settings, querying it.
 
+use std::collections::BTreeMap;
+
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -12,9 +14,10 @@ use uuid::Uuid;
 use wire::note::{QueuePolicy, Rewind, Setting};
 
 use super::extract::{JsonBody, PathParams, QueryParams};
-use super::sessions::{check_argument, find_record, parse_mode};
+use super::options::authorize_mode;
+use super::sessions::{check_argument, find_record, is_acp, parse_mode};
 use super::tag;
-use super::watch::{WatchConfigBody, WatchSetting};
+use super::watch::{WatchSetting, WatchSettingBody};
 use crate::access::AuthenticatedClient;
 use crate::gateway::Gateway;
 use crate::problem::{ApiResult, Problem};
@@ -24,6 +27,10 @@ use crate::problem::{ApiResult, Problem};
 pub(super) struct InterruptRequest {
     #[serde(default)]
     queue: QueueAction,
+    /// Whether queued prompts wait until the queue is resumed. A queue that is to be cleared is not
+    /// held.
+    #[serde(default)]
+    hold_queue: bool,
 }
 
 /// What happens to queued prompts when a turn is interrupted.
@@ -50,9 +57,13 @@ pub(super) struct SettingsRequest {
     mode: Option<String>,
     #[serde(default)]
     effort: Option<String>,
-    /// What to do with files the agent changes; `null` ends watching.
+    /// Options that only this agent has: values by the ids of its menus.
     #[serde(default)]
-    #[schema(value_type = Option<WatchConfigBody>)]
+    agent_options: BTreeMap<String, String>,
+    /// What to do with files the agent changes; `null` ends watching, `"inherit"` selects the default
+    /// of the server.
+    #[serde(default)]
+    #[schema(value_type = Option<WatchSettingBody>)]
     watch: WatchSetting,
 }
 
@@ -133,14 +144,42 @@ pub(super) async fn interrupt(
     State(gateway): State<Gateway>,
     client: AuthenticatedClient,
     PathParams(id): PathParams<Uuid>,
-    JsonBody(InterruptRequest { queue }): JsonBody<InterruptRequest>,
+    JsonBody(InterruptRequest { queue, hold_queue }): JsonBody<InterruptRequest>,
 ) -> ApiResult<StatusCode> {
     let queue = match queue {
+        QueueAction::Keep if hold_queue => QueuePolicy::Hold,
         QueueAction::Keep => QueuePolicy::Keep,
         QueueAction::Clear => QueuePolicy::Clear,
     };
     gateway.sessions.open(SessionId(id)).await?.interrupt(queue, client.actor()).await?;
     Ok(StatusCode::ACCEPTED)
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ResumeQuery {
+    /// The limit of the spent budget that the user saw. If it is another one by now, someone else was
+    /// faster, and nothing changes.
+    limit: Option<f64>,
+}
+
+#[utoipa::path(post, path = "/sessions/{id}/queue/resume", tag = tag::PROMPTS, params(("id" = Uuid, Path), ResumeQuery),
+    responses((status = 204, description = "queued prompts are sent")))]
+/// Sends queued prompts again that an interrupt or a spent budget holds. If it is a budget, the same amount
+/// is allowed again.
+pub(super) async fn resume_queue(
+    State(gateway): State<Gateway>,
+    client: AuthenticatedClient,
+    PathParams(id): PathParams<Uuid>,
+    QueryParams(ResumeQuery { limit }): QueryParams<ResumeQuery>,
+) -> ApiResult<StatusCode> {
+    let session = gateway.sessions.open(SessionId(id)).await?;
+    match limit {
+        Some(limit) => session.raise_budget(limit, client.actor()).await?,
+        None => session.resume_queue(client.actor()).await?,
+    }
+    Ok(StatusCode::NO_CONTENT)
 }
 
 #[utoipa::path(patch, path = "/sessions/{id}/settings", tag = tag::AGENT, params(("id" = Uuid, Path)), request_body = SettingsRequest,
@@ -157,10 +196,22 @@ pub(super) async fn change_settings(
         settings.push(Setting::Model(model.map(check_argument).transpose()?));
     }
     if let Some(name) = new.mode {
-        settings.push(Setting::PermissionMode(parse_mode(&name)?.name().to_owned()));
+        let record = find_record(&gateway, id).await?;
+        if is_acp(&gateway, &record) {
+            // The agent says itself which modes it has, and refuses others.
+            settings.push(Setting::PermissionMode(check_argument(name)?));
+        } else {
+            let mode = parse_mode(&name)?;
+            authorize_mode(&gateway, &client, mode)?;
+            settings.push(Setting::PermissionMode(mode.name().to_owned()));
+        }
     }
     if let Some(effort) = new.effort {
         settings.push(Setting::Effort(check_argument(effort)?));
+    }
+    for (id, value) in new.agent_options {
+        let (id, value) = (check_argument(id)?, check_argument(value)?);
+        settings.push(Setting::AgentOption { id, value });
     }
     settings.extend(new.watch.authorize(&gateway, &client).await?);
     let session = gateway.sessions.open(SessionId(id)).await?;

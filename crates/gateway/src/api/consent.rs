@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use view::ToolAction;
+use wire::acp::{PermissionChoice, PermissionChoiceKind};
 use wire::consent::{self, Disclosure, MODES, ModeDescription, PLAN_APPROVAL_MODES, Rule, RuleId};
 use wire::note::RequestKind;
 use wire::outgoing::PermissionMode;
@@ -37,6 +38,9 @@ pub(crate) struct RequestCard {
     /// The path that made it ask.
     #[serde(skip_serializing_if = "Option::is_none")]
     blocked_path: Option<String>,
+    /// The agent's own choices, in its order. One of them is the answer; without any, the answer is
+    /// *Allow* or *Deny*.
+    choices: Vec<ChoiceResponse>,
     /// When it was made, in milliseconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     at: Option<u64>,
@@ -47,6 +51,27 @@ pub(crate) struct RequestCard {
     consent: ConsentResponse,
     /// The body of the call: diff, command, questions or plan.
     html: String,
+}
+
+/// A choice that the agent offers.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = Choice)]
+pub(crate) struct ChoiceResponse {
+    id: String,
+    /// In the agent's words. It says for how long the choice counts.
+    name: String,
+    kind: ChoiceKindName,
+}
+
+/// What a choice means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = ChoiceKind)]
+pub(crate) enum ChoiceKindName {
+    AllowOnce,
+    AllowAlways,
+    RejectOnce,
+    RejectAlways,
 }
 
 /// What a client shows and offers when it asks a user.
@@ -125,10 +150,14 @@ pub(crate) struct ModeResponse {
 impl RequestCard {
     pub(crate) fn new(request: view::Request, html: String) -> Self {
         let kind = RequestKindName::from(request.kind);
+        let has_choices = !request.choices.is_empty();
         let disclosures = match kind {
             RequestKindName::Permission | RequestKindName::Unknown => request.disclosures(),
+            RequestKindName::Plan if has_choices => request.disclosures(),
             RequestKindName::Question | RequestKindName::Plan => Vec::new(),
         };
+        // The agent remembers by itself what its own choices say.
+        let rules = if has_choices { Vec::new() } else { request.rules };
         Self {
             id: request.id,
             item: request.item.map(|it| it.to_string()),
@@ -140,9 +169,10 @@ impl RequestCard {
             description: request.description,
             reason: request.reason,
             blocked_path: request.blocked_path,
+            choices: request.choices.into_iter().map(ChoiceResponse::from).collect(),
             at: request.at,
             expires: request.expires,
-            consent: ConsentResponse::new(kind, request.rules, disclosures),
+            consent: ConsentResponse::new(kind, rules, disclosures),
             html,
         }
     }
@@ -228,6 +258,18 @@ impl From<RuleIdName> for RuleId {
             RuleIdName::Host => Self::Host,
             RuleIdName::Tool => Self::Tool,
         }
+    }
+}
+
+impl From<PermissionChoice> for ChoiceResponse {
+    fn from(it: PermissionChoice) -> Self {
+        let kind = match it.kind {
+            PermissionChoiceKind::AllowOnce => ChoiceKindName::AllowOnce,
+            PermissionChoiceKind::AllowAlways => ChoiceKindName::AllowAlways,
+            PermissionChoiceKind::RejectOnce => ChoiceKindName::RejectOnce,
+            PermissionChoiceKind::RejectAlways => ChoiceKindName::RejectAlways,
+        };
+        Self { id: it.id, name: it.name, kind }
     }
 }
 

@@ -9,6 +9,7 @@ use utoipa::openapi::OpenApi;
 
 use super::conversation::{ClientFrame, ConversationFrame, SessionListFrame};
 use super::tag;
+use super::terminals::{TerminalClientFrame, TerminalFrame};
 use crate::config::API_PREFIX;
 use crate::gateway::Gateway;
 use crate::problem::Problem;
@@ -16,7 +17,14 @@ use crate::problem::Problem;
 #[derive(utoipa::OpenApi)]
 #[openapi(
     info(title = "Towpath", description = "Your coding agents, over HTTP."),
-    components(schemas(Problem, ConversationFrame, SessionListFrame, ClientFrame))
+    components(schemas(
+        Problem,
+        ConversationFrame,
+        SessionListFrame,
+        ClientFrame,
+        TerminalFrame,
+        TerminalClientFrame
+    ))
 )]
 struct EmptyDocument;
 
@@ -66,9 +74,13 @@ fn error_statuses(method: &str, path: &str, operation: &Value) -> Vec<u16> {
     }
     // What goes through a session, or creates something, may conflict with its state.
     let asks_agent = operation["tags"][0] == tag::AGENT;
+    // A directory may have no repository, and a path may be of another kind.
+    let reads_project = [tag::GIT, tag::FILES].iter().any(|tag| operation["tags"][0] == *tag);
     let changes = method != "get" && !path.contains("/sign-") && !path.contains("/grants/");
     if asks_agent || changes {
         all.extend([409, 507]);
+    } else if reads_project {
+        all.push(409);
     }
     all
 }
@@ -84,7 +96,7 @@ fn error_response(status: u16) -> Value {
         408 => "the body did not arrive in time",
         409 => "not possible now; see `type`",
         413 => "the body is too large",
-        415 => "the body is not JSON",
+        415 => "the body has another type than this operation takes",
         421 => "the server does not answer to that host name",
         429 => "too many failed sign-ins from that address",
         _ => "the disk is full",

@@ -16,6 +16,7 @@ use super::extract::{JsonBody, PathParams};
 use super::tag;
 use crate::access::AuthenticatedClient;
 use crate::gateway::Gateway;
+use crate::limits::{MAX_QUEUED_IMAGE_BYTES, MAX_QUEUED_TEXT_BYTES};
 use crate::problem::{ActorResponse, ApiResult, Problem};
 
 const MAX_TEXT_BYTES: usize = 4 << 20;
@@ -92,6 +93,10 @@ pub(super) struct MovePromptRequest {
 impl PromptRequest {
     pub(super) fn from_text(text: String) -> Self {
         Self { id: Uuid::new_v4(), text, images: Vec::new(), delivery: DeliveryKind::Queue }
+    }
+
+    fn image_bytes(&self) -> usize {
+        self.images.iter().map(|it| it.data.len()).sum()
     }
 
     pub(super) fn check(&self) -> ApiResult<()> {
@@ -174,11 +179,38 @@ pub(super) async fn send(
     PathParams(id): PathParams<Uuid>,
     JsonBody(new): JsonBody<PromptRequest>,
 ) -> ApiResult<(StatusCode, Json<SendPromptResponse>)> {
+    check_queue(&gateway, SessionId(id), &new).await?;
     let prompt = new.into_prompt(&client)?;
     let session = gateway.sessions.open(SessionId(id)).await?;
     let id = prompt.id;
     let state = session.prompt(prompt).await?;
     Ok((StatusCode::ACCEPTED, Json(SendPromptResponse { id, state: state.into() })))
+}
+
+/// Refuses a prompt if too much waits already. One that is alone always fits.
+async fn check_queue(
+    gateway: &Gateway,
+    session: SessionId,
+    prompt: &PromptRequest,
+) -> ApiResult<()> {
+    let queued = gateway.sessions.journal().open_prompts(session).await?;
+    if queued.iter().any(|it| it.id == prompt.id) {
+        // It is not added again.
+        return Ok(());
+    }
+    let text = queued.iter().map(|it| it.text.len()).sum::<usize>();
+    let images = queued.iter().filter_map(|it| it.content.as_ref()).map(String::len).sum::<usize>();
+    let is_full = text + prompt.text.len() > MAX_QUEUED_TEXT_BYTES
+        || images + prompt.image_bytes() > MAX_QUEUED_IMAGE_BYTES;
+    if !queued.is_empty() && is_full {
+        return Err(Problem::queue_full(format!(
+            "at most {} MiB of text and {} MiB of images may wait for the agent; send this prompt \
+             later",
+            MAX_QUEUED_TEXT_BYTES >> 20,
+            MAX_QUEUED_IMAGE_BYTES >> 20
+        )));
+    }
+    Ok(())
 }
 
 #[utoipa::path(patch, path = "/sessions/{id}/prompts/{prompt}", tag = tag::PROMPTS,
@@ -200,12 +232,8 @@ pub(super) async fn edit(
         }
     }
     let session = gateway.sessions.open(SessionId(id)).await?;
-    if let Some(text) = text {
-        session.edit_prompt(prompt, text).await?;
-    }
-    if let Some(delivery) = delivery {
-        session.deliver_prompt(prompt, delivery.into()).await?;
-    }
+    let change = session::PromptChange { text, delivery: delivery.map(Into::into) };
+    session.change_prompt(prompt, change).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

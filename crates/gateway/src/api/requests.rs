@@ -20,9 +20,10 @@ use wire::consent;
 use wire::note::Outcome;
 use wire::outgoing::JsonObject;
 
-use super::consent::{ConsentResponse, RequestKindName, RuleIdName};
+use super::consent::{ChoiceResponse, ConsentResponse, RequestKindName, RuleIdName};
 use super::extract::{JsonBody, PathParams};
 use super::large_body::large_json;
+use super::options::authorize_mode;
 use super::sessions::{find_record, parse_mode};
 use super::tag;
 use crate::access::AuthenticatedClient;
@@ -56,6 +57,8 @@ pub(super) struct RequestResponse {
     tool: String,
     /// The input of the call, as JSON. In the ledger it is empty if there is too much before it.
     input: String,
+    /// The agent's own choices; without any, the answer is *Allow* or *Deny*.
+    choices: Vec<ChoiceResponse>,
     /// Rules that the CLI suggests, as JSON.
     suggestions: Option<String>,
     /// When it was made, in milliseconds since 1970.
@@ -71,7 +74,12 @@ pub(super) struct RequestResponse {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct AnswerRequest {
-    decision: AnswerDecision,
+    /// Not needed if one of the agent's choices is the answer.
+    #[serde(default)]
+    decision: Option<AnswerDecision>,
+    /// The id of one of the choices that the agent offered. Nothing else is given then.
+    #[serde(default)]
+    choice: Option<String>,
     /// The reason for a denial, which the agent is told.
     #[serde(default)]
     message: Option<String>,
@@ -156,16 +164,32 @@ pub(super) struct GrantResponse {
 }
 
 impl AnswerRequest {
-    fn into_answer(self) -> ApiResult<(RequestAnswer, Outcome)> {
-        if matches!(self.decision, AnswerDecision::Deny) {
+    fn into_answer(self) -> ApiResult<(RequestAnswer, Option<Outcome>)> {
+        let gives_others = self.message.is_some()
+            || self.updated_input.is_some()
+            || self.answers.is_some()
+            || self.remember.is_some()
+            || self.mode.is_some()
+            || self.interrupt;
+        let decision = match (self.decision, self.choice) {
+            // The agent is told nothing but the choice, so anything else would be lost.
+            (None, Some(_)) if gives_others => {
+                return Err(Problem::invalid("a `choice` is the whole answer; leave out the rest"));
+            }
+            (None, Some(choice)) => return Ok((RequestAnswer::Choose { choice }, None)),
+            (Some(decision), None) => decision,
+            _ => return Err(Problem::invalid("give either a `decision` or a `choice`")),
+        };
+        if matches!(decision, AnswerDecision::Deny) {
             let message = consent::denial(self.message.as_deref().unwrap_or("")).to_owned();
             return Ok((
                 RequestAnswer::Deny { message, interrupt: self.interrupt },
-                Outcome::Denied,
+                Some(Outcome::Denied),
             ));
         }
         if let Some(answers) = self.answers {
-            return Ok((RequestAnswer::Answers(answers.into_iter().collect()), Outcome::Allowed));
+            let answers = RequestAnswer::Answers(answers.into_iter().collect());
+            return Ok((answers, Some(Outcome::Allowed)));
         }
         let input = self.updated_input.map(|it| JsonObject::parse(it.get()));
         let input = input.transpose().map_err(|it| Problem::invalid(it.to_string()))?;
@@ -182,7 +206,7 @@ impl AnswerRequest {
             },
         });
         let mode = self.mode.as_deref().map(parse_mode).transpose()?;
-        Ok((RequestAnswer::Allow { input, remember, mode }, outcome))
+        Ok((RequestAnswer::Allow { input, remember, mode }, Some(outcome)))
     }
 }
 
@@ -194,6 +218,7 @@ impl RequestResponse {
             kind: it.kind.into(),
             tool: it.tool_name,
             input: it.input,
+            choices: it.choices.into_iter().map(ChoiceResponse::from).collect(),
             suggestions: it.suggestions,
             opened: it.opened,
             expires: it.expires,
@@ -283,9 +308,29 @@ pub(super) async fn answer(
     JsonBody(body): JsonBody<AnswerRequest>,
 ) -> ApiResult<Json<AnswerResponse>> {
     let (answer, outcome) = body.into_answer()?;
+    if let RequestAnswer::Allow { mode: Some(mode), .. } = &answer {
+        authorize_mode(&gateway, &client, *mode)?;
+    }
     let session = gateway.sessions.open(SessionId(id)).await?;
     session.answer(&request, answer, client.actor()).await?;
+    let outcome = match outcome {
+        Some(outcome) => outcome,
+        // What a choice means is known by the session, which has recorded it.
+        None => recorded_outcome(&gateway, SessionId(id), &request).await?,
+    };
     Ok(Json(AnswerResponse { outcome: outcome.into() }))
+}
+
+/// The outcome of a request that was answered.
+async fn recorded_outcome(
+    gateway: &Gateway,
+    session: SessionId,
+    request: &str,
+) -> ApiResult<Outcome> {
+    let entries = gateway.sessions.journal().ledger(Some(session), MAX_LEDGER_ENTRIES).await?;
+    let record = entries.into_iter().map(|(_, record)| record).find(|it| it.id == request);
+    let resolution = record.and_then(|it| it.resolution);
+    Ok(resolution.map_or(Outcome::Allowed, |it| it.outcome))
 }
 
 #[utoipa::path(get, path = "/ledger", tag = tag::REQUESTS, responses((status = 200, body = LedgerResponse)))]
@@ -336,10 +381,9 @@ pub(super) async fn revoke_grant(
     State(gateway): State<Gateway>,
     PathParams(grant): PathParams<Uuid>,
 ) -> ApiResult<StatusCode> {
-    let (journal, now) = (gateway.sessions.journal(), now());
-    if !journal.grants(now).await?.iter().any(|it| it.id == grant) {
+    if !gateway.sessions.journal().grants(now()).await?.iter().any(|it| it.id == grant) {
         return Err(Problem::not_found("grant"));
     }
-    journal.revoke_grant(grant, now).await?;
+    gateway.sessions.revoke_grant(grant).await?;
     Ok(StatusCode::NO_CONTENT)
 }

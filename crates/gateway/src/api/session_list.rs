@@ -14,6 +14,7 @@ use tokio::time::sleep;
 use tracing::warn;
 use view::wording;
 
+use super::session_marks::SessionMarks;
 use super::sessions::SessionResponse;
 
 /// The least time between two updates, however much is committed.
@@ -42,10 +43,12 @@ impl SessionList {
     pub(crate) async fn load(&self) -> Result<Vec<SessionResponse>, journal::Error> {
         let records = self.sessions.journal().sessions().await?;
         let requests = self.sessions.journal().open_request_counts().await?;
+        let marks = SessionMarks::load(self.sessions.journal()).await?;
         let mut sessions = Vec::with_capacity(records.len());
         for record in &records {
             let requests = requests.get(&record.id).copied().unwrap_or(0);
-            sessions.push(self.response(record, requests).await?);
+            let marks = marks.get(&record.id).copied().unwrap_or_default();
+            sessions.push(self.response(record, requests, marks).await?);
         }
         Ok(sessions)
     }
@@ -57,7 +60,9 @@ impl SessionList {
         let Some(record) = self.sessions.journal().session(id).await? else { return Ok(None) };
         let requests = self.sessions.journal().open_request_counts().await?;
         let requests = requests.get(&id).copied().unwrap_or(0);
-        Ok(Some(self.response(&record, requests).await?))
+        let marks = SessionMarks::load(self.sessions.journal()).await?;
+        let marks = marks.get(&id).copied().unwrap_or_default();
+        Ok(Some(self.response(&record, requests, marks).await?))
     }
 
     /// Follows the list.
@@ -99,6 +104,7 @@ impl SessionList {
         &self,
         record: &SessionRecord,
         requests: usize,
+        marks: SessionMarks,
     ) -> Result<SessionResponse, journal::Error> {
         let words = match record.title {
             Some(_) => None,
@@ -112,7 +118,11 @@ impl SessionList {
             )
         });
         let problem = damage.or_else(|| self.sessions.problem(record.id));
-        Ok(SessionResponse::new(record, words.as_deref(), requests, problem))
+        let agents = &self.sessions.config().agents;
+        let mut response =
+            SessionResponse::new(record, words.as_deref(), requests, problem, agents);
+        (response.pinned, response.archived) = (marks.pinned, marks.archived);
+        Ok(response)
     }
 
     async fn first_words(&self, id: SessionId) -> Result<Option<String>, journal::Error> {

@@ -1,25 +1,34 @@
-//! Sessions: listing, creating, renaming, forking, deleting.
+//! Sessions: listing, creating, changing, forking, deleting.
 
 use std::path::PathBuf;
 
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use bytes::Bytes;
-use journal::{Batch, NewEntry, Origin, SessionId, SessionRecord, SessionStatus};
+use journal::{SessionId, SessionRecord, SessionStatus};
 use serde::{Deserialize, Serialize};
-use session::{SessionOptions, SessionSpec};
+use session::{
+    AgentCatalog, AgentProtocol, CommandError, OPTIONS, OptionRole, SessionOptions, SessionSpec,
+};
 use utoipa::ToSchema;
 use uuid::Uuid;
-use wire::note::{Note, WatchConfig};
+use view::wording;
+use wire::note::{HoldReason, WatchChoice};
 use wire::outgoing::PermissionMode;
 
-use super::extract::{JsonBody, PathParams};
+use super::agents::SessionAgentResponse;
+use super::extract::{JsonBody, PathParams, QueryParams};
+use super::options::{
+    OptionValues, authorize, authorize_bypass, confirm_bypass, new_options, require_admin,
+    stored_values,
+};
 use super::prompts::PromptRequest;
+use super::session_marks::SessionMarks;
 use super::tag;
-use super::watch::{WatchConfigBody, WatchSetting};
-use crate::access::AuthenticatedClient;
-use crate::gateway::{Gateway, now};
+use super::watch::{WatchConfigBody, WatchSetting, WatchSettingBody};
+use super::worktrees::{DeleteSessionQuery, DoomedWorktree, NewWorktree};
+use crate::access::{AuthenticatedClient, Role};
+use crate::gateway::Gateway;
 use crate::problem::{ApiResult, Problem};
 
 /// The longest title, in characters.
@@ -31,11 +40,13 @@ const MAX_TITLE_CHARS: usize = 200;
 pub(crate) struct SessionResponse {
     pub(crate) id: Uuid,
     /// Its title, or the first words of its first prompt.
-    pub(super) title: Option<String>,
+    pub(crate) title: Option<String>,
     /// The agent's working directory.
     cwd: String,
     status: SessionStatusName,
     tier: SessionTier,
+    /// The agent that works in it.
+    agent: SessionAgentResponse,
     /// The configured model.
     model: Option<String>,
     /// The configured permission mode.
@@ -51,13 +62,19 @@ pub(crate) struct SessionResponse {
     /// The number of its last entry.
     pub(crate) last: u64,
     /// The number of its last turn.
-    turn: u64,
+    pub(crate) turn: u64,
     /// The agent's own session ids, oldest first.
     agent_ids: Vec<String>,
     /// How many requests wait for an answer.
-    requests: usize,
+    pub(crate) requests: usize,
+    /// What a spent budget asks before queued prompts are sent: `$5.02 of $5.00 spent. Go on?`.
+    pub(crate) budget_question: Option<String>,
     /// Why it cannot be used right now: its shim does not answer, or its data is damaged.
     problem: Option<String>,
+    /// Whether it is listed before all others.
+    pub(super) pinned: bool,
+    /// Whether it is listed only if someone asks for it.
+    pub(super) archived: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -85,10 +102,13 @@ pub(crate) enum SessionTier {
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct ListedOptions {
+    agent: Option<String>,
     model: Option<String>,
     effort: Option<String>,
     permission_mode: Option<String>,
-    watch: Option<WatchConfig>,
+    watch: WatchChoice,
+    restart_pending: bool,
+    queue_hold: Option<HoldReason>,
 }
 
 impl SessionResponse {
@@ -97,11 +117,13 @@ impl SessionResponse {
         first_words: Option<&str>,
         requests: usize,
         problem: Option<String>,
+        agents: &AgentCatalog,
     ) -> Self {
         let options: ListedOptions = serde_json::from_str(&record.options).unwrap_or_default();
+        let budget_question = options.queue_hold.as_ref().and_then(wording::budget_question);
         let tier = match record.status {
             SessionStatus::Waiting => SessionTier::NeedsYou,
-            _ if requests > 0 => SessionTier::NeedsYou,
+            _ if requests > 0 || budget_question.is_some() => SessionTier::NeedsYou,
             SessionStatus::Running => SessionTier::Running,
             SessionStatus::Idle | SessionStatus::Dead | SessionStatus::Failed => SessionTier::Idle,
         };
@@ -117,18 +139,40 @@ impl SessionResponse {
                 SessionStatus::Failed => SessionStatusName::Failed,
             },
             tier,
+            agent: SessionAgentResponse::new(agents, options.agent.as_deref()),
             model: options.model,
             mode: options.permission_mode,
             effort: options.effort,
-            watch: options.watch.map(WatchConfigBody::from),
+            watch: match options.watch {
+                WatchChoice::Own(config) => Some(WatchConfigBody::from(*config)),
+                WatchChoice::Inherit | WatchChoice::Off => None,
+            },
             created: record.created,
             active: record.active,
             last: record.last.0,
             turn: record.turn,
             agent_ids: record.agent_ids.clone(),
             requests,
+            budget_question,
             problem,
+            pinned: false,
+            archived: false,
         }
+    }
+
+    /// Whether it waits for a person.
+    pub(crate) fn needs_person(&self) -> bool {
+        self.tier == SessionTier::NeedsYou
+    }
+
+    /// Whether its agent works, or waits for a person to go on.
+    pub(crate) fn is_busy(&self) -> bool {
+        matches!(self.status, SessionStatusName::Running | SessionStatusName::Waiting)
+    }
+
+    /// Whether its agent could not be started.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.status == SessionStatusName::Failed
     }
 }
 
@@ -138,9 +182,20 @@ pub(super) struct SessionsResponse {
     sessions: Vec<SessionResponse>,
 }
 
-/// A new session.
+/// A session with its options.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = SessionDetails)]
+pub(super) struct SessionDetailsResponse {
+    #[serde(flatten)]
+    session: SessionResponse,
+    /// The options that are set. Secrets are masked unless the client is an admin.
+    options: OptionValues,
+    /// Whether the agent is to be restarted for changed options, before its next turn.
+    restart_pending: bool,
+}
+
+/// A new session. Every option is a field too.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
 pub(super) struct CreateSessionRequest {
     /// Made by the sender. If a session with this id exists, it is returned.
     #[serde(default)]
@@ -152,27 +207,29 @@ pub(super) struct CreateSessionRequest {
     /// The first prompt.
     #[serde(default)]
     prompt: Option<FirstPrompt>,
-    /// The CLI's default if there is none.
+    /// A profile whose options come first; `none` for none. The default of the directory if there is
+    /// none.
     #[serde(default)]
-    model: Option<String>,
-    #[serde(default)]
-    effort: Option<String>,
-    /// The permission mode, as the CLI spells it: `default`, `acceptEdits`, `plan`, ….
-    #[serde(default)]
-    mode: Option<String>,
-    /// The CLI's id of a conversation to resume.
+    profile: Option<String>,
+    /// The CLI's id of a conversation to resume. What was said in it before is imported. If the CLI has
+    /// it open elsewhere, the problem is `open-elsewhere`.
     #[serde(default)]
     resume: Option<String>,
-    /// Tools the agent may use without asking.
+    /// Continue in a copy of the resumed conversation, and leave the original unchanged.
     #[serde(default)]
-    allowed_tools: Vec<String>,
-    /// Additional directories it may work in, below one of the roots.
+    fork: bool,
+    /// Whether it works in a new working tree of the directory's git repository, with a branch of its
+    /// own.
     #[serde(default)]
-    extra_directories: Vec<String>,
-    /// What to do with files the agent changes.
+    worktree: bool,
+    /// What to do with files the agent changes; `null` for nothing, `"inherit"` or no value for the
+    /// default of the server.
     #[serde(default)]
-    #[schema(value_type = Option<WatchConfigBody>)]
+    #[schema(value_type = Option<WatchSettingBody>)]
     watch: WatchSetting,
+    /// What has no other name is an option.
+    #[serde(flatten)]
+    options: OptionValues,
 }
 
 /// A first prompt: its text, or a whole prompt.
@@ -185,13 +242,27 @@ pub(super) enum FirstPrompt {
 
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct CreateSessionResponse {
-    id: Uuid,
+    pub(super) id: Uuid,
 }
 
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct RenameRequest {
-    title: String,
+pub(super) struct ChangeSessionRequest {
+    #[serde(default)]
+    title: Option<String>,
+    /// Options to change. Those the agent cannot be told restart it before its next turn.
+    #[serde(default)]
+    options: OptionValues,
+    /// Whether the mode `bypassPermissions` is really meant. Without it the answer is the problem
+    /// `needs-confirmation`, whose `detail` is to be shown to the user.
+    #[serde(default)]
+    confirm: bool,
+    /// Whether to list it before all others.
+    #[serde(default)]
+    pinned: Option<bool>,
+    /// Whether to list it only if someone asks for it.
+    #[serde(default)]
+    archived: Option<bool>,
 }
 
 #[derive(Debug, Default, Deserialize, ToSchema)]
@@ -221,34 +292,43 @@ pub(super) async fn create(
         FirstPrompt::Whole(prompt) => prompt.check().map(|()| prompt),
     });
     let prompt = prompt.transpose()?.map(|it| it.into_prompt(&client)).transpose()?;
-    let mode = new.mode.as_deref().map(parse_mode).transpose()?;
     let watch = new.watch.authorize(&gateway, &client).await?;
-    let options = SessionOptions {
-        directory: resolve_directory(&gateway, &new.cwd).await?,
-        model: new.model.map(check_argument).transpose()?,
-        effort: new.effort.map(check_argument).transpose()?,
-        permission_mode: mode,
-        allowed_tools: new
-            .allowed_tools
-            .into_iter()
-            .map(check_argument)
-            .collect::<ApiResult<_>>()?,
-        extra_directories: resolve_directories(&gateway, &new.extra_directories).await?,
-        ..SessionOptions::default()
-    };
+    let directory = resolve_directory(&gateway, &new.cwd).await?;
+    let mut options =
+        new_options(&gateway, &client, directory.clone(), new.profile, new.options).await?;
+    if let Some(conversation) = &new.resume {
+        super::transcripts::check_resumable(&gateway, conversation).await?;
+        options.fork = new.fork;
+    }
     let id = new.id.map(SessionId);
-    let creation = SessionSpec {
-        id,
-        title: new.title.as_deref().map(check_title).transpose()?,
-        options,
-        resume: new.resume.map(check_argument).transpose()?,
+    let title = new.title.as_deref().map(check_title).transpose()?;
+    let resume = new.resume.map(check_argument).transpose()?;
+    // A repeated request makes no second working tree.
+    let exists = match id {
+        Some(id) => gateway.sessions.journal().session(id).await?.is_some(),
+        None => false,
     };
+    let mut worktree = None;
+    if new.worktree && !exists {
+        let about = title.as_deref().or_else(|| prompt.as_ref().map(|it| it.text.as_str()));
+        let new = NewWorktree::create(&gateway, &directory, about.unwrap_or_default()).await?;
+        options.directory.clone_from(&new.directory);
+        worktree = Some(new);
+    }
+    let creation = SessionSpec { id, title, options, resume };
     let (status, session) = match (gateway.sessions.create(creation).await, id) {
         (Ok(session), _) => (StatusCode::CREATED, session),
-        (Err(session::OpenError::Journal(journal::Error::SessionExists(_))), Some(id)) => {
-            (StatusCode::OK, gateway.sessions.open(id).await?)
+        (Err(error), id) => {
+            if let Some(worktree) = worktree {
+                worktree.undo().await;
+            }
+            match (error, id) {
+                (session::OpenError::Journal(journal::Error::SessionExists(_)), Some(id)) => {
+                    (StatusCode::OK, gateway.sessions.open(id).await?)
+                }
+                (error, _) => return Err(error.into()),
+            }
         }
-        (Err(error), _) => return Err(error.into()),
     };
     if let Some(watch) = watch.filter(|_| status == StatusCode::CREATED) {
         // Set like any other setting, so that the journal records who did it.
@@ -261,42 +341,79 @@ pub(super) async fn create(
 }
 
 #[utoipa::path(get, path = "/sessions/{id}", tag = tag::SESSIONS, params(("id" = Uuid, Path)),
-    responses((status = 200, body = SessionResponse)))]
-/// A session.
+    responses((status = 200, body = SessionDetailsResponse)))]
+/// A session with its options.
 pub(super) async fn show(
     State(gateway): State<Gateway>,
+    client: AuthenticatedClient,
     PathParams(id): PathParams<Uuid>,
-) -> ApiResult<Json<SessionResponse>> {
+) -> ApiResult<Json<SessionDetailsResponse>> {
     let session = gateway.session_list.load_one(SessionId(id)).await?;
-    session.map(Json).ok_or_else(|| Problem::not_found("session"))
+    let session = session.ok_or_else(|| Problem::not_found("session"))?;
+    let record = find_record(&gateway, id).await?;
+    let options = stored_values(&record.options, client.role >= Role::Admin);
+    let stored: ListedOptions = serde_json::from_str(&record.options).unwrap_or_default();
+    Ok(Json(SessionDetailsResponse { session, options, restart_pending: stored.restart_pending }))
 }
 
-#[utoipa::path(patch, path = "/sessions/{id}", tag = tag::SESSIONS, params(("id" = Uuid, Path)), request_body = RenameRequest,
-    responses((status = 200, body = SessionResponse)))]
-/// Renames a session.
-pub(super) async fn rename(
+#[utoipa::path(patch, path = "/sessions/{id}", tag = tag::SESSIONS, params(("id" = Uuid, Path)), request_body = ChangeSessionRequest,
+    responses((status = 200, body = SessionDetailsResponse)))]
+/// Changes the title and the options of a session.
+pub(super) async fn change(
     State(gateway): State<Gateway>,
+    client: AuthenticatedClient,
     PathParams(id): PathParams<Uuid>,
-    JsonBody(RenameRequest { title }): JsonBody<RenameRequest>,
-) -> ApiResult<Json<SessionResponse>> {
-    let title = check_title(&title)?;
-    let note = Note::TitleChanged { title: title.clone() }.to_line();
-    let mut batch = Batch { at: now(), ..Batch::default() };
-    batch.entries =
-        vec![NewEntry { origin: Origin::Towpath, bytes: Bytes::from(note), transient: false }];
-    batch.change.title = Some(title);
-    gateway.sessions.journal().write(SessionId(id), batch).await?;
-    show(State(gateway), PathParams(id)).await
+    JsonBody(new): JsonBody<ChangeSessionRequest>,
+) -> ApiResult<Json<SessionDetailsResponse>> {
+    let ChangeSessionRequest { title, options, confirm, pinned, archived } = new;
+    let title = title.as_deref().map(check_title).transpose()?;
+    let changes = authorize(&gateway, &client, options).await?;
+    if changes.wants_bypass() && !confirm {
+        return Err(confirm_bypass());
+    }
+    find_record(&gateway, id).await?;
+    if !changes.is_empty() {
+        let session = gateway.sessions.open(SessionId(id)).await?;
+        session.change_options(&changes, &client.actor()).await?;
+    }
+    if let Some(title) = title {
+        rename(&gateway, id, title).await?;
+    }
+    if pinned.is_some() || archived.is_some() {
+        let journal = gateway.sessions.journal();
+        let marks = SessionMarks::load(journal).await?;
+        let before = marks.get(&SessionId(id)).copied().unwrap_or_default();
+        let marks = SessionMarks {
+            pinned: pinned.unwrap_or(before.pinned),
+            archived: archived.unwrap_or(before.archived),
+        };
+        marks.store(journal, SessionId(id)).await?;
+    }
+    show(State(gateway), client, PathParams(id)).await
 }
 
-#[utoipa::path(delete, path = "/sessions/{id}", tag = tag::SESSIONS, params(("id" = Uuid, Path)),
+async fn rename(gateway: &Gateway, id: Uuid, title: String) -> ApiResult<()> {
+    gateway.sessions.rename(SessionId(id), title).await?;
+    Ok(())
+}
+
+#[utoipa::path(delete, path = "/sessions/{id}", tag = tag::SESSIONS, params(("id" = Uuid, Path), DeleteSessionQuery),
     responses((status = 204, description = "deleted, and its agent stopped")))]
 /// Deletes a session and stops its agent.
 pub(super) async fn delete(
     State(gateway): State<Gateway>,
     PathParams(id): PathParams<Uuid>,
+    QueryParams(DeleteSessionQuery { worktree }): QueryParams<DeleteSessionQuery>,
 ) -> ApiResult<StatusCode> {
+    let worktree = DoomedWorktree::check(&gateway, id, worktree).await?;
     gateway.sessions.delete(SessionId(id)).await?;
+    if let Some(terminals) = &gateway.terminals {
+        terminals.close_session(id).await;
+    }
+    SessionMarks::default().store(gateway.sessions.journal(), SessionId(id)).await?;
+    if let Some(worktree) = worktree {
+        worktree.remove().await?;
+    }
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -305,6 +422,7 @@ pub(super) async fn delete(
 /// Creates a session that continues from another session's conversation.
 pub(super) async fn fork(
     State(gateway): State<Gateway>,
+    client: AuthenticatedClient,
     PathParams(id): PathParams<Uuid>,
     JsonBody(body): JsonBody<ForkRequest>,
 ) -> ApiResult<(StatusCode, Json<CreateSessionResponse>)> {
@@ -312,10 +430,11 @@ pub(super) async fn fork(
     let Some(resume) = record.agent_ids.last().cloned() else {
         return Err(Problem::conflict("conflict", "there is no conversation to fork yet"));
     };
-    let options: SessionOptions = serde_json::from_str(&record.options).unwrap_or_default();
-    // The watch configuration was authorized for the original session only.
-    let options =
-        SessionOptions { directory: record.directory, fork: true, watch: None, ..options };
+    // Defaults in place of unreadable options would lose the limits of the session.
+    let options = SessionOptions::from_json(&record.options, record.directory)
+        .map_err(|it| CommandError::UnreadableOptions(it.reason))?;
+    let options = options.for_fork().map_err(|reason| Problem::conflict("conflict", reason))?;
+    authorize_copy(&gateway, &client, &options)?;
     let title = body.title.as_deref().map(check_title).transpose()?.or(record.title);
     let creation = SessionSpec { id: None, title, options, resume: Some(resume) };
     let session = gateway.sessions.create(creation).await?;
@@ -325,6 +444,19 @@ pub(super) async fn fork(
 pub(super) async fn find_record(gateway: &Gateway, id: Uuid) -> ApiResult<SessionRecord> {
     let record = gateway.sessions.journal().session(SessionId(id)).await?;
     record.ok_or_else(|| Problem::not_found("session"))
+}
+
+/// The agent that was chosen for a session.
+pub(super) fn session_agent(record: &SessionRecord) -> Option<String> {
+    let options: ListedOptions = serde_json::from_str(&record.options).unwrap_or_default();
+    options.agent
+}
+
+/// Whether the agent of a session is driven over the Agent Client Protocol.
+pub(super) fn is_acp(gateway: &Gateway, record: &SessionRecord) -> bool {
+    let agents = &gateway.sessions.config().agents;
+    let agent = session_agent(record).and_then(|name| agents.find(&name));
+    agent.is_some_and(|it| it.protocol == AgentProtocol::Acp)
 }
 
 pub(super) fn parse_mode(name: &str) -> ApiResult<PermissionMode> {
@@ -355,6 +487,10 @@ fn check_title(title: &str) -> ApiResult<String> {
 
 /// Resolves a directory in which a session may work.
 pub(super) async fn resolve_directory(gateway: &Gateway, path: &str) -> ApiResult<PathBuf> {
+    if gateway.sessions.is_relayed() {
+        // The machine that drives the session knows its own directories, and has its own roots.
+        return Ok(PathBuf::from(path));
+    }
     let (roots, path) = (gateway.config.roots.clone(), PathBuf::from(path));
     let resolved = tokio::task::spawn_blocking(move || roots.resolve(&path)).await;
     let resolved = resolved.map_err(|it| Problem::failed(&it))?;
@@ -365,10 +501,18 @@ pub(super) async fn resolve_directory(gateway: &Gateway, path: &str) -> ApiResul
     })
 }
 
-async fn resolve_directories(gateway: &Gateway, paths: &[String]) -> ApiResult<Vec<PathBuf>> {
-    let mut resolved = Vec::new();
-    for path in paths {
-        resolved.push(resolve_directory(gateway, path).await?);
+/// Refuses a copy of options that the client could not set itself.
+fn authorize_copy(
+    gateway: &Gateway,
+    client: &AuthenticatedClient,
+    options: &SessionOptions,
+) -> ApiResult<()> {
+    if options.permission_mode == Some(PermissionMode::BypassPermissions) {
+        authorize_bypass(gateway, client)?;
     }
-    Ok(resolved)
+    let admin = OPTIONS.iter().filter(|it| it.role == OptionRole::Admin);
+    for spec in admin.filter(|spec| !options.value(spec).is_null()) {
+        require_admin(client, &format!("copying a session with `{}`", spec.name))?;
+    }
+    Ok(())
 }

@@ -14,9 +14,9 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
-use view::{Fold, Patch, Revision, TokenCounts, Turn};
+use view::{Fold, Patch, PlanLimit, Revision, TokenCounts, Turn};
 
-use super::conversation::{TokenCountsResponse, read_entries};
+use super::conversation::{PlanLimitResponse, TokenCountsResponse, read_entries};
 use super::extract::QueryParams;
 use super::tag;
 use crate::gateway::{Gateway, now};
@@ -25,6 +25,9 @@ use crate::problem::{ApiResult, Problem};
 
 /// The items of the document are not needed here.
 const DOCUMENT_BYTES: usize = 64 << 10;
+
+/// The milliseconds of a day.
+const DAY: u64 = 24 * 60 * 60 * 1000;
 
 /// How many sessions are cached between queries.
 const MAX_CACHED_SESSIONS: usize = 64;
@@ -47,6 +50,26 @@ fn default_days() -> u32 {
 pub(super) struct UsageTableResponse {
     /// One row for each day, session and model, oldest first.
     days: Vec<UsageRow>,
+    /// What all sessions have cost today (in UTC), in dollars, including deleted ones.
+    today: f64,
+    /// How many dollars all sessions may cost on a day before queued prompts wait.
+    budget_per_day: Option<f64>,
+    /// The windows of the plan, as an agent reported each of them last.
+    windows: Vec<PlanWindowResponse>,
+}
+
+/// A window of a subscription.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = PlanWindow)]
+pub(super) struct PlanWindowResponse {
+    #[serde(flatten)]
+    limit: PlanLimitResponse,
+    /// When it was reported, in milliseconds since 1970.
+    at: u64,
+    /// The session whose agent reported it.
+    session: Uuid,
+    /// Its title.
+    title: Option<String>,
 }
 
 /// The usage of a model in a session on a day.
@@ -74,17 +97,27 @@ pub(super) async fn usage(
     }
     let first = day_of(now()).saturating_sub((i64::from(days) - 1).days());
     let mut rows: BTreeMap<(Date, Uuid, Option<String>), UsageRow> = BTreeMap::new();
+    let mut windows: BTreeMap<String, PlanWindowResponse> = BTreeMap::new();
     for session in gateway.session_list.load().await? {
         if day_of(session.active) < first {
             continue;
         }
         let journal = gateway.sessions.journal();
-        let turns = match gateway.usage.of_session(journal, SessionId(session.id)).await {
-            Ok(turns) => turns,
+        let used = gateway.usage.of_session(journal, SessionId(session.id)).await;
+        let (turns, reported) = match used {
+            Ok(used) => used,
             // It was deleted just now.
             Err(journal::Error::NoSuchSession(_)) => continue,
             Err(error) => return Err(error.into()),
         };
+        for (at, limit) in reported {
+            let Some(name) = limit.window.clone() else { continue };
+            if windows.get(&name).is_none_or(|known| known.at < at) {
+                let (id, title) = (session.id, session.title.clone());
+                let limit = limit.into();
+                windows.insert(name, PlanWindowResponse { limit, at, session: id, title });
+            }
+        }
         for turn in turns.into_iter().filter(TurnUsage::is_billed) {
             let day = day_of(turn.at);
             if day < first {
@@ -105,7 +138,12 @@ pub(super) async fn usage(
             row.tokens.cache_write += turn.tokens.cache_write;
         }
     }
-    Ok(Json(UsageTableResponse { days: rows.into_values().collect() }))
+    Ok(Json(UsageTableResponse {
+        days: rows.into_values().collect(),
+        today: gateway.sessions.journal().cost_of_day(now() / DAY).await?,
+        budget_per_day: gateway.sessions.config().limits.budget_per_day,
+        windows: windows.into_values().collect(),
+    }))
 }
 
 /// The day in UTC of a time in milliseconds since 1970.
@@ -127,6 +165,8 @@ struct SessionUsageFold {
     /// Turns by number.
     turns: BTreeMap<u64, TurnUsage>,
     revision: Revision,
+    /// The windows of the plan, and when each was reported.
+    windows: Vec<(u64, PlanLimit)>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -139,12 +179,12 @@ struct TurnUsage {
 }
 
 impl UsageCache {
-    /// The usage of each turn of a session.
+    /// The usage of each turn of a session, and the windows of the plan that its agent reported.
     async fn of_session(
         &self,
         journal: &Journal,
         session: SessionId,
-    ) -> Result<Vec<TurnUsage>, journal::Error> {
+    ) -> Result<(Vec<TurnUsage>, Vec<(u64, PlanLimit)>), journal::Error> {
         let mut sessions = self.0.lock().await;
         if sessions.len() >= MAX_CACHED_SESSIONS && !sessions.contains_key(&session) {
             sessions.clear();
@@ -154,6 +194,7 @@ impl UsageCache {
             cursor: Seq(0),
             turns: BTreeMap::new(),
             revision: Revision(0),
+            windows: Vec::new(),
         });
         loop {
             let entries = read_entries(journal, session, usage.cursor).await?;
@@ -164,19 +205,36 @@ impl UsageCache {
             }
         }
         usage.update_turns();
-        Ok(usage.turns.values().cloned().collect())
+        Ok((usage.turns.values().cloned().collect(), usage.windows.clone()))
     }
 }
 
 impl SessionUsageFold {
     fn push(&mut self, entry: &Entry) {
         push(&mut self.fold, entry);
+        // Such a line is short. The windows of other lines are not newer for it.
+        let head = &entry.bytes[..entry.bytes.len().min(4096)];
+        let name = b"\"rate_limit_event\"";
+        if entry.origin == Origin::Agent && head.windows(name.len()).any(|it| it == name) {
+            self.update_windows(entry.at);
+        }
         // A turn counts for the model that is set when it ends, so turns are updated at each end.
         let may_end_turn =
             entry.origin == Origin::Towpath || entry.bytes.windows(8).any(|it| it == b"\"result\"");
         if may_end_turn && entry.bytes.len() < (1 << 20) {
             self.update_turns();
         }
+    }
+
+    /// Versions before 2.1.325 report one window at a time: the others are as old as before.
+    fn update_windows(&mut self, at: u64) {
+        let usage = self.fold.conversation(0).usage;
+        let reported = usage.plan.and_then(|it| it.window);
+        let known = std::mem::take(&mut self.windows);
+        self.windows.extend(usage.windows.into_iter().map(|window| {
+            let same = known.iter().find(|it| it.1 == window && it.1.window != reported);
+            (same.map_or(at, |it| it.0), window)
+        }));
     }
 
     fn update_turns(&mut self) {
@@ -193,7 +251,8 @@ impl SessionUsageFold {
             return;
         }
         let model = self.fold.conversation(0).head.model;
-        for turn in turns {
+        // What was imported was not spent through Towpath.
+        for turn in turns.into_iter().filter(|turn| !turn.imported) {
             let ended = turn.end.as_ref().and_then(|it| it.at);
             let usage = TurnUsage {
                 at: ended.or(turn.started).unwrap_or(0),

@@ -14,7 +14,9 @@ use serde::{Deserialize, Deserializer, Serialize};
 use session::SessionOptions;
 use utoipa::ToSchema;
 use uuid::Uuid;
-use wire::note::{CommitConfig, HookConfig, Setting, Trigger, WatchConfig, WatchTarget};
+use wire::note::{
+    CommitConfig, HookConfig, Setting, Trigger, WatchChoice, WatchConfig, WatchTarget,
+};
 
 use super::extract::PathParams;
 use super::sessions::find_record;
@@ -22,14 +24,30 @@ use super::tag;
 use crate::access::{AuthenticatedClient, Role};
 use crate::gateway::Gateway;
 use crate::problem::{ApiResult, Problem};
-use crate::watch_state::{WatchLogLine, WatchState};
+use crate::watch_state::{WatchLogKind, WatchLogLine, WatchState};
 
 /// A watch configuration in a request. `null` and a missing field mean different things.
 #[derive(Debug, Default)]
 pub(super) enum WatchSetting {
     #[default]
     Unchanged,
-    Set(Option<Box<WatchConfigBody>>),
+    Set(Option<WatchSettingBody>),
+}
+
+/// A watch configuration, or `"inherit"` for the default of the server.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(untagged)]
+#[schema(as = WatchSetting)]
+pub(super) enum WatchSettingBody {
+    Named(WatchSettingName),
+    Own(Box<WatchConfigBody>),
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum WatchSettingName {
+    /// The default of the server.
+    Inherit,
 }
 
 /// What is done with files that the agent changes.
@@ -141,7 +159,16 @@ fn per_turn() -> PaceBody {
 
 impl<'de> Deserialize<'de> for WatchSetting {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Option::deserialize(deserializer).map(Self::Set)
+        let Some(value) = Option::<serde_json::Value>::deserialize(deserializer)? else {
+            return Ok(Self::Set(None));
+        };
+        // Read by hand, so that the error names the field that is wrong.
+        let body = if value.is_string() {
+            serde_json::from_value(value).map(WatchSettingBody::Named)
+        } else {
+            serde_json::from_value(value).map(WatchSettingBody::Own)
+        };
+        body.map(|body| Self::Set(Some(body))).map_err(serde::de::Error::custom)
     }
 }
 
@@ -197,7 +224,11 @@ impl From<WatchConfig> for WatchConfigBody {
 /// What is done with files that a session's agent changes, and how far that has come.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct WatchResponse {
+    /// The configuration that applies; none if nothing is done.
     config: Option<WatchConfigBody>,
+    /// Whether it is the default of the server. A session without a configuration of its own
+    /// inherits, even if there is no default.
+    inherited: bool,
     /// The last entry that was processed.
     processed: u64,
     /// The last entry of the session.
@@ -212,9 +243,57 @@ pub(super) struct WatchResponse {
 pub(super) struct WatchLogLineResponse {
     /// In milliseconds since 1970.
     at: u64,
+    kind: WatchLogKindName,
     /// Whether it is an error.
     error: bool,
     text: String,
+    /// The file it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<String>,
+    /// The id of a commit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    commit: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = WatchLogKind)]
+pub(super) enum WatchLogKindName {
+    /// A commit was made.
+    Commit,
+    /// A file was copied, or left out.
+    Sync,
+    /// A hook ran, or denied a call.
+    Hook,
+    Error,
+}
+
+impl From<WatchLogLine> for WatchLogLineResponse {
+    fn from(line: WatchLogLine) -> Self {
+        let WatchLogLine { at, error, kind, text, path, commit } = line;
+        let kind = match kind {
+            _ if error => WatchLogKindName::Error,
+            WatchLogKind::Commit => WatchLogKindName::Commit,
+            WatchLogKind::Sync => WatchLogKindName::Sync,
+            WatchLogKind::Hook => WatchLogKindName::Hook,
+        };
+        Self { at, kind, error, text, path, commit }
+    }
+}
+
+/// What is done with changed files unless a session has a configuration of its own.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct DefaultWatchResponse {
+    /// None if nothing is done.
+    default: Option<WatchConfigBody>,
+}
+
+#[utoipa::path(get, path = "/watch", tag = tag::SESSIONS,
+    responses((status = 200, body = DefaultWatchResponse)))]
+/// What is done with changed files unless a session has a configuration of its own.
+pub(super) async fn show_default(State(gateway): State<Gateway>) -> Json<DefaultWatchResponse> {
+    let default = gateway.sessions.config().watch.default.as_deref().cloned();
+    Json(DefaultWatchResponse { default: default.map(WatchConfigBody::from) })
 }
 
 #[utoipa::path(get, path = "/sessions/{id}/watch", tag = tag::SESSIONS, params(("id" = Uuid, Path)),
@@ -226,14 +305,14 @@ pub(super) async fn show(
 ) -> ApiResult<Json<WatchResponse>> {
     let record = find_record(&gateway, id).await?;
     let options: SessionOptions = serde_json::from_str(&record.options).unwrap_or_default();
-    let state = WatchState::load(gateway.sessions.journal(), SessionId(id)).await?;
-    let WatchState { after, log, .. } = state.unwrap_or_default();
-    let response = |WatchLogLine { at, error, text }| WatchLogLineResponse { at, error, text };
+    let default = gateway.sessions.config().watch.default.as_deref();
+    let (state, log) = WatchState::load(gateway.sessions.journal(), SessionId(id)).await?;
     Ok(Json(WatchResponse {
-        config: options.watch.map(|config| WatchConfigBody::from(*config)),
-        processed: after,
+        config: options.watch.resolve(default).cloned().map(WatchConfigBody::from),
+        inherited: options.watch.is_inherit(),
+        processed: state.unwrap_or_default().after,
         last: record.last.0,
-        log: log.into_iter().map(response).collect(),
+        log: log.into_iter().map(WatchLogLineResponse::from).collect(),
     }))
 }
 
@@ -252,10 +331,14 @@ impl WatchSetting {
     ) -> ApiResult<Option<Setting>> {
         match self {
             Self::Unchanged => Ok(None),
-            Self::Set(None) => Ok(Some(Setting::Watch(None))),
-            Self::Set(Some(config)) => {
+            Self::Set(None) => Ok(Some(Setting::Watch(WatchChoice::Off))),
+            // The person who started the server chose the default, so every client may use it.
+            Self::Set(Some(WatchSettingBody::Named(WatchSettingName::Inherit))) => {
+                Ok(Some(Setting::Watch(WatchChoice::Inherit)))
+            }
+            Self::Set(Some(WatchSettingBody::Own(config))) => {
                 let config = config.authorize(gateway, client).await?;
-                Ok(Some(Setting::Watch(Some(Box::new(config)))))
+                Ok(Some(Setting::Watch(WatchChoice::Own(Box::new(config)))))
             }
         }
     }

@@ -200,6 +200,11 @@ impl<C> Subscription<C> {
         state.is_ok_and(|state| *state != LiveState::Deleted)
     }
 
+    /// The state of the session now.
+    pub(crate) fn state(&self) -> LiveState {
+        if self.state.has_changed().is_err() { LiveState::Deleted } else { *self.state.borrow() }
+    }
+
     /// Waits until the document is newer than `revision`.
     pub(crate) async fn newer_than(&mut self, revision: Revision) -> LiveState {
         let newer = |state: &LiveState| match state {
@@ -213,6 +218,12 @@ impl<C> Subscription<C> {
     /// Gives access to the document while it is locked.
     pub(crate) fn with_document<T>(&self, access: impl FnOnce(&mut LiveDocument<C>) -> T) -> T {
         access(&mut self.live.document())
+    }
+}
+
+impl<C> Clone for Subscription<C> {
+    fn clone(&self) -> Self {
+        Self { live: Arc::clone(&self.live), state: self.state.clone() }
     }
 }
 

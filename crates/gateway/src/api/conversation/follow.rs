@@ -4,6 +4,7 @@
 //! next one, so a slow client gets fewer and larger frames and delays no other client.
 
 use std::collections::HashMap;
+use std::future::ready;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,21 +14,21 @@ use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{Message, Utf8Bytes, WebSocket, WebSocketUpgrade};
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 use view::Revision;
 
+use super::broadcast::{Broadcast, BroadcastClient, ClientProgress};
 use super::frame::{ConversationFrame, Heartbeat, SessionListFrame};
 use super::{ConversationSubscription, subscribe};
 use crate::access::{AuthenticatedClient, StreamAuthorization};
 use crate::api::extract::{PathParams, QueryParams};
+use crate::api::frame_sender::FrameSender;
 use crate::api::sessions::SessionResponse;
 use crate::api::tag;
 use crate::gateway::{Gateway, now};
-use crate::limits::SMALL_BYTES;
-use crate::live::LiveState;
-use crate::memory_pool::MemoryPool;
+use crate::notifications::PresenceGuard;
 use crate::problem::{ApiResult, Problem};
 
 /// How long nothing may be sent before the client gets a heartbeat.
@@ -36,13 +37,10 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 /// The heartbeat timer is never set for less.
 const MIN_TIMER: Duration = Duration::from_secs(1);
 
-/// A client that does not take a frame for this long is disconnected; it may reconnect.
-const SEND_TIMEOUT: Duration = Duration::from_mins(1);
-
 /// The largest message of a client.
 const MAX_MESSAGE_BYTES: usize = 4 << 10;
 
-type Upgrade = Result<WebSocketUpgrade, WebSocketUpgradeRejection>;
+pub(in crate::api) type Upgrade = Result<WebSocketUpgrade, WebSocketUpgradeRejection>;
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -59,6 +57,9 @@ pub(in crate::api) struct FollowQuery {
 pub(in crate::api) enum ClientFrame {
     /// Asks for a snapshot.
     Snapshot,
+    /// Whether someone can see the page. Sent to the list of sessions when it changes, and every 30
+    /// seconds while the page is visible. Push messages are sent only if nobody can.
+    Visibility { visible: bool },
 }
 
 #[utoipa::path(get, path = "/sessions/{id}/follow", tag = tag::CONVERSATION, params(("id" = Uuid, Path), FollowQuery),
@@ -75,8 +76,8 @@ pub(in crate::api) async fn session(
     let subscription = subscribe(&gateway, id).await?;
     let authorization = gateway.authorize_stream(&client);
     Ok(upgrade.on_upgrade(async move |socket| {
-        let client = FrameSender { socket, memory: gateway.memory.clone() };
-        let stream = follow_session(client, subscription, since.map(Revision));
+        let client = BroadcastClient::new(socket, since.map(Revision), gateway.memory.clone());
+        let stream = follow_session(client, subscription);
         while_authorized(authorization, stream).await;
     }))
 }
@@ -92,12 +93,16 @@ pub(in crate::api) async fn session_list(
     let upgrade = with_limits(upgrade)?;
     let authorization = gateway.authorize_stream(&client);
     Ok(upgrade.on_upgrade(async move |socket| {
+        let presence = gateway.presence.enter(&client.name);
         let client = FrameSender { socket, memory: gateway.memory.clone() };
-        while_authorized(authorization, follow_list(client, gateway)).await;
+        while_authorized(authorization, follow_list(client, gateway, presence)).await;
     }))
 }
 
-async fn while_authorized(authorization: StreamAuthorization, stream: impl Future<Output = ()>) {
+pub(in crate::api) async fn while_authorized(
+    authorization: StreamAuthorization,
+    stream: impl Future<Output = ()>,
+) {
     tokio::select! {
         () = stream => {}
         () = authorization.revoked() => {}
@@ -115,74 +120,85 @@ fn with_limits(upgrade: Upgrade) -> ApiResult<WebSocketUpgrade> {
 }
 
 enum FollowEvent {
-    State(LiveState),
     Received(Option<Message>),
+    /// The client lacks something that the broadcast does not send.
+    SendDue,
+    HandedOver,
     HeartbeatDue,
 }
 
-async fn follow_session(
-    mut client: FrameSender,
-    mut subscription: ConversationSubscription,
-    mut known: Option<Revision>,
-) {
+async fn follow_session(client: BroadcastClient, subscription: ConversationSubscription) {
+    let client = Arc::new(client);
+    let broadcast = join_broadcast(&subscription);
+    broadcast.add(&client);
     // A new client, and one that asks for a snapshot, gets a frame without waiting for a change.
-    let mut send_now = true;
-    let mut last_sent = Instant::now();
+    if client.send_frame(&subscription).await.is_none() {
+        return;
+    }
     // Reset when it fires and not with each frame: there may be a thousand clients.
-    let mut timer = pin!(sleep_until(last_sent + HEARTBEAT));
+    let mut timer = pin!(sleep_until(client.last_sent() + HEARTBEAT));
     loop {
-        let event = if send_now {
-            FollowEvent::State(LiveState::Loading)
-        } else {
-            tokio::select! {
-                biased;
-                message = client.socket.recv() => FollowEvent::Received(message.and_then(Result::ok)),
-                state = subscription.newer_than(known.unwrap_or_default()) => {
-                    FollowEvent::State(state)
+        let behind = match client.try_hand_back(&subscription) {
+            ClientProgress::CaughtUp => false,
+            ClientProgress::Behind => true,
+            ClientProgress::SessionDeleted => {
+                if client.send(serialise(&ConversationFrame::Deleted)).await.is_some() {
+                    client.close().await;
                 }
-                () = &mut timer => {
-                    timer.as_mut().reset((last_sent + HEARTBEAT).max(Instant::now() + MIN_TIMER));
-                    if last_sent.elapsed() < HEARTBEAT {
-                        continue;
-                    }
-                    FollowEvent::HeartbeatDue
-                }
-            }
-        };
-        let frame = match event {
-            FollowEvent::State(LiveState::Deleted) => {
-                let _ = client.send(serialise(&ConversationFrame::Deleted)).await;
-                let _ = timeout(SEND_TIMEOUT, client.socket.send(Message::Close(None))).await;
                 return;
             }
-            FollowEvent::State(LiveState::Ready(_) | LiveState::Loading) => {
-                let (frame, now) = subscription.with_document(|it| it.frame(known));
-                known = Some(now);
-                send_now = false;
-                frame
-            }
+        };
+        let event = tokio::select! {
+            biased;
+            message = client.receive() => FollowEvent::Received(message),
+            () = ready(()), if behind => FollowEvent::SendDue,
+            () = client.handed_over() => FollowEvent::HandedOver,
+            () = &mut timer => FollowEvent::HeartbeatDue,
+        };
+        let sent = match event {
+            FollowEvent::SendDue => client.send_next(&subscription).await,
+            FollowEvent::HandedOver => Some(()),
             FollowEvent::HeartbeatDue => {
-                serialise(&ConversationFrame::Heartbeat(Heartbeat { at: now() }))
+                let last_sent = client.last_sent();
+                timer.as_mut().reset((last_sent + HEARTBEAT).max(Instant::now() + MIN_TIMER));
+                if last_sent.elapsed() < HEARTBEAT {
+                    continue;
+                }
+                let heartbeat = Heartbeat { at: now() };
+                client.send(serialise(&ConversationFrame::Heartbeat(heartbeat))).await
             }
             FollowEvent::Received(None | Some(Message::Close(_))) => return,
             FollowEvent::Received(Some(Message::Text(text))) => {
-                if let Ok(ClientFrame::Snapshot) = serde_json::from_str(&text) {
-                    (known, send_now) = (None, true);
-                }
-                continue;
+                let Ok(ClientFrame::Snapshot) = serde_json::from_str(&text) else { continue };
+                client.forget_revision();
+                client.send_frame(&subscription).await
             }
             FollowEvent::Received(Some(
                 Message::Binary(_) | Message::Ping(_) | Message::Pong(_),
             )) => continue,
         };
-        if client.send(frame).await.is_none() {
+        if sent.is_none() {
             return;
         }
-        last_sent = Instant::now();
     }
 }
 
-async fn follow_list(mut client: FrameSender, gateway: Gateway) {
+/// The broadcast of a session, which is started for its first client.
+fn join_broadcast(subscription: &ConversationSubscription) -> Arc<Broadcast> {
+    subscription.with_document(|it| {
+        it.cache.broadcast.upgrade().unwrap_or_else(|| {
+            let broadcast = Broadcast::start(subscription.clone());
+            it.cache.broadcast = Arc::downgrade(&broadcast);
+            broadcast
+        })
+    })
+}
+
+async fn follow_list(
+    mut client: FrameSender<WebSocket>,
+    gateway: Gateway,
+    presence: PresenceGuard,
+) {
     let mut lists = gateway.session_list.watch();
     let Ok(first) = gateway.session_list.load().await else { return };
     let mut known = Arc::new(first);
@@ -204,6 +220,12 @@ async fn follow_list(mut client: FrameSender, gateway: Gateway) {
             },
             message = client.socket.recv() => match message {
                 Some(Ok(Message::Close(_)) | Err(_)) | None => return,
+                Some(Ok(Message::Text(text))) => {
+                    if let Ok(ClientFrame::Visibility { visible }) = serde_json::from_str(&text) {
+                        presence.report(visible);
+                    }
+                    continue;
+                }
                 Some(Ok(_)) => continue,
             },
             () = sleep_until(last_sent + HEARTBEAT) => {
@@ -237,34 +259,6 @@ fn list_changes(before: &[SessionResponse], after: &[SessionResponse]) -> Vec<Se
     let deleted = before.iter().filter(|it| !after.iter().any(|other| other.id == it.id));
     frames.extend(deleted.map(|it| SessionListFrame::SessionDeleted { id: it.id }));
     frames
-}
-
-/// Sends frames to a client.
-struct FrameSender {
-    socket: WebSocket,
-    memory: MemoryPool,
-}
-
-impl FrameSender {
-    /// Sends a frame; `None` if the client is gone or takes too long. A long frame is copied for
-    /// each client, so it needs memory of the pool, which a client that stalls may lose.
-    async fn send(&mut self, frame: Utf8Bytes) -> Option<()> {
-        let lease = if frame.len() > SMALL_BYTES {
-            Some(self.memory.lease(frame.len()).await.send(()))
-        } else {
-            None
-        };
-        let revoked = async {
-            match &lease {
-                Some(lease) => lease.revoked().await,
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            sent = timeout(SEND_TIMEOUT, self.socket.send(Message::Text(frame))) => sent.ok()?.ok(),
-            () = revoked => None,
-        }
-    }
 }
 
 fn serialise(frame: &impl Serialize) -> Utf8Bytes {

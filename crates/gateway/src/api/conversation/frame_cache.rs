@@ -3,17 +3,20 @@
 //! A frame is made when the first client needs it and shared by all clients at the same revision.
 
 use std::collections::HashMap;
+use std::sync::Weak;
 
 use axum::extract::ws::Utf8Bytes;
 use serde::{Deserialize, Serialize};
 use view::html::{self, HtmlOptions};
 use view::{Fold, Item, ItemBody, ItemId, Patch, Request, Revision, Turn};
 
+use super::broadcast::Broadcast;
 use super::frame::{ConversationFrame, PatchFrame, SharedJson, Snapshot, UpdateFrame};
 use super::item::ItemResponse;
-use super::parts::TurnResponse;
+use super::parts::{TodoResponse, TurnResponse};
 use super::streamed_text::StreamedText;
 use crate::api::consent::RequestCard;
+use crate::limits::MAX_TODOS;
 use crate::live::LiveDocument;
 
 /// How many of the newest items a snapshot may hold.
@@ -48,6 +51,8 @@ pub(crate) struct FrameCache {
     revision: Revision,
     /// Frames by the revision they start from.
     frames: HashMap<Option<Revision>, Utf8Bytes>,
+    /// Sends the frames to the clients that keep up, while there are any.
+    pub(super) broadcast: Weak<Broadcast>,
 }
 
 /// Items that were rendered for a checkpoint: highlighting code is most of the work of a first
@@ -158,7 +163,7 @@ impl FrameCache {
             status: document.status.into(),
             queue: document.queue.into_iter().map(Into::into).collect(),
             requests: document.requests.into_iter().map(|it| request(fold, it, base)).collect(),
-            todos: document.todos.into_iter().map(Into::into).collect(),
+            todos: todos(document.todos),
             usage: document.usage.into(),
             turns,
             items,
@@ -182,7 +187,7 @@ impl FrameCache {
         }
         let base = self.base.clone();
         let base = base.as_deref();
-        let patches = update.patches.into_iter().map(|it| self.patch(fold, since, it, base));
+        let patches = update.patches.into_iter().filter_map(|it| self.patch(fold, since, it, base));
         let patches = patches.collect();
         let update = UpdateFrame { from: since.0, to: update.to.0, patches };
         let frame = serialise(&ConversationFrame::Update(update));
@@ -195,8 +200,8 @@ impl FrameCache {
         since: Revision,
         patch: Patch,
         base: Option<&str>,
-    ) -> PatchFrame {
-        match patch {
+    ) -> Option<PatchFrame> {
+        Some(match patch {
             Patch::Item { item } => PatchFrame::Item { item: self.item(&item, base) },
             Patch::Append { id, .. } => self.append(fold, &id, since, base),
             Patch::Removed { id } => {
@@ -216,11 +221,11 @@ impl FrameCache {
             Patch::Requests { requests } => PatchFrame::Requests {
                 requests: requests.into_iter().map(|it| request(fold, it, base)).collect(),
             },
-            Patch::Todos { todos } => {
-                PatchFrame::Todos { todos: todos.into_iter().map(Into::into).collect() }
-            }
+            Patch::Todos { todos: list } => PatchFrame::Todos { todos: todos(list) },
             Patch::Usage { usage } => PatchFrame::Usage { usage: usage.into() },
-        }
+            // Clients ask for it when the user wants to see it.
+            Patch::Agent { .. } => return None,
+        })
     }
 
     /// More of an item that is being written.
@@ -288,6 +293,11 @@ fn request(fold: &Fold, request: Request, base: Option<&str>) -> RequestCard {
         out + "</pre>"
     };
     RequestCard::new(request, html)
+}
+
+/// The beginning of a to-do list. An agent may write any number of any length.
+fn todos(list: Vec<view::Todo>) -> Vec<TodoResponse> {
+    list.into_iter().take(MAX_TODOS).map(TodoResponse::from).collect()
 }
 
 /// The text of an item that is being written.

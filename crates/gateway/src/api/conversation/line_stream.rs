@@ -388,6 +388,8 @@ pub(super) fn origin(origin: Origin) -> &'static str {
     match origin {
         Origin::Agent => "agent",
         Origin::Towpath => "towpath",
+        Origin::Sent => "sent",
+        Origin::Transcript => "transcript",
     }
 }
 

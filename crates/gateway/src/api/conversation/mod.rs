@@ -1,5 +1,7 @@
 //! A session's conversation: following it, older items, and the whole of one item.
 
+mod broadcast;
+mod export;
 mod files;
 mod follow;
 mod frame;
@@ -7,6 +9,7 @@ mod frame_cache;
 mod item;
 mod line_stream;
 mod lines;
+mod outline;
 mod parts;
 mod streamed_text;
 mod whole_line;
@@ -26,11 +29,11 @@ use uuid::Uuid;
 use view::html::HtmlOptions;
 use view::{Fold, HistoryPage, Item, OlderItems, Position, Turn};
 
-pub(super) use follow::ClientFrame;
+pub(super) use follow::{ClientFrame, Upgrade, while_authorized};
 pub(super) use frame::{ConversationFrame, SessionListFrame};
 pub(crate) use frame_cache::{FrameCache, prerender};
 pub(crate) use parts::PromptStateName;
-pub(super) use parts::{DeliveryKind, TokenCountsResponse};
+pub(super) use parts::{DeliveryKind, PlanLimitResponse, TokenCountsResponse};
 
 use super::extract::{PathParams, QueryParams};
 use super::large_body::{json_body, large_json};
@@ -52,6 +55,9 @@ const MAX_SEARCH: Duration = Duration::from_secs(5);
 /// How much of a turn is kept while one of its items is folded again.
 const ITEM_FOLD_BYTES: usize = 8 << 20;
 
+/// What folding it takes from the pool: what is kept, a long line as it is read, and its text.
+const ITEM_FOLD_LEASE: usize = ITEM_FOLD_BYTES + MAX_LINE_BYTES + (8 << 20);
+
 pub(super) type ConversationSubscription = Subscription<FrameCache>;
 
 pub(super) fn operations() -> OpenApiRouter<Gateway> {
@@ -62,6 +68,8 @@ pub(super) fn operations() -> OpenApiRouter<Gateway> {
         .routes(routes!(files::directories))
         .routes(routes!(older_items))
         .routes(routes!(whole_item))
+        .routes(routes!(outline::show))
+        .routes(routes!(export::download))
         .routes(routes!(lines::list))
         .routes(routes!(lines::whole))
         .routes(routes!(lines::image))
@@ -86,7 +94,7 @@ struct ItemsQuery {
 /// Items, in order.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ItemPage)]
-struct ItemPageResponse {
+pub(super) struct ItemPageResponse {
     items: Vec<ItemResponse>,
     /// The turns they belong to.
     turns: Vec<TurnResponse>,
@@ -156,7 +164,7 @@ async fn older_items(
 
 impl ItemPageResponse {
     /// The newest of some items, as many as a page may have.
-    fn new(items: &[Item], turns: Vec<Turn>, more: bool, base: Option<&str>) -> Self {
+    pub(super) fn new(items: &[Item], turns: Vec<Turn>, more: bool, base: Option<&str>) -> Self {
         let mut page = Self { items: Vec::new(), turns: Vec::new(), more, before: None };
         let mut bytes = 0;
         for item in items.iter().rev() {
@@ -221,7 +229,7 @@ async fn whole_item(
 }
 
 /// Subscribes to a session and waits until its document is loaded.
-async fn subscribe(gateway: &Gateway, id: Uuid) -> ApiResult<ConversationSubscription> {
+pub(super) async fn subscribe(gateway: &Gateway, id: Uuid) -> ApiResult<ConversationSubscription> {
     find_record(gateway, id).await?;
     let mut subscription = gateway.live_sessions.subscribe(SessionId(id));
     if subscription.ready().await { Ok(subscription) } else { Err(Problem::not_found("session")) }
@@ -240,6 +248,7 @@ async fn fold_item(
     first: u64,
     item: &Item,
 ) -> ApiResult<Option<Item>> {
+    let _lease = gateway.memory.lease(ITEM_FOLD_LEASE).await;
     let mut fold = Fold::with_budget(ITEM_FOLD_BYTES);
     for_each_entry(gateway, id, first, item.rev.0, |entry| push(&mut fold, entry)).await?;
     Ok(fold.item(&item.id).filter(|it| !it.trimmed).cloned())
@@ -274,7 +283,7 @@ async fn for_each_entry(
     }
 }
 
-fn parse_position(text: &str) -> ApiResult<Position> {
+pub(super) fn parse_position(text: &str) -> ApiResult<Position> {
     let parts =
         text.split_once('.').and_then(|(seq, rank)| Some((seq.parse().ok()?, rank.parse().ok()?)));
     let (seq, rank) =

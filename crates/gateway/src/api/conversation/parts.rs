@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use view::html::{HtmlOptions, turn_end};
 use view::{CallState, SessionPhase, TodoState};
-use wire::note::{Delivery, ExitCause, PromptState, TurnEnding};
+use wire::note::{Delivery, ExitCause, HoldReason, PromptState, TurnEnding};
 
+use crate::limits::MAX_TODO_BYTES;
 use crate::problem::ActorResponse;
 
 /// What a session is, as far as its agent has reported it.
@@ -65,6 +66,57 @@ pub(crate) struct StatusResponse {
     /// When the running turn started.
     #[serde(skip_serializing_if = "Option::is_none")]
     turn_since: Option<u64>,
+    /// Whether queued prompts wait until the queue is resumed.
+    queue_held: bool,
+    /// The budget that holds the queue.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    budget: Option<SpentBudgetResponse>,
+    /// How many prompts are sent later.
+    schedules: u32,
+    /// When the next of them is sent, in milliseconds since 1970.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_schedule: Option<u64>,
+    /// What someone has to do before the agent works.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sign_in: Option<SignInResponse>,
+}
+
+/// The agent does nothing before someone signs in with the agent's own program.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = SignIn)]
+pub(crate) struct SignInResponse {
+    /// What to do.
+    text: String,
+    /// The ways to sign in that the agent names.
+    methods: Vec<String>,
+}
+
+impl From<view::SignInNeed> for SignInResponse {
+    fn from(view::SignInNeed { text, methods }: view::SignInNeed) -> Self {
+        Self { text, methods }
+    }
+}
+
+/// A budget that is spent, so that queued prompts wait. To resume the queue allows the same amount again.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = SpentBudget)]
+pub(crate) struct SpentBudgetResponse {
+    /// Dollars.
+    spent: f64,
+    /// How many dollars were allowed.
+    limit: f64,
+    /// Whether it is the budget of the day, for all sessions.
+    of_day: bool,
+    /// What to ask a person: `$5.02 of $5.00 spent. Go on?`.
+    question: String,
+}
+
+impl SpentBudgetResponse {
+    fn of(hold: &HoldReason) -> Option<Self> {
+        let HoldReason::Budget { spent, limit, day } = *hold else { return None };
+        let question = view::wording::budget_question(hold)?;
+        Some(Self { spent, limit, of_day: day.is_some(), question })
+    }
 }
 
 /// What a session can be doing.
@@ -144,13 +196,24 @@ pub(crate) enum StopCauseResponse {
     Parked,
     /// A user ended it.
     Closed,
+    /// It was stopped to be started with changed options at the next prompt.
+    Restarted,
     /// Its shim was killed or the machine went down.
     Lost,
 }
 
 impl From<view::ConversationStatus> for StatusResponse {
     fn from(it: view::ConversationStatus) -> Self {
-        Self { phase: it.phase.into(), since: it.since, turn_since: it.turn_since }
+        Self {
+            phase: it.phase.into(),
+            since: it.since,
+            turn_since: it.turn_since,
+            queue_held: it.queue_hold.is_some(),
+            budget: it.queue_hold.as_ref().and_then(SpentBudgetResponse::of),
+            schedules: it.schedules,
+            next_schedule: it.next_schedule,
+            sign_in: it.sign_in.map(SignInResponse::from),
+        }
     }
 }
 
@@ -187,6 +250,7 @@ impl From<ExitCause> for StopCauseResponse {
             ExitCause::Unresponsive => Self::Disobeyed,
             ExitCause::Parked => Self::Parked,
             ExitCause::Closed => Self::Closed,
+            ExitCause::Restarted => Self::Restarted,
             ExitCause::Lost => Self::Lost,
         }
     }
@@ -309,7 +373,11 @@ impl From<view::Todo> for TodoResponse {
             TodoState::Doing => TodoStateName::Doing,
             TodoState::Done => TodoStateName::Done,
         };
-        Self { id: it.id, text: it.text, doing: it.doing, state }
+        let shortened = |mut text: String| {
+            text.truncate(text.floor_char_boundary(MAX_TODO_BYTES));
+            text
+        };
+        Self { id: it.id, text: shortened(it.text), doing: it.doing.map(shortened), state }
     }
 }
 
@@ -329,6 +397,10 @@ pub(crate) struct UsageResponse {
     window: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     plan: Option<PlanLimitResponse>,
+    /// The windows of the plan, as last reported.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    windows: Vec<PlanLimitResponse>,
 }
 
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, PartialEq, Eq, ToSchema)]
@@ -363,13 +435,16 @@ impl From<view::SessionUsage> for UsageResponse {
             cost: it.cost,
             context: it.context,
             window: it.window,
-            plan: it.plan.map(|it| PlanLimitResponse {
-                status: it.status,
-                window: it.window,
-                resets_at: it.resets_at,
-                used: it.used,
-            }),
+            plan: it.plan.map(Into::into),
+            windows: it.windows.into_iter().map(Into::into).collect(),
         }
+    }
+}
+
+impl From<view::PlanLimit> for PlanLimitResponse {
+    fn from(it: view::PlanLimit) -> Self {
+        let view::PlanLimit { status, window, resets_at, used } = it;
+        Self { status, window, resets_at, used }
     }
 }
 
