@@ -28,6 +28,7 @@ pub struct Bridge {
     inbound: Inbound,
     roots: Roots,
     clock: BridgeClock,
+    zone: String,
 }
 
 #[derive(Debug)]
@@ -36,8 +37,12 @@ pub struct BridgeConfig {
     pub api: ApiAddress,
     /// The users who may use the bot. An empty list allows no one.
     pub allowed_users: Vec<TelegramUserId>,
+    /// Those of them who may set the options that can run programs on this machine.
+    pub admins: Vec<TelegramUserId>,
     /// The directories below which sessions may work. `/new` without a directory uses the first.
     pub roots: Roots,
+    /// The IANA name of the time zone in which users mean times, unless they name another.
+    pub zone: String,
     /// How many times faster than real time the bridge's clock runs: 1, except in tests against a
     /// Bot API whose clock runs faster too.
     pub clock_speed: u32,
@@ -46,7 +51,7 @@ pub struct BridgeConfig {
 impl Bridge {
     /// Signs in, and retries for as long as Telegram cannot be reached.
     pub async fn connect(config: BridgeConfig) -> Result<Self, Error> {
-        let BridgeConfig { token, api, allowed_users, roots, clock_speed } = config;
+        let BridgeConfig { token, api, allowed_users, admins, roots, zone, clock_speed } = config;
         let bot = Bot::new(api, token)?;
         let clock = BridgeClock::new(clock_speed);
         let identity = identify(clock, &bot).await?;
@@ -58,11 +63,12 @@ impl Bridge {
         }
         let inbound = Inbound::new(InboundConfig {
             allowed_users: allowed_users.into_iter().collect(),
+            admins: admins.into_iter().collect(),
             bot: identity.id,
             username: identity.username.clone(),
             download_limit: DOWNLOAD_LIMIT,
         });
-        Ok(Self { bot, identity, inbound, roots, clock })
+        Ok(Self { bot, identity, inbound, roots, clock, zone })
     }
 
     /// The bot's username without the `@`.
@@ -76,10 +82,10 @@ impl Bridge {
         sessions: Sessions,
         shutdown: impl Future<Output = ()>,
     ) -> Result<(), Error> {
-        let Self { bot, identity, inbound, roots, clock } = self;
+        let Self { bot, identity, inbound, roots, clock, zone } = self;
         let namespace = Uuid::new_v5(&NAMESPACE, &identity.id.0.to_be_bytes());
         let state = BridgeState::read(sessions.journal()).await?;
-        let context = JobContext { bot, sessions, roots, clock, namespace };
+        let context = JobContext { bot, sessions, roots, clock, zone, namespace };
         Dispatcher::run(context, inbound, state, shutdown).await
     }
 }

@@ -366,7 +366,7 @@ mod tests {
             picture: false,
         };
         let bot = bot("http://127.0.0.1:1");
-        let sent = tokio::time::timeout(Duration::from_secs(5), bot.call(&call)).await.unwrap();
+        let sent = tokio::time::timeout(Duration::from_mins(1), bot.call(&call)).await.unwrap();
         assert!(matches!(sent, Err(BotError::Call(BotCallError::Rejected(_)))), "{sent:?}");
     }
 }

@@ -9,6 +9,7 @@ use session::GrantScope;
 use view::diff::{Diff, DiffLine};
 use view::telegram::{FormattedText, LIMIT, TextFormat};
 use view::{ItemBody, Request, ToolInput, wording};
+use wire::acp::PermissionChoice;
 use wire::consent::{self, Disclosure, PLAN_APPROVAL_MODES, Rule};
 use wire::note::RequestKind;
 use wire::outgoing::PermissionMode;
@@ -21,6 +22,12 @@ use super::tap::ButtonKey;
 use super::text::{push_line, shortened_to, units, visible};
 use crate::bot::{BotKeyboard, MessageText};
 use crate::checkpoint::CardState;
+
+/// The characters of a choice's name on its button, in the text of its card, and of one that may share
+/// its row.
+const CHOICE: usize = 40;
+const LONG_CHOICE: usize = 400;
+const SHORT_CHOICE: usize = 18;
 
 /// The characters of a card's title.
 const TITLE: usize = 120;
@@ -63,6 +70,9 @@ impl Chat {
             RequestKind::Permission | RequestKind::Unknown => {
                 self.permission_card(request, state, &key)
             }
+            RequestKind::Plan if !request.choices.is_empty() => {
+                self.permission_card(request, state, &key)
+            }
             RequestKind::Plan => self.plan_card(request, state, &key),
             RequestKind::Question => self.question_card(request, state, &key),
         }
@@ -75,6 +85,10 @@ impl Chat {
         let mut left =
             LIMIT.saturating_sub(units(text.plain_text()) + units(ALWAYS) + units(SHOW_ALL));
         let mut offered = Vec::new();
+        if !request.choices.is_empty() {
+            // The agent remembers by itself what its own choices say.
+            return offered;
+        }
         for (number, rule) in request.rules.iter().enumerate() {
             let length = units(&rule_line(number, rule));
             if length <= left {
@@ -94,16 +108,20 @@ impl Chat {
         let required = self.required(request);
         let fits = fits_on_card(&required);
         let mut text = self.permission_text(request, &required, &FormattedText::default());
-        let deny = vec![key.button("Deny", "n"), key.button("Deny with reason", "w")];
+        let deny = match own_choices(request, key, false) {
+            Some(rows) => rows,
+            None => vec![vec![key.button("Deny", "n"), key.button("Deny with reason", "w")]],
+        };
         if request.kind == RequestKind::Unknown {
             push_line(&mut text, TextFormat::Italic, UNKNOWN);
             let all = vec![key.button("Show all", "s")];
-            let buttons = if fits { vec![deny] } else { vec![all, deny] };
-            return MessageContent::new(&text, buttons);
+            let all = Some(all).filter(|_| !fits);
+            return MessageContent::new(&text, all.into_iter().chain(deny).collect());
         }
         if !fits && state.disclosed != Some(hash(&required)) {
             push_line(&mut text, TextFormat::Italic, SHOW_ALL);
-            return MessageContent::new(&text, vec![vec![key.button("Show all", "s")], deny]);
+            let all = vec![key.button("Show all", "s")];
+            return MessageContent::new(&text, [all].into_iter().chain(deny).collect());
         }
         if !fits {
             push_line(&mut text, TextFormat::Italic, SHOWN_ABOVE);
@@ -131,11 +149,15 @@ impl Chat {
                 text = detailed;
             }
         }
+        if let Some(allow) = own_choices(request, key, true) {
+            push_long_names(&mut text, request);
+            return MessageContent::new(&text, allow.into_iter().chain(deny).collect());
+        }
         let mut allow = vec![key.button("Allow", "y")];
         if !rules.is_empty() {
             allow.push(key.button("Always…", "a"));
         }
-        MessageContent::new(&text, vec![allow, deny])
+        MessageContent::new(&text, [allow].into_iter().chain(deny).collect())
     }
 
     fn permission_text(
@@ -215,6 +237,64 @@ impl Chat {
         buttons.push(deny);
         MessageContent::new(&text, buttons)
     }
+}
+
+/// The buttons of the agent's own choices that allow a request, or that refuse it. None if it offers
+/// none at all.
+fn own_choices(request: &Request, key: &ButtonKey, allows: bool) -> Option<BotKeyboard> {
+    if request.choices.is_empty() || request.kind == RequestKind::Unknown {
+        return None;
+    }
+    let sign = if allows { "✔" } else { "✘" };
+    let mut rows = BotKeyboard::new();
+    for (number, choice) in request.choices.iter().enumerate() {
+        if choice.kind.allows() != allows {
+            continue;
+        }
+        let name = shortened_to(&visible(choice.name.trim()), CHOICE);
+        let is_short = name.chars().count() <= SHORT_CHOICE;
+        let button = key.button(&format!("{sign} {name}"), &choice_verb(number));
+        match rows.last_mut() {
+            Some(row)
+                if is_short
+                    && row.len() == 1
+                    && row[0].label.chars().count() <= SHORT_CHOICE + 2 =>
+            {
+                row.push(button);
+            }
+            _ => rows.push(vec![button]),
+        }
+    }
+    if !allows && rows.is_empty() {
+        rows.push(vec![key.button("Deny", "n")]);
+    }
+    Some(rows)
+}
+
+/// Adds the names that are too long for a button, as far as there is room.
+fn push_long_names(text: &mut FormattedText, request: &Request) {
+    for choice in &request.choices {
+        if choice.name.chars().count() > CHOICE {
+            let sign = if choice.kind.allows() { "✔" } else { "✘" };
+            let name = shortened_to(&visible(choice.name.trim()), LONG_CHOICE);
+            if units(text.plain_text()) + units(&name) + 4 <= LIMIT {
+                text.push(&format!("\n{sign} {name}"));
+            }
+        }
+    }
+}
+
+/// The verb of the button for one of the agent's choices.
+fn choice_verb(number: usize) -> String {
+    format!("c{number}")
+}
+
+/// The choice that a button names.
+pub(super) fn parse_choice_verb<'r>(
+    request: &'r Request,
+    verb: &str,
+) -> Option<&'r PermissionChoice> {
+    request.choices.get(verb.strip_prefix('c')?.parse::<usize>().ok()?)
 }
 
 /// A request in one line.

@@ -10,10 +10,11 @@
 //!
 //! `post` decides what is posted and puts it into messages. `card` shows requests, `tap` reads what
 //! users do with them. `progress` shows what the agent is doing. `schedule` decides which call comes
-//! first and handles its outcome.
+//! first, and `call_outcome` what its outcome means.
 //!
 //! A call whose outcome is unknown is repeated: a duplicate message is better than a lost one.
 
+mod call_outcome;
 mod card;
 mod disclosure;
 mod outcome;

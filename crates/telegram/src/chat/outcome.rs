@@ -82,7 +82,7 @@ fn outcome_line(permission: &CallPermission) -> String {
 }
 
 fn actor(by: &Actor) -> String {
-    match by.via.as_str() {
+    match by.client() {
         "rule" => format!(" by a rule of {}", by.name),
         via => format!(" by {} {}", by.name, client_name(via)),
     }

@@ -384,7 +384,7 @@ fn item_text(item: &Item, look: TelegramOptions<'_>) -> FormattedText {
 fn prompt_text(prompt: &PromptItem) -> FormattedText {
     let mut text = FormattedText::default();
     let author = match &prompt.by {
-        Some(by) => format!("{} {}:", by.name, client_name(&by.via)),
+        Some(by) => format!("{} {}:", by.name, client_name(by.client())),
         None => "Another client:".to_owned(),
     };
     text.push_formatted(TextFormat::Italic, &author);

@@ -121,6 +121,15 @@ impl Chat {
     }
 
     fn tap_on_card(&mut self, request: &Request, verb: &str) -> UserIntent {
+        if request.kind != RequestKind::Unknown
+            && let Some(choice) = card::parse_choice_verb(request, verb)
+        {
+            let card = self.card_state(request).clone();
+            if choice.kind.allows() && !self.was_shown_in_full(request, &card) {
+                return stale(NOT_SHOWN);
+            }
+            return answer(request, RequestAnswer::Choose { choice: choice.id.clone() });
+        }
         match (request.kind, verb) {
             (_, "n") => deny(request, ""),
             (RequestKind::Permission | RequestKind::Plan | RequestKind::Unknown, "w") => {
@@ -153,6 +162,9 @@ impl Chat {
         }
         let allow =
             |remember, mode| answer(request, RequestAnswer::Allow { input: None, remember, mode });
+        if !request.choices.is_empty() {
+            return stale(OUT_OF_DATE);
+        }
         match (request.kind, verb) {
             (RequestKind::Permission, "y") => allow(None, None),
             (RequestKind::Permission, "a") => {

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use journal::SessionId;
+use session::OptionRole;
 use tokio::sync::oneshot;
 use tracing::{debug, error, warn};
 use wire::note::Actor;
@@ -29,6 +30,7 @@ struct IntentSource {
     address: ChatAddress,
     message: Option<MessageId>,
     by: Actor,
+    role: OptionRole,
     updates: Vec<i64>,
     /// The tap to be answered.
     tap: Option<String>,
@@ -96,15 +98,17 @@ impl Dispatcher {
         match action {
             InboundAction::Prompt(draft) => {
                 let (message, by) = (draft.messages.first().copied(), draft.by.clone());
+                // A prompt and an answer need no other role.
+                let role = OptionRole::Drive;
                 let intent = draft
                     .reply_to
                     .and_then(|to| chat.with(|chat| chat.read_reply(to, &draft.text)).flatten());
                 if let Some(intent) = intent {
-                    let source = IntentSource { address, message, by, updates, tap: None };
+                    let source = IntentSource { address, message, by, role, updates, tap: None };
                     self.fulfil(intent, source).await;
                 } else {
                     let kind = JobKind::Prompt(Box::new(draft));
-                    self.queue_job(ChatJob { kind, address, message, by, updates }).await;
+                    self.queue_job(ChatJob { kind, address, message, by, role, updates }).await;
                 }
             }
             InboundAction::EditPrompt { message, text, whole, .. } => {
@@ -115,23 +119,24 @@ impl Dispatcher {
                 self.reply(address, &replies::verbosity(level), Some(message));
                 self.delete_updates(updates).await;
             }
-            InboundAction::Command { message, command: ChatCommand::Stop, by, .. } => {
+            InboundAction::Command { message, command: ChatCommand::Stop, by, role, .. } => {
                 // A stop must not wait behind what it is to stop.
                 let (kind, message) = (JobKind::Stop, Some(message));
-                self.start_now(ChatJob { kind, address, message, by, updates }, None).await;
+                self.start_now(ChatJob { kind, address, message, by, role, updates }, None).await;
             }
-            InboundAction::Command { message, command, by, .. } => {
+            InboundAction::Command { message, command, by, role, .. } => {
                 let (kind, message) = (JobKind::Command(command), Some(message));
-                self.queue_job(ChatJob { kind, address, message, by, updates }).await;
+                self.queue_job(ChatJob { kind, address, message, by, role, updates }).await;
             }
-            InboundAction::Tap { tap, message, data, by, .. } => {
+            InboundAction::Tap { tap, message, data, by, role, .. } => {
                 let intent = match replies::intent_of(&data) {
                     Some(intent) => Some(intent),
                     None => chat.with(|chat| chat.read_tap(message, &data)),
                 };
                 let intent = intent.unwrap_or_else(|| UserIntent::Stale(replies::old_button()));
                 let (message, tap) = (Some(message), Some(tap));
-                self.fulfil(intent, IntentSource { address, message, by, updates, tap }).await;
+                let source = IntentSource { address, message, by, role, updates, tap };
+                self.fulfil(intent, source).await;
             }
             InboundAction::Rejected { message, content, .. } => {
                 self.reply(address, &replies::rejected(&content), Some(message));
@@ -160,7 +165,7 @@ impl Dispatcher {
 
     /// Does what a user wants with a tap, or with a reply to a card.
     async fn fulfil(&mut self, intent: UserIntent, source: IntentSource) {
-        let IntentSource { address, message, by, updates, tap } = source;
+        let IntentSource { address, message, by, role, updates, tap } = source;
         // The tap may have changed the chat, such as the selected options.
         self.store_checkpoint(address).await;
         let kind = match intent {
@@ -182,7 +187,7 @@ impl Dispatcher {
                 return self.delete_updates(updates).await;
             }
         };
-        let job = ChatJob { kind, address, message, by, updates };
+        let job = ChatJob { kind, address, message, by, role, updates };
         match &job.kind {
             JobKind::Answer { .. } | JobKind::Stop | JobKind::RemovePrompt(_) => {
                 self.start_now(job, tap).await;
@@ -222,7 +227,8 @@ impl Dispatcher {
         }
         let by = Actor { name: String::new(), via: "telegram".to_owned() };
         let (kind, message) = (JobKind::EditPrompt { prompt, text }, Some(message));
-        self.queue_job(ChatJob { kind, address, message, by, updates }).await;
+        let role = OptionRole::Drive;
+        self.queue_job(ChatJob { kind, address, message, by, role, updates }).await;
     }
 
     fn reply(&mut self, address: ChatAddress, reply: &BotReply, to: Option<MessageId>) {

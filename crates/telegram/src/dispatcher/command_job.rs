@@ -4,17 +4,19 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use journal::SessionId;
-use session::{NewPrompt, OpenError, Session};
+use session::{NewPrompt, OptionRole, Session};
 use uuid::Uuid;
 use view::diff::Diff;
 use view::{CallState, Conversation, ItemBody, ToolInput};
 use wire::note::{Actor, Delivery, Setting};
+use wire::outgoing::PermissionMode;
 
 use super::follower::fold_session;
 use super::job::{JobContext, JobResult};
+use super::rules_job;
 use crate::address::{ChatAddress, MessageId};
 use crate::bot::BotCall;
-use crate::inbound::ChatCommand;
+use crate::inbound::{ChatCommand, NewSessionArguments, SetArguments};
 use crate::replies::{self, BotReply};
 
 #[derive(Debug)]
@@ -22,7 +24,10 @@ pub(super) struct CommandJob {
     pub(super) command: ChatCommand,
     pub(super) address: ChatAddress,
     pub(super) message: Option<MessageId>,
+    /// The update that asked for it: a button can be tapped several times.
+    pub(super) update: i64,
     pub(super) by: Actor,
+    pub(super) role: OptionRole,
     /// The session that the chat shows.
     pub(super) session: Option<SessionId>,
 }
@@ -32,16 +37,35 @@ impl CommandJob {
         match &self.command {
             ChatCommand::Help => return JobResult::reply(replies::help()),
             ChatCommand::Unknown(name) => return JobResult::reply(replies::unknown_command(name)),
-            ChatCommand::New(directory) => {
-                return self.new_session(context, directory.as_deref()).await;
+            ChatCommand::New(arguments) => return self.new_session(context, arguments).await,
+            ChatCommand::Invalid(error) => {
+                return JobResult::reply(replies::arguments_refused(error));
             }
-            ChatCommand::Sessions | ChatCommand::Resume(None) => {
-                return list_sessions(context, self.session).await;
+            ChatCommand::Profiles => return context.list_profiles(self.session).await,
+            ChatCommand::Sessions => return context.list_sessions(self.session).await,
+            ChatCommand::Resume(None) => {
+                let resumed = context.resume_queue(self.session, self.by.clone()).await;
+                return match resumed {
+                    Some(resumed) => resumed,
+                    None => context.list_resumable(self.session).await,
+                };
             }
-            ChatCommand::Resume(Some(prefix)) => return resume(context, prefix).await,
+            ChatCommand::Resume(Some(prefix)) => {
+                return context.resume_by_id(prefix, self.by, self.role).await;
+            }
+            ChatCommand::Search(text) => return context.search(text.as_deref()).await,
             _ => {}
         }
         let Some(session) = self.session else { return JobResult::reply(replies::no_session()) };
+        let chooses = matches!(
+            self.command,
+            ChatCommand::Mode(_) | ChatCommand::Model(_) | ChatCommand::AgentOptions(_)
+        );
+        if chooses
+            && let Some(result) = context.choose_in_menu(session, &self.command, &self.by).await
+        {
+            return result;
+        }
         match self.command {
             ChatCommand::Stop => context.stop(self.session, self.by).await,
             ChatCommand::Status | ChatCommand::Cost | ChatCommand::Queue => {
@@ -60,12 +84,31 @@ impl CommandJob {
                 }
             }
             ChatCommand::Mode(Some(name)) => match replies::find_mode(&name) {
+                Some(PermissionMode::BypassPermissions) => {
+                    let value = PermissionMode::BypassPermissions.name().to_owned();
+                    let set =
+                        SetArguments::Set { name: "mode".to_owned(), value, confirmed: false };
+                    context.set_option(session, &set, self.role, self.by).await
+                }
                 Some(mode) => {
                     let setting = Setting::PermissionMode(mode.name().to_owned());
                     set(context, session, setting, self.by, replies::mode_set(mode)).await
                 }
                 None => JobResult::reply(replies::unknown_mode(&name)),
             },
+            // Claude Code has no options but those that Towpath knows.
+            ChatCommand::AgentOptions(_) => {
+                context.set_option(session, &SetArguments::List, self.role, self.by).await
+            }
+            ChatCommand::Set(arguments) => {
+                context.set_option(session, &arguments, self.role, self.by).await
+            }
+            ChatCommand::Commit(argument) => context.commit(session, argument, self.by).await,
+            ChatCommand::Schedule(ref arguments) => {
+                let id = self.id(context);
+                context.schedule(session, arguments, id, self.by).await
+            }
+            ChatCommand::Rules(revoked) => rules_job::run(context, session, revoked).await,
             ChatCommand::Compact(ref instructions) => {
                 let instructions = instructions.as_deref().map(|it| format!(" {it}"));
                 let prompt = format!("/compact{}", instructions.unwrap_or_default());
@@ -80,23 +123,38 @@ impl CommandJob {
             ChatCommand::Verbose(None) => JobResult::reply(replies::verbosity(1)),
             ChatCommand::Help
             | ChatCommand::Unknown(_)
+            | ChatCommand::Invalid(_)
+            | ChatCommand::Profiles
             | ChatCommand::New(_)
             | ChatCommand::Sessions
+            | ChatCommand::Search(_)
             | ChatCommand::Resume(_) => JobResult::default(),
         }
     }
 
-    /// An id that is the same if the same message is processed again.
+    /// An id that is the same if the same update is processed again.
     fn id(&self, context: &JobContext) -> Uuid {
         let ChatAddress { chat, topic } = self.address;
         let topic = topic.map_or(0, |it| it.0);
-        let message = self.message.map_or(0, |it| it.0);
-        Uuid::new_v5(&context.namespace, format!("{}/{topic}/{message}", chat.0).as_bytes())
+        let (message, update) = (self.message.map_or(0, |it| it.0), self.update);
+        let name = format!("{}/{topic}/{message}/{update}", chat.0);
+        Uuid::new_v5(&context.namespace, name.as_bytes())
     }
 
-    async fn new_session(&self, context: &JobContext, name: Option<&str>) -> JobResult {
-        let directory = match name {
-            None => Some(context.default_directory().to_owned()),
+    async fn new_session(
+        &self,
+        context: &JobContext,
+        arguments: &NewSessionArguments,
+    ) -> JobResult {
+        let directory = match arguments.directory.clone() {
+            None => {
+                let shown = match self.session.filter(|_| arguments.same_directory) {
+                    Some(session) => context.stored_options(session).await.ok(),
+                    None => None,
+                };
+                let shown = shown.map(|it| it.directory).filter(|it| context.roots.contains(it));
+                Some(shown.unwrap_or_else(|| context.default_directory().to_owned()))
+            }
             Some(name) => {
                 let (roots, path) = (context.roots.clone(), PathBuf::from(name));
                 let resolve = move || resolve(&roots, &path);
@@ -104,12 +162,30 @@ impl CommandJob {
             }
         };
         let Some(directory) = directory else {
-            let reply = replies::directory_not_allowed(name.unwrap_or_default(), &context.roots);
-            return JobResult::reply(reply);
+            let name = arguments.directory.as_deref().unwrap_or_default();
+            return JobResult::reply(replies::directory_not_allowed(name, &context.roots));
         };
-        let reply = replies::session_created(&directory, &context.roots);
-        match context.create_session(SessionId(self.id(context)), directory, None).await {
-            Ok(switch) => JobResult { switch: Some(switch), ..JobResult::reply(reply) },
+        let (profile, options) = (arguments.profile.clone(), &arguments.options);
+        let new = match context.new_options(directory, profile, options, self.role).await {
+            Ok(new) => new,
+            Err(refused) => return JobResult::reply(refused),
+        };
+        let shown = replies::ShownOptions::new(&new.options);
+        let agents = &context.sessions.config().agents;
+        let agent = new.options.agent.as_deref().or(agents.default_agent()).unwrap_or("claude");
+        let title = (agent != "claude").then(|| agents.title(Some(agent)));
+        let mut reply =
+            replies::session_created(&new.options.directory, &context.roots, &shown, title);
+        if new.options.agent.is_none() {
+            let installed = context.installed_agents().await;
+            reply.buttons = replies::agent_buttons(&installed, agent);
+        }
+        let id = SessionId(self.id(context));
+        match context.create_session(id, new.options, None, None, self.by.clone()).await {
+            Ok(switch) => {
+                let replies = std::iter::once(reply).chain(new.question).collect();
+                JobResult { switch: Some(switch), replies, ..JobResult::default() }
+            }
             Err(error) => JobResult::reply(replies::open_failed(&error)),
         }
     }
@@ -133,26 +209,6 @@ fn resolve(roots: &session::Roots, path: &Path) -> Option<PathBuf> {
     roots.directories().iter().find_map(|root| roots.resolve(&root.join(path)))
 }
 
-async fn list_sessions(context: &JobContext, current: Option<SessionId>) -> JobResult {
-    match context.sessions.journal().sessions().await {
-        Ok(mut records) => {
-            records.retain(|it| context.roots.contains(&it.directory));
-            let now = context.clock.unix_millis();
-            JobResult::reply(replies::sessions(&records, current, &context.roots, now))
-        }
-        Err(error) => JobResult::reply(replies::open_failed(&error.into())),
-    }
-}
-
-async fn resume(context: &JobContext, prefix: &str) -> JobResult {
-    match context.sessions.journal().find(prefix).await.as_deref() {
-        Ok([only]) => context.resume(*only).await,
-        Ok([]) => JobResult::reply(replies::session_not_found(prefix)),
-        Ok(_) => JobResult::reply(replies::session_ambiguous(prefix)),
-        Err(error) => JobResult::reply(replies::open_failed(&OpenError::Journal(error.clone()))),
-    }
-}
-
 async fn show(context: &JobContext, session: SessionId, command: &ChatCommand) -> JobResult {
     let document = match fold_session(context.sessions.journal(), session).await {
         Ok(document) => document,
@@ -164,7 +220,15 @@ async fn show(context: &JobContext, session: SessionId, command: &ChatCommand) -
             let last = document.turns.last().map_or(0, |it| it.number);
             replies::cost(&document.usage, last)
         }
-        _ => replies::status(&document, &context.roots, context.clock.unix_millis()),
+        _ => {
+            let options = match context.stored_options(session).await {
+                Ok(options) => options,
+                Err(reply) => return JobResult::reply(reply),
+            };
+            let timeout = context.idle_timeout(&options);
+            let (shown, now) = (replies::ShownOptions::new(&options), context.clock.unix_millis());
+            replies::status(&document, &shown, &timeout, &context.roots, now)
+        }
     })
 }
 

@@ -6,7 +6,9 @@
 use std::path::{Path, PathBuf};
 
 use journal::{SessionId, SessionStatus};
-use session::{OpenError, RequestAnswer, Roots, Session, SessionOptions, SessionSpec, Sessions};
+use session::{
+    OpenError, OptionRole, RequestAnswer, Roots, Session, SessionOptions, SessionSpec, Sessions,
+};
 use tracing::warn;
 use uuid::Uuid;
 use view::{Conversation, wording};
@@ -14,17 +16,11 @@ use wire::note::{Actor, PromptState, QueuePolicy};
 
 use super::BridgeClock;
 use super::command_job::{CommandJob, diff};
-use super::follower::fold_session;
+use super::outbox;
 use crate::address::{ChatAddress, MessageId};
 use crate::bot::{Bot, BotCall};
-use crate::inbound::{ChatCommand, PromptDraft, edited_prompt};
+use crate::inbound::{ChatCommand, CommitArgument, PromptDraft, SetArguments, edited_prompt};
 use crate::replies::{self, BotReply};
-
-/// Added to the system prompt of a session that was started in Telegram.
-const SYSTEM_PROMPT: &str = "The user reads and writes in Telegram, often on a phone: keep answers \
-    short. To send the user a file, such as a picture, a document or an archive, put it or a copy of \
-    it into the directory `.towpath/outbox` below your working directory before your turn ends. It \
-    is sent when the turn ends. Pictures may have up to 10 MB, other files up to 50 MB.";
 
 /// What jobs need.
 #[derive(Clone, Debug)]
@@ -33,6 +29,8 @@ pub(crate) struct JobContext {
     pub(crate) sessions: Sessions,
     pub(crate) roots: Roots,
     pub(crate) clock: BridgeClock,
+    /// The time zone in which users mean times, unless they name another.
+    pub(crate) zone: String,
     /// The namespace of the ids that jobs create, so that no two bots create the same.
     pub(crate) namespace: Uuid,
 }
@@ -44,6 +42,7 @@ pub(super) struct ChatJob {
     /// The message that asked for it.
     pub(super) message: Option<MessageId>,
     pub(super) by: Actor,
+    pub(super) role: OptionRole,
     /// The updates it results from, which are deleted when it is done.
     pub(super) updates: Vec<i64>,
 }
@@ -121,19 +120,30 @@ impl ChatJob {
             | JobKind::Resume(_) => true,
             JobKind::Stop => false,
             JobKind::Command(command) => match command {
-                ChatCommand::Stop | ChatCommand::Model(Some(_)) | ChatCommand::Mode(Some(_)) => {
-                    false
-                }
-                // The ids of a new session and of the prompt `/compact` are derived from the message.
+                ChatCommand::Stop
+                | ChatCommand::Model(Some(_))
+                | ChatCommand::Mode(Some(_))
+                | ChatCommand::Set(SetArguments::Set { .. })
+                | ChatCommand::Commit(CommitArgument::On | CommitArgument::Off) => false,
+                ChatCommand::AgentOptions(text) => text.is_empty(),
+                // The ids of a new session, of the prompt `/compact` and of a schedule are derived from
+                // the message.
                 ChatCommand::New(_)
                 | ChatCommand::Compact(_)
                 | ChatCommand::Sessions
                 | ChatCommand::Resume(_)
+                | ChatCommand::Search(_)
                 | ChatCommand::Status
                 | ChatCommand::Cost
                 | ChatCommand::Model(None)
                 | ChatCommand::Mode(None)
+                | ChatCommand::Set(SetArguments::List | SetArguments::Show(_))
+                | ChatCommand::Profiles
+                | ChatCommand::Commit(CommitArgument::Status)
+                | ChatCommand::Invalid(_)
                 | ChatCommand::Queue
+                | ChatCommand::Schedule(_)
+                | ChatCommand::Rules(_)
                 | ChatCommand::Verbose(_)
                 | ChatCommand::Diff
                 | ChatCommand::Help
@@ -144,17 +154,21 @@ impl ChatJob {
 
     /// Runs it for a chat that shows `session`.
     pub(super) async fn run(self, context: &JobContext, session: Option<SessionId>) -> JobResult {
-        let Self { kind, address, message, by, updates } = self;
+        let Self { kind, address, message, by, role, updates } = self;
         match kind {
             JobKind::Prompt(draft) => {
-                let again =
-                    |draft| Self { kind: JobKind::Prompt(draft), address, message, by, updates };
+                let again = |draft| {
+                    let kind = JobKind::Prompt(draft);
+                    Self { kind, address, message, by, role, updates }
+                };
                 context.prompt(draft, session, again).await
             }
             JobKind::Command(command) => {
-                CommandJob { command, address, message, by, session }.run(context).await
+                let update = updates.first().copied().unwrap_or_default();
+                let job = CommandJob { command, address, message, update, by, role, session };
+                job.run(context).await
             }
-            JobKind::Resume(session) => context.resume(session).await,
+            JobKind::Resume(session) => context.resume(session, by).await,
             JobKind::EditPrompt { prompt, text } => {
                 let Some(id) = session else { return JobResult::default() };
                 let edit = async |session: Session| {
@@ -231,37 +245,34 @@ impl JobContext {
     pub(super) async fn create_session(
         &self,
         id: SessionId,
-        directory: PathBuf,
+        options: SessionOptions,
         title: Option<String>,
+        resume: Option<String>,
+        by: Actor,
     ) -> Result<SessionSwitch, OpenError> {
-        let options = SessionOptions {
-            directory,
-            append_system_prompt: Some(SYSTEM_PROMPT.to_owned()),
-            ..SessionOptions::default()
-        };
-        let creation = SessionSpec { id: Some(id), title, options, resume: None };
+        let creation = SessionSpec { id: Some(id), title, options, resume };
         match self.sessions.create(creation).await {
             Ok(_) | Err(OpenError::Journal(journal::Error::SessionExists(_))) => {
+                self.allow_outbox(id, by).await?;
                 Ok(SessionSwitch::FromStart(id))
             }
             Err(error) => Err(error),
         }
     }
 
-    /// Shows another session in the chat, from now on.
-    pub(super) async fn resume(&self, id: SessionId) -> JobResult {
+    /// Lets the agent of a session that a chat shows put files into its outbox without asking.
+    pub(super) async fn allow_outbox(
+        &self,
+        session: SessionId,
+        by: Actor,
+    ) -> Result<(), journal::Error> {
         let journal = self.sessions.journal();
-        let record = match journal.session(id).await {
-            Ok(Some(record)) if self.roots.contains(&record.directory) => record,
-            Ok(_) => return JobResult::reply(replies::open_failed(&OpenError::NoSuchSession(id))),
-            Err(error) => return JobResult::reply(replies::open_failed(&error.into())),
-        };
-        let document = match fold_session(journal, id).await {
-            Ok(document) => document,
-            Err(error) => return JobResult::reply(replies::open_failed(&error.into())),
-        };
-        let switch = Some(SessionSwitch::FromNow(id, Box::new(document)));
-        JobResult { switch, ..JobResult::reply(replies::session_resumed(&record, &self.roots)) }
+        let Some(record) = journal.session(session).await? else { return Ok(()) };
+        let grant = outbox::grant(&record, by, self.clock.unix_millis());
+        match grant {
+            Some(grant) => journal.add_grant(grant).await,
+            None => Ok(()),
+        }
     }
 
     /// Stops the running turn.
@@ -273,7 +284,7 @@ impl JobContext {
             return JobResult::reply(replies::nothing_to_stop());
         }
         let interrupt = async |session: Session| {
-            session.interrupt(QueuePolicy::Keep, by).await?;
+            session.interrupt(QueuePolicy::Hold, by).await?;
             Ok(session.journal().open_prompts(id).await?)
         };
         match self.with_session(id, interrupt).await {
@@ -283,6 +294,23 @@ impl JobContext {
             }
             Err(error) => error.into(),
         }
+    }
+
+    /// Sends the queued messages of a session again; none if they were not held.
+    pub(super) async fn resume_queue(
+        &self,
+        session: Option<SessionId>,
+        by: Actor,
+    ) -> Option<JobResult> {
+        let id = session?;
+        let record = self.sessions.journal().session(id).await.ok().flatten()?;
+        let options = SessionOptions::from_json(&record.options, record.directory).ok()?;
+        options.queue_hold?;
+        let resume = async |session: Session| Ok(session.resume_queue(by).await?);
+        Some(match self.with_session(id, resume).await {
+            Ok(()) => JobResult::reply(replies::queue_resumed()),
+            Err(error) => error.into(),
+        })
     }
 
     /// The directory of a new session if the user names none.

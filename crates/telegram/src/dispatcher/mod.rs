@@ -13,11 +13,18 @@ mod actions;
 mod calls;
 mod chat_state;
 mod command_job;
+mod commit_job;
 mod follower;
 mod job;
+mod menu_job;
+mod option_job;
 mod outbox;
 mod poller;
 mod prompt_job;
+mod resume_job;
+mod rules_job;
+mod schedule_job;
+mod search_job;
 mod store;
 #[cfg(test)]
 mod tests;
@@ -29,7 +36,8 @@ use journal::SessionId;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
-use tracing::debug;
+use tracing::{debug, warn};
+use wire::note::Actor;
 
 use crate::address::{ChatAddress, ChatId, ChatKind, MessageId};
 use crate::bot::{BotError, BotResponse};
@@ -199,6 +207,11 @@ impl Dispatcher {
         for session in sessions {
             if !self.followers.contains_key(&session) {
                 self.follow(session);
+                // Earlier versions have not done it when the chat got its session.
+                let by = Actor { name: "Towpath".to_owned(), via: "telegram".to_owned() };
+                if let Err(error) = self.context.allow_outbox(session, by).await {
+                    warn!(%session, %error, "the agent will ask before it writes to its outbox");
+                }
             }
         }
         self.receive(updates).await;

@@ -10,10 +10,17 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use journal::{Grant, SessionRecord};
 use tokio::time::sleep;
+use uuid::Uuid;
+use wire::consent::ALL_EDIT_TOOLS;
+use wire::note::Actor;
 
 /// The outbox, below the working directory.
 const OUTBOX: [&str; 2] = [".towpath", "outbox"];
+
+/// The namespace of the ids of grants.
+const GRANTS: Uuid = Uuid::from_u128(0x746f_7770_6174_684f_8000_6f75_7462_6f78);
 
 /// The largest file that a bot can send, in bytes.
 pub(super) const MAX_SIZE: u64 = 50 << 20;
@@ -67,6 +74,23 @@ pub(super) async fn find_files(directory: PathBuf) -> Vec<OutboxFile> {
         before = now;
     }
     before.into_iter().map(|(file, _)| file).collect()
+}
+
+/// What lets the agent of a session write to its outbox without asking. There is one for each session,
+/// so that one that a user has revoked is not given again. A directory whose name is not text gets
+/// none.
+pub(super) fn grant(session: &SessionRecord, by: Actor, now: u64) -> Option<Grant> {
+    let [folder, outbox] = OUTBOX;
+    Some(Grant {
+        id: Uuid::new_v5(&GRANTS, session.id.0.as_bytes()),
+        session: Some(session.id),
+        directory: None,
+        tool: ALL_EDIT_TOOLS.to_owned(),
+        pattern: Some(format!("{}/{folder}/{outbox}/**", session.directory.to_str()?)),
+        until: None,
+        by,
+        created: now,
+    })
 }
 
 /// Moves a file out of the outbox: to `sent`, or to `unsent` if Telegram rejected it.

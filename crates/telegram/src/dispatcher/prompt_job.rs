@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use journal::{SessionId, SessionStatus};
-use session::{NewPrompt, Session, append_file_paths, store_upload};
+use journal::{SessionId, SessionRecord, SessionStatus};
+use session::{NewPrompt, OptionRole, Session, SessionOptions, append_file_paths, store_upload};
 use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
 use uuid::Uuid;
+use view::wording;
 use wire::note::{Delivery, PromptState};
 use wire::outgoing::Image;
 
@@ -30,6 +31,12 @@ struct PromptFiles {
     saved: Vec<PathBuf>,
     /// What the user is told about files that are missing.
     failures: Vec<BotReply>,
+}
+
+/// What a spent budget asks before the session goes on.
+fn budget_question(record: &SessionRecord) -> Option<String> {
+    let options = SessionOptions::from_json(&record.options, record.directory.clone()).ok()?;
+    wording::budget_question(&options.queue_hold?)
 }
 
 impl JobContext {
@@ -65,10 +72,16 @@ impl JobContext {
         let new = NewPrompt { id: prompt, text, images, delivery: Delivery::Queue, by };
         let send = async |session: Session| {
             let state = session.prompt(new).await?;
-            Ok((state, session.journal().open_prompts(id).await?))
+            let record = session.journal().session(id).await?;
+            let question = record.as_ref().and_then(budget_question);
+            let question = question.filter(|_| state == PromptState::Queued);
+            Ok((state, session.journal().open_prompts(id).await?, question))
         };
         match self.with_session(id, send).await {
-            Ok((state, open)) => {
+            Ok((_, _, Some(question))) => {
+                result.replies.push(replies::waits_for_budget(&question));
+            }
+            Ok((state, open, None)) => {
                 let queued = open.iter().filter(|it| it.state == PromptState::Queued);
                 let before = queued.take_while(|it| it.id != prompt).count();
                 if busy && state == PromptState::Queued {
@@ -88,11 +101,18 @@ impl JobContext {
     ) -> JobResult {
         let id = SessionId(Uuid::new_v5(&self.namespace, draft.id.as_bytes()));
         let directory = self.default_directory().to_owned();
-        match self.create_session(id, directory, title(&draft.text)).await {
+        // A profile is the server's own, so it may set everything.
+        let new = match self.new_options(directory, None, &[], OptionRole::Drive).await {
+            Ok(new) => new,
+            Err(refused) => return JobResult::reply(refused),
+        };
+        let title = title(&draft.text);
+        match self.create_session(id, new.options, title, None, draft.by.clone()).await {
             Ok(switch) => {
                 info!(session = %id, "created a session");
                 let (switch, next) = (Some(switch), Some(again(draft)));
-                JobResult { switch, next, ..JobResult::default() }
+                let replies = new.question.into_iter().collect();
+                JobResult { replies, switch, next, ..JobResult::default() }
             }
             Err(error) => JobResult::reply(replies::open_failed(&error)),
         }

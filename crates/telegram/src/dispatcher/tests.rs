@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use journal::{Journal, SessionId};
 use session::{
-    AgentProgram, RequestAnswer, Roots, SessionLimits, Sessions, SessionsConfig, UnattendedLimits,
+    AgentProgram, OptionRole, RequestAnswer, Roots, SessionLimits, Sessions, SessionsConfig,
+    UnattendedLimits,
 };
 use tempfile::TempDir;
 use tokio::sync::{mpsc, watch};
@@ -40,12 +41,17 @@ fn setup() -> Setup {
     let journal = Journal::open(&directory.path().join("journal.db")).unwrap().journal;
     let home = SessionsConfig {
         data: directory.path().to_owned(),
+        allow_bypass: false,
+        config_file: None,
         runtime: directory.path().to_owned(),
         towpath: "towpath".into(),
         agent: AgentProgram { program: "agent".into(), arguments: Vec::new() },
+        agents: session::AgentCatalog::default(),
         environment: Vec::new(),
         limits: SessionLimits::default(),
         unattended: UnattendedLimits::SHORT,
+        takeover_delay: Duration::ZERO,
+        watch: session::WatchPolicy::default(),
     };
     let api = ApiAddress::parse("http://127.0.0.1:1", PlainHttp::LoopbackOnly).unwrap();
     let context = JobContext {
@@ -53,10 +59,12 @@ fn setup() -> Setup {
         sessions: Sessions::new(home, journal.clone()),
         roots: Roots::new(&[directory.path().to_owned()]).unwrap(),
         clock: BridgeClock::new(1),
+        zone: "UTC".to_owned(),
         namespace: Uuid::nil(),
     };
     let config = InboundConfig {
         allowed_users: [TelegramUserId(11)].into(),
+        admins: [].into(),
         bot: TelegramUserId(1),
         username: "bot".to_owned(),
         download_limit: DOWNLOAD_LIMIT,
@@ -168,7 +176,7 @@ async fn answers_reach_the_session_in_the_order_of_their_updates() {
         let kind = JobKind::Answer { request: "r1".to_owned(), answer };
         let address = addresses[number % 2];
         let (message, updates) = (None, vec![i64::try_from(number).unwrap()]);
-        let job = ChatJob { kind, address, message, by: ann(), updates };
+        let job = ChatJob { kind, address, message, by: ann(), role: OptionRole::Drive, updates };
         dispatcher.start_now(job, None).await;
     }
     for number in 0..1_000 {
@@ -187,7 +195,8 @@ async fn a_flood_of_messages_stops_the_poller_and_loses_nothing() {
     for number in 1..=count {
         let (kind, message, by) = (ChatKind::Group, MessageId(number), ann());
         let command = ChatCommand::Queue;
-        let action = InboundAction::Command { address, kind, message, command, by };
+        let action =
+            InboundAction::Command { address, kind, message, command, by, role: OptionRole::Drive };
         dispatcher.act(action, vec![number]).await;
     }
     dispatcher.update_room();
@@ -227,7 +236,8 @@ async fn actions_that_waited_for_the_document_are_done_in_the_order_they_came() 
     for (number, address) in [(1, OLD), (2, NEW), (3, OLD)] {
         let (kind, message, by) = (ChatKind::Group, MessageId(number), ann());
         let command = ChatCommand::Stop;
-        let action = InboundAction::Command { address, kind, message, command, by };
+        let action =
+            InboundAction::Command { address, kind, message, command, by, role: OptionRole::Drive };
         dispatcher.act(action, vec![number]).await;
     }
     let document = Box::new(Conversation::default());

@@ -1,5 +1,6 @@
 //! What users in a chat ask for.
 
+use session::OptionRole;
 use uuid::Uuid;
 use wire::note::Actor;
 
@@ -27,6 +28,7 @@ pub enum InboundAction {
         message: MessageId,
         command: ChatCommand,
         by: Actor,
+        role: OptionRole,
     },
     Tap {
         /// Without a topic if the message is too old for Telegram to name it.
@@ -37,6 +39,7 @@ pub enum InboundAction {
         message: MessageId,
         data: String,
         by: Actor,
+        role: OptionRole,
     },
     /// Content that the agent cannot be given. The user is told with
     /// [`replies::rejected`](crate::replies::rejected); the rest of the prompt is used.

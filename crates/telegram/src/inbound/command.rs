@@ -1,12 +1,18 @@
 //! Commands such as `/new`.
 
+use uuid::Uuid;
+
+use super::arguments::{ArgumentsError, NewSessionArguments, ScheduleArguments, SetArguments};
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChatCommand {
-    /// Starts a session, in a directory.
-    New(Option<String>),
+    /// Starts a session.
+    New(NewSessionArguments),
     Sessions,
     /// Shows another session in this chat, by the beginning of its id.
     Resume(Option<String>),
+    /// Searches all sessions.
+    Search(Option<String>),
     Stop,
     Status,
     Cost,
@@ -14,7 +20,18 @@ pub enum ChatCommand {
     Model(Option<String>),
     /// Sets the permission mode, or lists the choices.
     Mode(Option<String>),
+    /// Lists, shows or sets what only the agent of the session has: what the user wrote.
+    AgentOptions(String),
+    /// Lists, shows or sets options.
+    Set(SetArguments),
+    /// Lists the profiles.
+    Profiles,
+    Commit(CommitArgument),
     Queue,
+    /// Lists, adds or removes messages that are sent later.
+    Schedule(ScheduleArguments),
+    /// Lists what is always allowed, or revokes one of it.
+    Rules(Option<Uuid>),
     /// Has the agent compact the conversation, with optional instructions. The agent gets it as the
     /// prompt `/compact`.
     Compact(Option<String>),
@@ -24,6 +41,17 @@ pub enum ChatCommand {
     Help,
     /// A name that is not a command, without the slash.
     Unknown(String),
+    /// A command whose arguments cannot be read.
+    Invalid(ArgumentsError),
+}
+
+/// What is to be done about commits of the files that the agent changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CommitArgument {
+    On,
+    Off,
+    /// Show what is set, and the latest commits.
+    Status,
 }
 
 /// What the text of a message is.
@@ -62,21 +90,40 @@ impl ChatCommand {
     pub(crate) fn new(name: &str, argument: &str) -> Self {
         let optional = || Some(argument.to_owned()).filter(|it| !it.is_empty());
         match name.to_ascii_lowercase().as_str() {
-            "new" => Self::New(optional()),
+            "new" => NewSessionArguments::parse(argument).map_or_else(Self::Invalid, Self::New),
             "sessions" => Self::Sessions,
             "resume" => Self::Resume(optional()),
+            "search" => Self::Search(optional()),
             "stop" => Self::Stop,
             "status" => Self::Status,
             "cost" => Self::Cost,
             "model" => Self::Model(optional()),
             "mode" => Self::Mode(optional()),
+            "options" | "option" => Self::AgentOptions(argument.to_owned()),
+            "set" => SetArguments::parse(argument).map_or_else(Self::Invalid, Self::Set),
+            "profile" | "profiles" => Self::Profiles,
+            "commit" => Self::Commit(CommitArgument::parse(argument)),
             "queue" => Self::Queue,
+            "schedule" | "schedules" => {
+                ScheduleArguments::parse(argument).map_or_else(Self::Invalid, Self::Schedule)
+            }
+            "rules" => Self::Rules(None),
             "compact" => Self::Compact(optional()),
             "verbose" => Self::Verbose(argument.parse().ok().filter(|it| *it <= 2)),
             "diff" => Self::Diff,
             // Clients send `/start` when a user opens the chat with a bot.
             "help" | "start" => Self::Help,
             _ => Self::Unknown(name.to_owned()),
+        }
+    }
+}
+
+impl CommitArgument {
+    fn parse(text: &str) -> Self {
+        match text.to_ascii_lowercase().as_str() {
+            "on" => Self::On,
+            "off" => Self::Off,
+            _ => Self::Status,
         }
     }
 }
@@ -96,7 +143,8 @@ pub(super) fn unescape(text: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::{ChatCommand, ParsedText, unescape};
+    use super::{ChatCommand, CommitArgument, ParsedText, unescape};
+    use crate::inbound::{ArgumentsError, NewSessionArguments, SetArguments};
 
     fn read(text: &str) -> ParsedText {
         ParsedText::parse(text, "Towpath_bot")
@@ -105,13 +153,23 @@ mod tests {
     #[test]
     fn commands_are_parsed_with_their_arguments() {
         let some = |it: &str| Some(it.to_owned());
+        let new = |directory| {
+            ChatCommand::New(NewSessionArguments { directory, ..NewSessionArguments::default() })
+        };
         for (text, command) in [
-            ("/new", ChatCommand::New(None)),
-            ("/new ~/a b", ChatCommand::New(some("~/a b"))),
-            ("/NEW\n/srv", ChatCommand::New(some("/srv"))),
+            ("/new", new(None)),
+            ("/new ~/a b", new(some("~/a b"))),
+            ("/NEW\n/srv", new(some("/srv"))),
+            ("/new model=\"x", ChatCommand::Invalid(ArgumentsError::OpenQuote("\"x".to_owned()))),
+            ("/set", ChatCommand::Set(SetArguments::List)),
+            ("/set mode", ChatCommand::Set(SetArguments::Show("mode".to_owned()))),
+            ("/profile", ChatCommand::Profiles),
+            ("/commit On", ChatCommand::Commit(CommitArgument::On)),
+            ("/commit", ChatCommand::Commit(CommitArgument::Status)),
             ("/stop@towpath_BOT", ChatCommand::Stop),
             ("/stop now please", ChatCommand::Stop),
             ("/resume@towpath_bot  ab12 ", ChatCommand::Resume(some("ab12"))),
+            ("/search \"retry  timeout\" x", ChatCommand::Search(some("\"retry  timeout\" x"))),
             ("/model", ChatCommand::Model(None)),
             ("/mode plan", ChatCommand::Mode(some("plan"))),
             ("/compact keep the names", ChatCommand::Compact(some("keep the names"))),

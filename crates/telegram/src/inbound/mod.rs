@@ -8,6 +8,7 @@
 //! list. Bots, channels and users who write on behalf of a chat get none either.
 
 mod action;
+mod arguments;
 mod assembly;
 mod command;
 mod message_part;
@@ -17,6 +18,7 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use session::OptionRole;
 use wire::note::Actor;
 
 use crate::address::{ChatAddress, ChatId, ChatKind, TelegramUserId, TopicId};
@@ -24,9 +26,10 @@ use crate::chat::BridgeTime;
 use crate::update::{TelegramCallbackQuery, TelegramMessage, TelegramUpdate, TelegramUser};
 pub(crate) use action::edited_prompt;
 pub use action::{InboundAction, InboundFile, PromptDraft, RejectedContent};
+pub use arguments::{ArgumentsError, NewSessionArguments, ScheduleArguments, SetArguments};
 use assembly::{MessageSender, PromptAssembly, PromptEdit, RecentPrompts};
-pub use command::ChatCommand;
 use command::ParsedText;
+pub use command::{ChatCommand, CommitArgument};
 use message_part::{MessagePart, user_name};
 
 /// The largest file that a bot can download from Telegram's own servers.
@@ -52,6 +55,8 @@ pub struct Inbound {
 pub struct InboundConfig {
     /// The users who may use the bot. An empty set allows no one.
     pub allowed_users: BTreeSet<TelegramUserId>,
+    /// Those of them who may set the options that can run programs.
+    pub admins: BTreeSet<TelegramUserId>,
     /// The bot itself.
     pub bot: TelegramUserId,
     /// The bot's username, without the `@`.
@@ -144,9 +149,9 @@ impl Inbound {
             ParsedText::Command(command) => {
                 // The user meant what they sent before the command to come before it.
                 batches.extend(self.complete(&sender));
-                let MessageSender { address, kind, by, .. } = sender;
-                let message = message.message_id;
-                let action = InboundAction::Command { address, kind, message, command, by };
+                let MessageSender { address, kind, by, user, .. } = sender;
+                let (message, role) = (message.message_id, self.role_of(user));
+                let action = InboundAction::Command { address, kind, message, command, by, role };
                 batches.push(InboundBatch::of(Some(action), id));
             }
             ParsedText::OtherBot => batches.push(InboundBatch::of(None, id)),
@@ -234,7 +239,12 @@ impl Inbound {
             message: message.message_id,
             data: tap.data.clone()?,
             by: actor(&tap.from),
+            role: self.role_of(tap.from.id),
         })
+    }
+
+    fn role_of(&self, user: TelegramUserId) -> OptionRole {
+        if self.config.admins.contains(&user) { OptionRole::Admin } else { OptionRole::Drive }
     }
 
     /// The sender of a message, if they may use the bot.

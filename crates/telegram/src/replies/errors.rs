@@ -4,6 +4,7 @@ use journal::Resolution;
 use session::CommandError;
 use session::shim::OwnershipError;
 use session::{Error, OpenError};
+use view::telegram::{FormattedText, TextFormat};
 use view::wording;
 use wire::note::{Actor, Outcome, PromptState};
 
@@ -68,6 +69,7 @@ pub fn call_failed(error: &Error) -> BotReply {
             "The disk is full, so this was not saved. Free some space and send it again.".into()
         }
         Error::Closed => "The session was just closed. Try again.".into(),
+        Error::Remote(reason) => format!("This did not work: {reason}").into(),
         Error::Journal(error) => journal_failed(error),
     }
 }
@@ -90,10 +92,12 @@ fn refused(refusal: &CommandError) -> BotReply {
         CommandError::Invalid(why) => {
             format!("This answer does not fit the request: {why}.").into()
         }
+        CommandError::InvalidOption(error) => super::option_refused(error),
         CommandError::NoAgent => "No agent is running.".into(),
         CommandError::TooLarge { .. } | CommandError::UnreadableOptions(_) => {
             format!("Not sent: {refusal}.").into()
         }
+        CommandError::NoSuchSchedule => "There is no such scheduled message.".into(),
         CommandError::Busy => "The agent is working. Use /stop, or wait until it is done.".into(),
         CommandError::RefusedByAgent(text) => {
             format!("The agent refused: {}", shortened(text, 500)).into()
@@ -116,7 +120,7 @@ pub fn resolution(resolution: &Resolution) -> BotReply {
 }
 
 fn actor(actor: &Actor) -> String {
-    let client = match actor.via.as_str() {
+    let client = match actor.client() {
         "browser" => " in the browser",
         "terminal" => " in the terminal",
         "telegram" => " in Telegram",
@@ -140,10 +144,30 @@ pub fn open_failed(error: &OpenError) -> BotReply {
             let path = path.display().to_string().replace('`', "'");
             formatted(&format!("The directory `{path}` no longer exists or cannot be used.")).into()
         }
+        OpenError::Agent(unknown) => {
+            let mut text = FormattedText::plain("There is no agent ");
+            text.push_formatted(TextFormat::Code, &shortened(&unknown.name, 60));
+            text.push(".");
+            for (index, name) in unknown.similar.iter().enumerate() {
+                text.push(if index == 0 { " Did you mean " } else { " or " });
+                text.push_formatted(TextFormat::Code, name);
+            }
+            text.push(if unknown.similar.is_empty() { "" } else { "?" });
+            text.push(" For another agent, write `/new agent=NAME`.");
+            text.into()
+        }
         OpenError::Journal(error) => journal_failed(error),
         OpenError::Damaged { .. } => {
             "This session is damaged and cannot be continued. To start a new one, use /new.".into()
         }
+        OpenError::OpenElsewhere { process, .. } => {
+            let process = process.map(|id| format!(" (process {id})")).unwrap_or_default();
+            format!("This session is open in a terminal{process}. Leave it there first, then use /resume again.").into()
+        }
+        OpenError::Transcript { .. } => {
+            "The session file of the CLI could not be read. See Towpath’s log for details.".into()
+        }
+        OpenError::Relayed(reason) => format!("{}.", shortened(reason, 500)).into(),
         OpenError::NotResponding => {
             "The agent’s process does not answer right now. Try again later, or start a new session with /new.".into()
         }

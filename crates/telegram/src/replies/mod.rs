@@ -3,8 +3,14 @@
 //! Replies are short. An error says what failed and what to do. If only a text fits, as in the answer
 //! to a tap, [`BotReply::plain_text`] has it without formatting.
 
+mod agent_menus;
 mod choices;
+mod commits;
 mod errors;
+mod found;
+mod options;
+mod rules;
+mod schedules;
 mod sessions;
 #[cfg(test)]
 mod tests;
@@ -13,22 +19,37 @@ use journal::SessionId;
 use session::RequestAnswer;
 use uuid::Uuid;
 use view::telegram::{FormattedText, TextFormat};
+use wire::outgoing::PermissionMode;
 
 use crate::bot::{BotButton, BotKeyboard};
 use crate::chat::UserIntent;
-use crate::inbound::ChatCommand;
+use crate::inbound::{ChatCommand, NewSessionArguments, ScheduleArguments, SetArguments};
+pub use agent_menus::{
+    MenuUse, agent_buttons, agent_menu, agent_options, menu_value_set, no_agent_option, no_menu,
+    no_menu_value,
+};
 pub use choices::{
     OfferedModel, find_mode, mode_set, model_set, models, modes, offered_models, unknown_mode,
     verbosity, verbosity_set,
 };
+pub use commits::{WatchLogEntry, commit_set, commit_status};
 pub use errors::{
     call_failed, download_failed, file_too_large, internal_error, no_session, old_button,
     open_failed, rejected, resolution,
 };
+pub use found::{search_failed, search_results, search_usage};
+pub use options::{
+    ShownOptions, TELEGRAM_PROMPT, arguments_refused, bypass_not_allowed, confirm_bypass,
+    needs_admin, option, option_refused, option_set, options, profile_failed, profiles,
+};
+pub use rules::{rule_not_found, rule_revoked, rules};
+pub use schedules::{
+    schedule_added, schedule_incomplete, schedule_refused, schedule_removed, schedules,
+};
 pub use sessions::{
-    cost, directory_not_allowed, prompt_edited, prompt_queued, prompt_removed, queue,
-    session_ambiguous, session_created, session_deleted, session_not_found, session_resumed,
-    sessions, status, too_late_to_edit,
+    CliSessionSummary, cost, directory_not_allowed, prompt_edited, prompt_queued, prompt_removed,
+    queue, resumable, session_ambiguous, session_created, session_deleted, session_not_found,
+    session_resumed, sessions, status, too_late_to_edit,
 };
 
 /// The bytes that a button can carry.
@@ -67,15 +88,22 @@ impl From<FormattedText> for BotReply {
 /// The commands and their descriptions, as `setMyCommands` registers them.
 pub fn commands() -> &'static [(&'static str, &'static str)] {
     &[
-        ("new", "Start a new session: /new or /new DIRECTORY"),
+        ("new", "Start a new session: /new, /new DIRECTORY, /new --agent NAME, /new name=value …"),
         ("sessions", "List the sessions"),
-        ("resume", "Show another session in this chat: /resume ID"),
+        ("resume", "Send held messages, or show another session in this chat: /resume ID"),
+        ("search", "Find what was said in any session: /search WORDS"),
         ("stop", "Stop the agent"),
         ("status", "Show what the agent is doing"),
         ("cost", "Show tokens and cost"),
         ("model", "Change the model"),
         ("mode", "Change the permission mode"),
+        ("options", "Change the options that only this agent has"),
+        ("set", "Show and change the options: /set or /set NAME VALUE"),
+        ("profile", "List the profiles"),
+        ("commit", "Commit what the agent changes: on, off or status"),
         ("queue", "Show the queued messages"),
+        ("schedule", "Send a message later: /schedule tomorrow 9:00 TEXT; /schedule lists them"),
+        ("rules", "Show what is always allowed, and revoke it"),
         ("compact", "Compact the conversation: /compact or /compact INSTRUCTIONS"),
         ("verbose", "Change how much is posted: 0, 1 or 2"),
         ("diff", "Show the latest changes"),
@@ -113,12 +141,22 @@ pub fn nothing_to_stop() -> BotReply {
 pub fn stopping(queued: usize) -> BotReply {
     match queued {
         0 => "Stopping…".into(),
-        1 => "Stopping… 1 queued message comes next. To remove it, use /queue.".into(),
-        queued => {
-            format!("Stopping… {queued} queued messages come next. To remove them, use /queue.")
-                .into()
-        }
+        1 => "Stopping… 1 queued message is held. To send it, use /resume; to remove it, /queue.".into(),
+        queued => format!(
+            "Stopping… {queued} queued messages are held. To send them, use /resume; to remove them, /queue."
+        )
+        .into(),
     }
+}
+
+/// A message waits because a budget is spent.
+pub fn waits_for_budget(question: &str) -> BotReply {
+    format!("{question} /resume sends your message, /queue shows what waits.").into()
+}
+
+/// The queued messages that were held are sent.
+pub fn queue_resumed() -> BotReply {
+    "The queued messages are sent.".into()
 }
 
 pub fn compacting() -> BotReply {
@@ -135,7 +173,7 @@ pub fn answer_accepted(answer: &RequestAnswer) -> BotReply {
         RequestAnswer::Allow { remember: Some(_), .. } => "Always allowed",
         RequestAnswer::Allow { .. } => "Allowed",
         RequestAnswer::Deny { .. } => "Denied",
-        RequestAnswer::Answers(_) => "RequestAnswer sent",
+        RequestAnswer::Answers(_) | RequestAnswer::Choose { .. } => "Answer sent",
     }
     .into()
 }
@@ -149,9 +187,45 @@ pub fn intent_of(data: &str) -> Option<UserIntent> {
     let name = || (!choice.is_empty()).then(|| choice.to_owned());
     match letter {
         "r" => choice.parse().ok().map(|id| UserIntent::Resume(SessionId(id))),
+        "t" => choice
+            .parse::<Uuid>()
+            .ok()
+            .map(|id| UserIntent::Command(ChatCommand::Resume(Some(id.hyphenated().to_string())))),
         "q" => choice.parse().ok().map(UserIntent::RemovePrompt),
         "m" => name().map(|it| UserIntent::Command(ChatCommand::Model(Some(it)))),
         "p" => name().map(|it| UserIntent::Command(ChatCommand::Mode(Some(it)))),
+        "o" => SetArguments::parse(choice)
+            .ok()
+            .filter(|it| *it != SetArguments::List)
+            .map(|it| UserIntent::Command(ChatCommand::Set(it))),
+        "n" => name().map(|profile| {
+            let arguments =
+                NewSessionArguments { profile: Some(profile), ..NewSessionArguments::default() };
+            UserIntent::Command(ChatCommand::New(arguments))
+        }),
+        "a" => name().map(|agent| {
+            let options = vec![("agent".to_owned(), agent)];
+            let arguments = NewSessionArguments {
+                options,
+                same_directory: true,
+                ..NewSessionArguments::default()
+            };
+            UserIntent::Command(ChatCommand::New(arguments))
+        }),
+        "x" if choice.contains('=') => {
+            Some(UserIntent::Command(ChatCommand::AgentOptions(choice.to_owned())))
+        }
+        "b" if data == options::CONFIRM_BYPASS => {
+            let (name, value) =
+                ("mode".to_owned(), PermissionMode::BypassPermissions.name().to_owned());
+            let confirmed = SetArguments::Set { name, value, confirmed: true };
+            Some(UserIntent::Command(ChatCommand::Set(confirmed)))
+        }
+        "s" => choice
+            .parse()
+            .ok()
+            .map(|id| UserIntent::Command(ChatCommand::Schedule(ScheduleArguments::Remove(id)))),
+        "g" => choice.parse().ok().map(|id| UserIntent::Command(ChatCommand::Rules(Some(id)))),
         "v" => choice
             .parse()
             .ok()

@@ -3,14 +3,17 @@
 use std::path::{Path, PathBuf};
 
 use journal::{SessionId, SessionRecord, SessionStatus};
-use session::Roots;
+use session::{AgentCatalog, Roots, SessionOptions};
 use uuid::Uuid;
 use view::telegram::{FormattedText, TextFormat};
-use view::{Conversation, QueuedPrompt, SessionUsage, terminal, wording};
+use view::{AgentFact, Conversation, QueuedPrompt, SessionUsage, terminal, wording};
+use wire::consent::visible;
 use wire::note::PromptState;
 
 use super::choices::mode_label;
+use super::options::ShownOptions;
 use super::{BotReply, remove_button, resume_button, shortened};
+use crate::bot::BotButton;
 
 /// Sessions that are listed.
 const SESSIONS: usize = 10;
@@ -21,6 +24,16 @@ const TITLE: usize = 48;
 /// Characters of the line about what the agent is doing.
 const STATUS: usize = 200;
 
+/// Characters of an option's value.
+const OPTION_VALUE: usize = 40;
+
+/// Characters of all options that are set.
+const OPTIONS_TEXT: usize = 500;
+
+/// Names of each list that the agent reports, and characters of them.
+const AGENT_NAMES: usize = 6;
+const AGENT_TEXT: usize = 200;
+
 /// Queued messages that are listed.
 const QUEUE: usize = 12;
 
@@ -28,21 +41,77 @@ const QUEUE: usize = 12;
 const QUEUED_TEXT: usize = 120;
 const QUEUED_LABEL: usize = 28;
 
+/// A session that the CLI ran without Towpath.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CliSessionSummary {
+    /// The CLI's id.
+    pub id: Uuid,
+    pub title: Option<String>,
+    /// When something was last said in it, in milliseconds since 1970.
+    pub active: u64,
+}
+
 /// The latest sessions, each with a button that shows it in the chat. `now` is in milliseconds since
 /// 1970.
 pub fn sessions(
     records: &[SessionRecord],
     current: Option<SessionId>,
     roots: &Roots,
+    agents: &AgentCatalog,
     now: u64,
 ) -> BotReply {
     if records.is_empty() {
         return "No sessions yet. Send a message to start one.".into();
     }
-    let mut newest: Vec<_> = records.iter().collect();
-    newest.sort_by_key(|record| std::cmp::Reverse((record.active, record.id)));
     let mut reply = BotReply::default();
     reply.text.push_formatted(TextFormat::Bold, "Sessions");
+    push_sessions(&mut reply, records, current, roots, agents, now);
+    reply
+}
+
+/// The sessions of a directory, and those that the CLI ran there without Towpath.
+pub fn resumable(
+    records: &[SessionRecord],
+    terminal: &[CliSessionSummary],
+    current: Option<SessionId>,
+    roots: &Roots,
+    agents: &AgentCatalog,
+    now: u64,
+) -> BotReply {
+    if records.is_empty() && terminal.is_empty() {
+        return "No sessions in this directory. /sessions lists those of all directories.".into();
+    }
+    let mut reply = BotReply::default();
+    reply.text.push_formatted(TextFormat::Bold, "Sessions in this directory");
+    push_sessions(&mut reply, records, current, roots, agents, now);
+    if !terminal.is_empty() {
+        reply.text.push("\n\n");
+        reply.text.push_formatted(TextFormat::Bold, "Started in a terminal");
+    }
+    for CliSessionSummary { id, title, active } in terminal {
+        let short: String = id.simple().to_string().chars().take(8).collect();
+        let title = title.as_deref().map(|it| shortened(&visible(it), TITLE));
+        let title = title.filter(|it| !it.is_empty()).unwrap_or_else(|| format!("Session {short}"));
+        reply.text.push("\n• ");
+        reply.text.push_formatted(TextFormat::Bold, &title);
+        reply.text.push(&format!(" · {} · ", age(now.saturating_sub(*active))));
+        reply.text.push_formatted(TextFormat::Code, &short);
+        let data = format!("t:{}", id.simple());
+        reply.buttons.push(vec![BotButton { label: title, data }]);
+    }
+    reply
+}
+
+fn push_sessions(
+    reply: &mut BotReply,
+    records: &[SessionRecord],
+    current: Option<SessionId>,
+    roots: &Roots,
+    agents: &AgentCatalog,
+    now: u64,
+) {
+    let mut newest: Vec<_> = records.iter().collect();
+    newest.sort_by_key(|record| std::cmp::Reverse((record.active, record.id)));
     for (record, number) in newest.iter().zip(1..).take(SESSIONS) {
         let title = title(record);
         reply.text.push(&format!("\n\n{number}. "));
@@ -52,6 +121,9 @@ pub fn sessions(
             status_name(record.status).to_owned(),
             age(now.saturating_sub(record.active)),
         ];
+        if let Some(agent) = other_agent(record, agents) {
+            parts.insert(0, agent);
+        }
         if current == Some(record.id) {
             parts.push("shown here".to_owned());
         } else {
@@ -66,19 +138,41 @@ pub fn sessions(
             "\n\n… and {more} more. To show one, use /resume with the beginning of its id."
         ));
     }
-    reply
 }
 
-pub fn session_created(directory: &Path, roots: &Roots) -> BotReply {
-    let mut text = FormattedText::plain("New session in ");
+/// What people call the agent of a session; none for Claude Code, which most sessions have.
+fn other_agent(record: &SessionRecord, agents: &AgentCatalog) -> Option<String> {
+    let options = SessionOptions::from_json(&record.options, record.directory.clone()).ok()?;
+    let agent = options.agent.filter(|it| it != "claude")?;
+    Some(shortened(agents.title(Some(&agent)), 40))
+}
+
+/// `agent` is what people call the agent, if it is not Claude Code.
+pub fn session_created(
+    directory: &Path,
+    roots: &Roots,
+    options: &ShownOptions,
+    agent: Option<&str>,
+) -> BotReply {
+    let mut text = FormattedText::plain("New session ");
+    if let Some(agent) = agent {
+        text.push("with ");
+        text.push_formatted(TextFormat::Bold, &shortened(agent, 60));
+        text.push(" ");
+    }
+    text.push("in ");
     text.push_formatted(TextFormat::Code, &short_path(directory, roots));
+    push_options(&mut text, options, " with ");
     text.push(". What should the agent do?");
     text.into()
 }
 
-pub fn session_resumed(record: &SessionRecord, roots: &Roots) -> BotReply {
+pub fn session_resumed(record: &SessionRecord, roots: &Roots, agents: &AgentCatalog) -> BotReply {
     let mut text = FormattedText::plain("This chat now shows ");
     text.push_formatted(TextFormat::Bold, &title(record));
+    if let Some(agent) = other_agent(record, agents) {
+        text.push(&format!(", with {agent}"));
+    }
     text.push(&format!(
         ", in {} ({}).",
         short_path(&record.directory, roots),
@@ -113,6 +207,15 @@ pub fn directory_not_allowed(directory: &str, roots: &Roots) -> BotReply {
     text.into()
 }
 
+/// The options that are set, after a word that leads to them. The agent is named elsewhere.
+fn push_options(text: &mut FormattedText, options: &ShownOptions, lead: &str) {
+    let set = options.set(OPTION_VALUE).filter(|(name, _)| *name != "agent");
+    for (index, (name, value)) in set.enumerate() {
+        text.push(if index == 0 { lead } else { ", " });
+        text.push_formatted(TextFormat::Code, &format!("{name}={value}"));
+    }
+}
+
 fn title(record: &SessionRecord) -> String {
     let title = record.title.as_deref().map(|it| shortened(it, TITLE)).filter(|it| !it.is_empty());
     title.unwrap_or_else(|| format!("Session {}", short_id(record.id)))
@@ -134,7 +237,7 @@ fn status_name(status: SessionStatus) -> &'static str {
 }
 
 /// A directory, starting with the name of its root.
-fn short_path(directory: &Path, roots: &Roots) -> String {
+pub(super) fn short_path(directory: &Path, roots: &Roots) -> String {
     let root = roots.directories().iter().find(|root| directory.starts_with(root));
     let base = root.and_then(|root| root.parent()).map(PathBuf::from);
     let rest = base.and_then(|base| directory.strip_prefix(base).ok().map(PathBuf::from));
@@ -144,7 +247,7 @@ fn short_path(directory: &Path, roots: &Roots) -> String {
     }
 }
 
-fn age(milliseconds: u64) -> String {
+pub(super) fn age(milliseconds: u64) -> String {
     let minutes = milliseconds / 60_000;
     match minutes {
         0 => "just now".to_owned(),
@@ -160,9 +263,15 @@ pub fn session_deleted() -> BotReply {
         .into()
 }
 
-/// `now` is in milliseconds since 1970.
-pub fn status(conversation: &Conversation, roots: &Roots, now: u64) -> BotReply {
-    let Conversation { head, status, queue, requests, usage, .. } = conversation;
+/// `now` is in milliseconds since 1970. `idle_timeout` is when an agent without work is stopped.
+pub fn status(
+    conversation: &Conversation,
+    options: &ShownOptions,
+    idle_timeout: &str,
+    roots: &Roots,
+    now: u64,
+) -> BotReply {
+    let Conversation { head, status, queue, requests, usage, agent, .. } = conversation;
     let look = terminal::TerminalOptions { width: STATUS, base: head.cwd.as_deref(), full: false };
     let doing = terminal::status(status, Some(now), look).text();
     let mut text = FormattedText::default();
@@ -184,6 +293,16 @@ pub fn status(conversation: &Conversation, roots: &Roots, now: u64) -> BotReply 
     let open =
         (!requests.is_empty()).then(|| wording::plural(requests.len(), "request", "requests"));
     line("Waiting for you", open);
+    line("Stopped when idle", Some(idle_timeout.to_owned()));
+    let set: Vec<_> =
+        options.set(OPTION_VALUE).map(|(name, value)| format!("{name}={value}")).collect();
+    line("Options", Some(shortened(&set.join(", "), OPTIONS_TEXT)));
+    for AgentFact { label, text } in agent.iter().flat_map(|it| it.facts(AGENT_NAMES)) {
+        // These are shown above, as they are now.
+        if !["model", "mode", "directory", "commands"].contains(&label) {
+            line(&capitalized(label), Some(shortened(&visible(&text), AGENT_TEXT)));
+        }
+    }
     text.into()
 }
 

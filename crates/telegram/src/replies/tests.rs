@@ -1,21 +1,32 @@
 //! Every reply, as it is sent.
 
+mod agent_menus;
+mod schedules;
+
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use journal::{Resolution, Seq, SessionId, SessionRecord, SessionStatus, SpoolPosition};
+use journal::{Grant, Resolution, Seq, SessionId, SessionRecord, SessionStatus, SpoolPosition};
+use serde_json::{Value, json};
 use session::CommandError;
+use session::profiles::Profile;
 use session::shim::OwnershipError;
-use session::{Error, OpenError, Roots};
+use session::{
+    AgentCatalog, Error, OpenError, OptionChanges, OptionError, OptionRole, OptionSpec, Roots,
+    SessionOptions,
+};
 use uuid::Uuid;
 use view::telegram::LIMIT;
-use view::{Conversation, QueuedPrompt, SessionPhase, SessionUsage, TokenCounts};
-use wire::note::{Actor, Delivery, Outcome, PromptState};
+use view::{
+    AgentInfo, BoundedList, Conversation, McpServerStatus, QueuedPrompt, SessionPhase,
+    SessionUsage, TokenCounts,
+};
+use wire::note::{Actor, CommitConfig, Delivery, Outcome, PromptState, WatchConfig};
 use wire::outgoing::PermissionMode;
 
 use super::*;
 use crate::chat::UserIntent;
-use crate::inbound::{ChatCommand, RejectedContent};
+use crate::inbound::{ArgumentsError, ChatCommand, RejectedContent};
 
 const NOW: u64 = 1_794_735_000_000;
 
@@ -39,6 +50,8 @@ fn record(
         writes: 0,
         turn: 3,
         turn_ended: 3,
+        imported_turns: 0,
+        agent_state: None,
         damage: None,
     }
 }
@@ -73,6 +86,84 @@ fn conversation(directory: &std::path::Path) -> Conversation {
     it
 }
 
+fn grant(number: u128, tool: &str, pattern: Option<&str>) -> Grant {
+    Grant {
+        id: Uuid::from_u128(number),
+        session: (number == 1).then(|| SessionId(Uuid::from_u128(7))),
+        directory: None,
+        tool: tool.to_owned(),
+        pattern: pattern.map(ToOwned::to_owned),
+        until: (number == 2).then_some(NOW),
+        by: ann(),
+        created: 0,
+    }
+}
+
+fn spec(name: &str) -> &'static OptionSpec {
+    OptionSpec::find(name).unwrap()
+}
+
+/// Options with long values and with characters that are markup elsewhere.
+fn huge_options() -> ShownOptions {
+    let mut options = SessionOptions::default();
+    let servers: serde_json::Map<_, _> = (0..500)
+        .map(|number| (format!("<i>{number}</i> *x*"), json!({"command": "s3cret"})))
+        .collect();
+    for (name, value) in [
+        ("model", json!("<b>opus</b>&_*`")),
+        ("mode", json!("plan")),
+        (
+            "append_system_prompt",
+            json!(format!("{TELEGRAM_PROMPT}\n\n{}", "<b>&`_ ".repeat(14_000))),
+        ),
+        ("allowed_tools", json!(["Read", "Bash(git log:*)"])),
+        ("mcp_config", json!({ "mcpServers": servers })),
+        ("environment", json!({"TOKEN": "s3cret"})),
+    ] {
+        options.set_value(spec(name), &value).unwrap();
+    }
+    ShownOptions::new(&options)
+}
+
+/// A conversation whose agent reports very much.
+fn huge_conversation() -> Conversation {
+    let names = |name: &str, count: u64| BoundedList {
+        items: (0..500).map(|number| format!("{name}{number}<b>")).collect(),
+        total: count,
+    };
+    let servers = (0..500).map(|number| McpServerStatus {
+        name: format!("<i>server</i> *{number}* {}", "x".repeat(180)),
+        status: if number % 2 == 0 { "failed" } else { "connected" }.to_owned(),
+    });
+    let agent = AgentInfo {
+        version: Some("2.1.325".to_owned()),
+        output_style: Some("default".to_owned()),
+        tools: names("tool", 10_000),
+        mcp_servers: BoundedList { items: servers.collect(), total: 500 },
+        agents: names("agent", 500),
+        skills: names("skill", 500),
+        plugins: names("plugin", 500),
+        commands: names("command", 500),
+        ..AgentInfo::default()
+    };
+    Conversation { agent: Some(agent), ..Conversation::default() }
+}
+
+fn profile(name: &str) -> Profile {
+    let values = json!({"model": "<b>opus</b>", "environment": {"KEY": "s3cret"}});
+    Profile {
+        name: name.to_owned(),
+        description: Some("Looks <closely>".to_owned()),
+        options: OptionChanges::new(values.as_object().unwrap()).unwrap(),
+    }
+}
+
+fn commits() -> WatchConfig {
+    let branch = Some("towpath/<x>".to_owned());
+    let commit = Some(CommitConfig { branch, ..CommitConfig::default() });
+    WatchConfig { commit, ..WatchConfig::default() }
+}
+
 fn usage() -> SessionUsage {
     let tokens =
         TokenCounts { input: 1_200, output: 3_400, cache_read: 98_000, cache_write: 2_000 };
@@ -82,6 +173,7 @@ fn usage() -> SessionUsage {
         context: Some(45_000),
         window: Some(200_000),
         plan: None,
+        windows: Vec::new(),
     }
 }
 
@@ -91,6 +183,62 @@ fn refused(refusal: CommandError) -> BotReply {
 
 /// All replies, by what they are for.
 fn all(roots: &Roots) -> Vec<(&'static str, BotReply)> {
+    let mut all = replies_about_sessions(roots);
+    all.extend(replies_about_options());
+    all.extend(schedules::replies_about_schedules());
+    all
+}
+
+fn replies_about_options() -> Vec<(&'static str, BotReply)> {
+    let log: Vec<_> = (0..200)
+        .map(|number| WatchLogEntry {
+            at: NOW,
+            error: number % 7 == 0,
+            kind: "commit".to_owned(),
+            text: format!("<b>commit</b> {number} {}", "x".repeat(10_000)),
+        })
+        .collect();
+    vec![
+        ("options", options(&ShownOptions::default())),
+        ("options that are set", options(&huge_options())),
+        ("a mode", option(spec("mode"), &huge_options(), OptionRole::Drive, true)),
+        ("a mode for an admin", option(spec("mode"), &huge_options(), OptionRole::Admin, true)),
+        ("a list", option(spec("allowed_tools"), &huge_options(), OptionRole::Drive, false)),
+        (
+            "a long text",
+            option(spec("append_system_prompt"), &huge_options(), OptionRole::Drive, false),
+        ),
+        ("for admins", option(spec("mcp_config"), &huge_options(), OptionRole::Drive, false)),
+        (
+            "at creation",
+            option(spec("session_persistence"), &huge_options(), OptionRole::Drive, false),
+        ),
+        ("option set", option_set(spec("max_turns"), &json!(3))),
+        ("option taken back", option_set(spec("model"), &Value::Null)),
+        (
+            "unknown option",
+            option_refused(&OptionError::Unknown {
+                name: "<b>`max`</b>".repeat(9000),
+                similar: vec!["max_turns", "model"],
+            }),
+        ),
+        ("invalid option", option_refused(&spec("max_turns").parse("<many>").unwrap_err())),
+        ("needs an admin", needs_admin("environment")),
+        ("bypass not allowed", bypass_not_allowed()),
+        ("confirm bypass", confirm_bypass()),
+        ("open quote", arguments_refused(&ArgumentsError::OpenQuote("\"<x".to_owned()))),
+        ("no option", arguments_refused(&ArgumentsError::NotAnOption("<and>".to_owned()))),
+        ("split", arguments_refused(&ArgumentsError::Split)),
+        ("no profiles", profiles(&[], None)),
+        ("profiles", profiles(&[profile("review"), profile("quick")], Some("quick"))),
+        ("profile failed", profile_failed("there is no profile `<x>`")),
+        ("commits off", commit_status(None, &[])),
+        ("commits", commit_status(Some(&commits()), &log)),
+        ("commits on", commit_set(Some(&commits()))),
+    ]
+}
+
+fn replies_about_sessions(roots: &Roots) -> Vec<(&'static str, BotReply)> {
     let root = roots.directories()[0].clone();
     let records = [
         record(
@@ -100,11 +248,24 @@ fn all(roots: &Roots) -> Vec<(&'static str, BotReply)> {
             SessionStatus::Running,
         ),
         record(2, None, root.clone(), SessionStatus::Waiting),
-        record(90, Some("Docs"), "/srv/elsewhere".into(), SessionStatus::Dead),
+        SessionRecord {
+            options: r#"{"agent":"codex"}"#.to_owned(),
+            ..record(90, Some("Docs"), "/srv/elsewhere".into(), SessionStatus::Dead)
+        },
     ];
     let offered = offered_models(
         r#"{"commands":[],"models":[{"value":"default","displayName":"Default (recommended)","description":"Sonnet 4.5"},{"value":"opus[1m]","displayName":"Opus (1M context)"}]}"#,
     );
+    let terminal =
+        [(4, Some("<b>Fix</b> *it* ".repeat(9000))), (5, None)].map(|(number, title)| {
+            CliSessionSummary {
+                id: Uuid::from_u128(number << 120),
+                title,
+                active: NOW - 90_000_000,
+            }
+        });
+    let agents = AgentCatalog::default();
+    let huge = "echo <b>&`x` ".repeat(10_000);
     let resolved = |outcome| Resolution { outcome, by: Some(ann()), message: None, at: 0 };
     let queue_of = [
         waiting(1, "and then the docs\nof <everything>", 0, PromptState::Queued),
@@ -114,15 +275,37 @@ fn all(roots: &Roots) -> Vec<(&'static str, BotReply)> {
     vec![
         ("help", help()),
         ("unknown command", unknown_command("review")),
-        ("sessions", sessions(&records, Some(records[1].id), roots, NOW)),
-        ("no sessions", sessions(&[], None, roots, NOW)),
-        ("begun", session_created(&root.join("app"), roots)),
-        ("resumed", session_resumed(&records[0], roots)),
+        ("sessions", sessions(&records, Some(records[1].id), roots, &agents, NOW)),
+        (
+            "to resume",
+            resumable(&records[..1], &terminal, Some(records[1].id), roots, &agents, NOW),
+        ),
+        ("nothing to resume", resumable(&[], &[], None, roots, &agents, NOW)),
+        ("no sessions", sessions(&[], None, roots, &agents, NOW)),
+        ("begun", session_created(&root.join("app"), roots, &ShownOptions::default(), None)),
+        (
+            "begun with options",
+            session_created(&root.join("app"), roots, &huge_options(), Some("<b>Codex")),
+        ),
+        ("resumed", session_resumed(&records[0], roots, &agents)),
         ("no such session", session_not_found("abc")),
         ("ambiguous", session_ambiguous("abc")),
         ("directory not allowed", directory_not_allowed("/etc", roots)),
-        ("status", status(&conversation(&root.join("app")), roots, NOW)),
-        ("status of nothing", status(&Conversation::default(), roots, NOW)),
+        (
+            "status",
+            status(
+                &conversation(&root.join("app")),
+                &ShownOptions::default(),
+                "30 min",
+                roots,
+                NOW,
+            ),
+        ),
+        ("status of much", status(&huge_conversation(), &huge_options(), "never", roots, NOW)),
+        (
+            "status of nothing",
+            status(&Conversation::default(), &ShownOptions::default(), "30 min", roots, NOW),
+        ),
         ("cost", cost(&usage(), 3)),
         ("cost unknown", cost(&SessionUsage::default(), 1)),
         ("queue", queue(&queue_of)),
@@ -132,6 +315,16 @@ fn all(roots: &Roots) -> Vec<(&'static str, BotReply)> {
         ("unqueued", prompt_removed()),
         ("reworded", prompt_edited()),
         ("too late to reword", too_late_to_edit()),
+        (
+            "rules",
+            rules(&[
+                grant(1, "edits", Some("/w/.towpath/outbox/**")),
+                grant(2, "Bash", Some(&huge)),
+            ]),
+        ),
+        ("no rules", rules(&[])),
+        ("rule revoked", rule_revoked(&grant(3, "mcp__<b>x</b>", None))),
+        ("rule revoked before", rule_not_found()),
         ("models", models(&offered, Some("opus[1m]"))),
         ("models unknown", models(&[], None)),
         ("model set", model_set(Some("opus"))),
@@ -142,7 +335,9 @@ fn all(roots: &Roots) -> Vec<(&'static str, BotReply)> {
         ("verbosity set", verbosity_set(0)),
         ("nothing to stop", nothing_to_stop()),
         ("stopping", stopping(0)),
+        ("stopping with one", stopping(1)),
         ("stopping with a queue", stopping(2)),
+        ("queue resumed", queue_resumed()),
         ("compacting", compacting()),
         ("no changes", no_changes()),
         ("no session", no_session()),
@@ -176,7 +371,7 @@ fn all(roots: &Roots) -> Vec<(&'static str, BotReply)> {
             "refused by the agent",
             refused(CommandError::RefusedByAgent("Cannot set permission mode".to_owned())),
         ),
-        ("unfit", refused(CommandError::Invalid("a plan is approved or not"))),
+        ("unfit", refused(CommandError::Invalid("a plan is approved or not".into()))),
         ("held", open_failed(&OpenError::Owned(OwnershipError::Owned { pid: Some(4711) }))),
         ("deleted", open_failed(&OpenError::NoSuchSession(records[0].id))),
         (
@@ -198,6 +393,7 @@ fn replies() {
     let mut table = String::new();
     for (name, reply) in all(&roots) {
         let messages = reply.text.messages(LIMIT);
+        assert!(!messages[0].html.contains("s3cret"), "{name} shows a secret");
         assert_eq!(messages.len(), 1, "{name} is one message");
         writeln!(table, "── {name}\n{}", messages[0].html).unwrap();
         for row in &reply.buttons {
@@ -222,7 +418,12 @@ fn every_button_fits_and_means_what_it_says() {
                 ("r:", UserIntent::Resume(id)) => {
                     assert!(button.data.ends_with(&id.0.simple().to_string()));
                 }
-                ("q:", UserIntent::RemovePrompt(id)) => {
+                ("q:", UserIntent::RemovePrompt(id))
+                | (
+                    "s:",
+                    UserIntent::Command(ChatCommand::Schedule(ScheduleArguments::Remove(id))),
+                )
+                | ("g:", UserIntent::Command(ChatCommand::Rules(Some(id)))) => {
                     assert!(button.data.ends_with(&id.simple().to_string()));
                 }
                 ("m:", UserIntent::Command(ChatCommand::Model(Some(it)))) => {
@@ -231,6 +432,22 @@ fn every_button_fits_and_means_what_it_says() {
                 ("p:", UserIntent::Command(ChatCommand::Mode(Some(it)))) => {
                     assert!(find_mode(&it).is_some());
                 }
+                ("o:", UserIntent::Command(ChatCommand::Set(set))) => match set {
+                    SetArguments::Show(name) => assert!(OptionSpec::find(&name).is_some()),
+                    SetArguments::Set { name, value, confirmed: false } => {
+                        assert!(spec(&name).parse(&value).is_ok(), "{name} {value}");
+                    }
+                    set => panic!("{name}: {set:?}"),
+                },
+                ("b:", UserIntent::Command(ChatCommand::Set(set))) => {
+                    assert!(matches!(set, SetArguments::Set { confirmed: true, .. }));
+                }
+                ("n:", UserIntent::Command(ChatCommand::New(new))) => {
+                    assert!(button.data.ends_with(new.profile.as_deref().unwrap()));
+                }
+                ("t:", UserIntent::Command(ChatCommand::Resume(Some(id)))) => {
+                    assert!(button.data.ends_with(&id.replace('-', "")));
+                }
                 ("v:", UserIntent::Command(ChatCommand::Verbose(Some(it)))) => assert!(it <= 2),
                 (data, other) => panic!("{name}: {data} means {other:?}"),
             }
@@ -238,7 +455,26 @@ fn every_button_fits_and_means_what_it_says() {
         }
     }
     assert!(count >= 14, "{count} buttons");
-    for data in ["", "r:", "r:x", "q:1", "m:", "p:", "v:9", "v:x", "x:1", "abcdefghij.a"] {
+    for data in [
+        "",
+        "r:",
+        "r:x",
+        "q:1",
+        "m:",
+        "p:",
+        "v:9",
+        "v:x",
+        "g:1",
+        "t:1",
+        "o:",
+        "b:",
+        "b:x",
+        "n:",
+        "x:1",
+        "s:1",
+        "a:",
+        "abcdefghij.a",
+    ] {
         assert_eq!(intent_of(data), None, "{data}");
     }
 }

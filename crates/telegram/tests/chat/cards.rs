@@ -5,11 +5,14 @@ use session::{GrantScope, RequestAnswer, RuleChoice};
 use towpath_telegram::BotCall;
 use towpath_telegram::chat::{NextCall, UserIntent};
 use towpath_telegram::checkpoint::ChatCheckpoint;
+use wire::acp::PermissionChoiceKind::{AllowAlways, AllowOnce, RejectAlways, RejectOnce};
 use wire::consent::{self, Rule, RuleId};
 use wire::note::{Actor, Note, Outcome, RequestKind};
 use wire::outgoing::PermissionMode;
 
-use super::harness::{TestChat, ann, asks, bash, call, offered, opened, resolved, result, text};
+use super::harness::{
+    TestChat, ann, asks, bash, call, offered, opened, resolved, result, text, with_choices,
+};
 
 const DIRECTORY: &str = "/home/ann/project";
 
@@ -65,7 +68,14 @@ fn a_card_follows_the_messages_before_it_and_makes_a_sound() {
     let by = Some(Actor { name: "Bob".to_owned(), via: "telegram".to_owned() });
     let (message, answers) = (None, Vec::new());
     let outcome = Outcome::Allowed;
-    test.note(&Note::RequestResolved { request: "r1".to_owned(), outcome, by, message, answers });
+    test.note(&Note::RequestResolved {
+        request: "r1".to_owned(),
+        outcome,
+        by,
+        message,
+        answers,
+        choice: None,
+    });
     test.run_calls();
     assert_eq!(test.log(), ["2 = Run git diff --stat⏎✔ Allowed by Bob in Telegram"]);
     test.line(&result("c1", "")).line(&text("m2", "Fine.")).over(1).wait(10_000);
@@ -266,7 +276,14 @@ fn an_expired_or_withdrawn_request_says_so() {
         let mut test = asking();
         test.log();
         let (request, message, answers) = ("r1".to_owned(), None, Vec::new());
-        test.note(&Note::RequestResolved { request, outcome, by: None, message, answers });
+        test.note(&Note::RequestResolved {
+            request,
+            outcome,
+            by: None,
+            message,
+            answers,
+            choice: None,
+        });
         test.run_calls();
         assert_eq!(test.log(), [format!("2 = Run git diff --stat⏎{text}")]);
     }
@@ -344,7 +361,15 @@ fn questions_are_asked_one_by_one() {
     let meaning = test.chat.read_reply(test.telegram.newest(), "Just so");
     assert_eq!(meaning, Some(answer("r1", RequestAnswer::Answers(answers.clone()))));
     let (request, outcome, by) = ("r1".to_owned(), Outcome::Allowed, Some(ann()));
-    test.note(&Note::RequestResolved { request, outcome, by, message: None, answers }).run_calls();
+    test.note(&Note::RequestResolved {
+        request,
+        outcome,
+        by,
+        message: None,
+        answers,
+        choice: None,
+    })
+    .run_calls();
     assert_eq!(
         test.log(),
         [
@@ -477,4 +502,63 @@ fn a_chat_that_switches_to_another_session_leaves_nothing_active() {
         test.log(),
         ["1 gone", "2 = Run ls⏎Still open, but this chat now shows another session."]
     );
+}
+
+fn choose(choice: &str) -> RequestAnswer {
+    RequestAnswer::Choose { choice: choice.to_owned() }
+}
+
+#[test]
+fn the_choices_of_an_agent_are_buttons_with_its_own_words() {
+    let always =
+        "Yes, and do not ask again for commands that start with `git diff` in this project";
+    let mut test = TestChat::with_turn(1);
+    test.line(&bash("m1", "c1", "git diff --stat")).line(&asks("r1", "c1", "Bash", &command()));
+    let choices = [
+        (AllowOnce, "Yes"),
+        (AllowAlways, "Yes, for this session"),
+        (AllowAlways, always),
+        (RejectOnce, "No"),
+        (RejectAlways, "Never"),
+    ];
+    test.note(&with_choices("r1", &choices)).run_calls();
+    let cut: String = always.chars().take(40).collect();
+    assert_eq!(
+        test.log(),
+        [
+            format!(
+                "1: loud 🔐 Run git diff --stat⏎git diff --stat⏎✔ {always} [✔ Yes / ✔ Yes, for this \
+                 session / ✔ {cut}… / ✘ No | ✘ Never]"
+            ),
+            "typing".to_owned(),
+        ]
+    );
+    assert_eq!(test.tap("✔ Yes, for this session"), answer("r1", choose("option-1")));
+    assert_eq!(test.tap("✘ Never"), answer("r1", choose("option-4")));
+}
+
+#[test]
+fn a_choice_that_allows_needs_the_whole_command_and_one_that_refuses_does_not() {
+    let lines = (0..2000).map(|it| format!("echo line {it}")).collect::<Vec<_>>().join("\n");
+    let input = json!({ "command": lines });
+    let mut test = TestChat::with_turn(1);
+    test.line(&bash("m1", "c1", &lines)).line(&asks("r1", "c1", "Bash", &input));
+    test.note(&with_choices("r1", &[(AllowOnce, "Yes"), (RejectOnce, "No")])).run_calls();
+    let log = test.log().join("");
+    assert!(log.contains("[Show all / ✘ No]") && !log.contains("✔ Yes"), "{log}");
+    assert_eq!(test.tap("✘ No"), answer("r1", choose("option-1")));
+    test.tap("Show all");
+    test.run_calls();
+    let log = test.log().join("");
+    assert!(log.contains("[✔ Yes / ✘ No]"), "{log}");
+    assert_eq!(test.tap("✔ Yes"), answer("r1", choose("option-0")));
+}
+
+#[test]
+fn a_request_whose_choices_only_allow_can_still_be_denied() {
+    let mut test = TestChat::with_turn(1);
+    test.line(&bash("m1", "c1", "git diff --stat")).line(&asks("r1", "c1", "Bash", &command()));
+    test.note(&with_choices("r1", &[(AllowOnce, "Go on")])).run_calls();
+    assert!(test.log().join("").contains("[✔ Go on / Deny]"));
+    assert_eq!(test.tap("Deny"), answer("r1", deny(consent::denial(""))));
 }

@@ -13,6 +13,7 @@ use towpath_telegram::{
 };
 use uuid::Uuid;
 use view::Fold;
+use wire::acp::{PermissionChoice, PermissionChoiceKind};
 use wire::consent::Rule;
 use wire::note::{Actor, Delivery, Note, Outcome, RequestKind, TurnEnding};
 use wire::{Origin, RecordedLine};
@@ -437,7 +438,18 @@ pub(crate) fn opened(request: &str, wants: RequestKind) -> Note {
 }
 
 pub(crate) fn offered(request: &str, wants: RequestKind, rules: Vec<Rule>) -> Note {
-    Note::RequestOpened { request: request.to_owned(), kind: wants, expires: None, rules }
+    let (request, choices) = (request.to_owned(), Vec::new());
+    Note::RequestOpened { request, kind: wants, expires: None, rules, choices }
+}
+
+/// A request with choices of the agent's own, as its kind and its name.
+pub(crate) fn with_choices(request: &str, choices: &[(PermissionChoiceKind, &str)]) -> Note {
+    let choice = |(number, (kind, name)): (usize, &(PermissionChoiceKind, &str))| {
+        PermissionChoice { id: format!("option-{number}"), name: (*name).to_owned(), kind: *kind }
+    };
+    let choices = choices.iter().enumerate().map(choice).collect();
+    let (request, kind, rules) = (request.to_owned(), RequestKind::Permission, Vec::new());
+    Note::RequestOpened { request, kind, expires: None, rules, choices }
 }
 
 pub(crate) fn resolved(request: &str, outcome: Outcome) -> Note {
@@ -447,6 +459,7 @@ pub(crate) fn resolved(request: &str, outcome: Outcome) -> Note {
         by: Some(ann()),
         message: None,
         answers: Vec::new(),
+        choice: None,
     }
 }
 

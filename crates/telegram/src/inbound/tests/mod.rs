@@ -10,6 +10,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use session::OptionRole;
 
 use super::{DOWNLOAD_LIMIT, Inbound, InboundAction, InboundBatch, InboundConfig, PromptDraft};
 use crate::address::{ChatAddress, ChatKind, TelegramUserId};
@@ -22,6 +23,7 @@ const BOT: i64 = 9000;
 fn config() -> InboundConfig {
     InboundConfig {
         allowed_users: BTreeSet::from([TelegramUserId(ANN), TelegramUserId(BOB)]),
+        admins: BTreeSet::from([TelegramUserId(BOB)]),
         bot: TelegramUserId(BOT),
         username: "towpath_bot".to_owned(),
         download_limit: DOWNLOAD_LIMIT,
@@ -135,11 +137,11 @@ fn describe(action: &InboundAction) -> String {
             let extent = if *whole { "whole" } else { "part" };
             format!("edit {} {} {extent} {text:?}", site(*address, None), message.0)
         }
-        InboundAction::Command { address, kind, message, command, by } => {
+        InboundAction::Command { address, kind, message, command, by, .. } => {
             let address = site(*address, Some(*kind));
             format!("command {address} {} {command:?} by {}", message.0, by.name)
         }
-        InboundAction::Tap { address, kind, tap, message, data, by } => {
+        InboundAction::Tap { address, kind, tap, message, data, by, .. } => {
             let address = site(*address, Some(*kind));
             format!("tap {address} {} {tap} {data} by {}", message.0, by.name)
         }
@@ -259,7 +261,8 @@ fn commands_have_their_address_and_do_not_wait() {
     let topic = json!({"message_thread_id": 42, "is_topic_message": true, "text": "/new@Towpath_Bot ~/x",
         "entities": [{"type": "bot_command", "offset": 0, "length": 16}]});
     let batches = inbound.receive(&update(1, in_group(50, topic)), at(0));
-    assert_eq!(described(&batches), [r#"command group team/42 50 New(Some("~/x")) by Ann"#]);
+    let new = r#"New(NewSessionArguments { directory: Some("~/x"), same_directory: false, profile: None, options: [] })"#;
+    assert_eq!(described(&batches), [format!("command group team/42 50 {new} by Ann")]);
     assert_eq!(
         actions([message(3, json!({"text": "/nonsense"}))]),
         [r#"command private ann 3 Unknown("nonsense") by Ann"#]
@@ -292,4 +295,20 @@ fn a_group_that_becomes_a_supergroup_is_migrated() {
     let more = json!({"chat": {"id": -55, "type": "group", "title": "Team"}, "from": user(666),
         "migrate_to_chat_id": -1_001_234_567_890_i64});
     assert_eq!(actions([message(9, more)]), ["migrated -55 -1001234567890"]);
+}
+
+#[test]
+fn only_those_who_are_named_are_admins() {
+    let role_of = |user: i64| {
+        let mut inbound = Inbound::new(config());
+        let text = json!({"text": "/set", "from": self::user(user)});
+        let mut batches = inbound.receive(&update(1, message(3, text)), at(0));
+        match batches.pop().and_then(|mut it| it.actions.pop()) {
+            Some(InboundAction::Command { role, .. }) => Some(role),
+            _ => None,
+        }
+    };
+    assert_eq!(role_of(ANN), Some(OptionRole::Drive));
+    assert_eq!(role_of(BOB), Some(OptionRole::Admin));
+    assert_eq!(role_of(7), None, "not even allowed");
 }
