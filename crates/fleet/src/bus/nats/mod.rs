@@ -1,0 +1,130 @@
+//! The bus on NATS JetStream.
+//!
+//! Logs are a stream with a subject for each session, keys are key-value buckets, objects an object store,
+//! questions requests. What needs the newest state asks the leader of a stream; reading a log asks any
+//! server. `towpath fleet init` creates all of it: see [`setup`](crate::setup).
+
+mod connection;
+mod keys;
+mod logs;
+mod objects;
+mod questions;
+mod stored;
+pub(crate) mod subjects;
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use journal::SessionId;
+use tokio::sync::{mpsc, watch};
+
+use super::{
+    Bus, BusError, BusFuture, BusQuestion, Expected, KeyChange, KeyRevision, KeyTable, LogMessage,
+    LogPosition,
+};
+pub use connection::{ConnectionStatus, NatsConfig};
+pub(crate) use connection::{JetStreamError, NatsConnection, RequestFailure};
+use subjects::LOG_STREAM;
+
+/// The connection of one machine to the servers of its fleet.
+#[derive(Clone, Debug)]
+pub struct NatsBus {
+    connection: NatsConnection,
+}
+
+impl NatsBus {
+    /// Connects, and checks that `towpath fleet init` was run. A connection that is lost later is restored
+    /// without end; until then operations fail as [unavailable](BusError::Unavailable).
+    pub async fn connect(config: &NatsConfig) -> Result<Self, BusError> {
+        let connection = NatsConnection::connect(config).await?;
+        let found = connection.api(&format!("STREAM.INFO.{LOG_STREAM}"), None).await;
+        match found.map_err(RequestFailure::into_error)? {
+            Ok(_) => Ok(Self::new(connection)),
+            Err(error) => Err(stored::missing_stream(LOG_STREAM, error)),
+        }
+    }
+
+    pub(crate) fn new(connection: NatsConnection) -> Self {
+        Self { connection }
+    }
+
+    /// The state of the connection, as it changes.
+    pub fn status(&self) -> watch::Receiver<ConnectionStatus> {
+        self.connection.watch_status()
+    }
+}
+
+impl Bus for NatsBus {
+    fn append(
+        &self,
+        session: SessionId,
+        expected: LogPosition,
+        payload: Bytes,
+    ) -> BusFuture<'_, LogPosition> {
+        Box::pin(logs::append(&self.connection, session, expected, payload))
+    }
+
+    fn last(&self, session: SessionId) -> BusFuture<'_, Option<LogMessage>> {
+        Box::pin(logs::last(&self.connection, session))
+    }
+
+    fn read(&self, session: SessionId, after: LogPosition) -> BusFuture<'_, Vec<LogMessage>> {
+        Box::pin(logs::read(&self.connection, session, after))
+    }
+
+    fn logs(&self) -> BusFuture<'_, Vec<(SessionId, LogPosition)>> {
+        Box::pin(logs::logs(&self.connection))
+    }
+
+    fn follow(&self) -> BusFuture<'_, mpsc::Receiver<LogMessage>> {
+        Box::pin(logs::follow(&self.connection))
+    }
+
+    fn put(
+        &self,
+        table: KeyTable,
+        key: &str,
+        value: Bytes,
+        expected: Expected,
+        lifetime: Option<Duration>,
+    ) -> BusFuture<'_, KeyRevision> {
+        let key = key.to_owned();
+        Box::pin(async move {
+            keys::put(&self.connection, table, &key, value, expected, lifetime).await
+        })
+    }
+
+    fn get(&self, table: KeyTable, key: &str) -> BusFuture<'_, Option<(KeyRevision, Bytes)>> {
+        let key = key.to_owned();
+        Box::pin(async move { keys::get(&self.connection, table, &key).await })
+    }
+
+    fn remove(&self, table: KeyTable, key: &str, expected: Expected) -> BusFuture<'_, ()> {
+        let key = key.to_owned();
+        Box::pin(async move { keys::remove(&self.connection, table, &key, expected).await })
+    }
+
+    fn watch(&self, table: KeyTable) -> BusFuture<'_, mpsc::Receiver<Option<KeyChange>>> {
+        Box::pin(keys::watch(&self.connection, table))
+    }
+
+    fn ask(&self, worker: &str, payload: Bytes, timeout: Duration) -> BusFuture<'_, Bytes> {
+        let worker = worker.to_owned();
+        Box::pin(async move { questions::ask(&self.connection, &worker, payload, timeout).await })
+    }
+
+    fn questions(&self, worker: &str) -> BusFuture<'_, mpsc::Receiver<BusQuestion>> {
+        let worker = worker.to_owned();
+        Box::pin(async move { questions::questions(&self.connection, &worker).await })
+    }
+
+    fn put_object(&self, name: &str, content: Bytes) -> BusFuture<'_, ()> {
+        let name = name.to_owned();
+        Box::pin(async move { objects::put_object(&self.connection, &name, content).await })
+    }
+
+    fn get_object(&self, name: &str) -> BusFuture<'_, Option<Bytes>> {
+        let name = name.to_owned();
+        Box::pin(async move { objects::get_object(&self.connection, &name).await })
+    }
+}

@@ -1,0 +1,331 @@
+//! What a gateway knows of its fleet: the mirror, the workers, and the way to the owners of sessions.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use journal::SessionId;
+use session::{
+    CommandOutput, CommandRelay, Error, OpenError, RelayFuture, SessionCommand, SessionSpec,
+};
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tracing::debug;
+use uuid::Uuid;
+
+use crate::bus::{Bus, BusError, KeyChange, KeyTable, MAX_MESSAGE};
+use crate::lease::WorkerStatus;
+use crate::mirror::Mirror;
+use crate::question::{WorkerAnswer, WorkerFailure, WorkerQuestion, decode_answer};
+
+/// How long a worker may take to answer. An agent may have to be started first.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(90);
+
+/// How long the mirror may take to have what a worker has confirmed.
+const MIRROR_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// The pauses until a lost subscription is tried again: the first, and the longest.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LAST_PAUSE: Duration = Duration::from_secs(5);
+
+/// A worker as a gateway knows it.
+#[derive(Clone, Debug)]
+pub struct KnownWorker {
+    pub status: WorkerStatus,
+    /// Since when its lease is gone; none while it is connected.
+    pub away_since: Option<Instant>,
+}
+
+/// The fleet, for a gateway. Clones are the same.
+#[derive(Clone, Debug)]
+pub struct Fleet {
+    shared: Arc<SharedFleet>,
+}
+
+#[derive(Debug)]
+struct SharedFleet {
+    bus: Arc<dyn Bus>,
+    mirror: Mirror,
+    workers: Mutex<BTreeMap<String, KnownWorker>>,
+    /// Counts the changes of `workers`.
+    changes: watch::Sender<u64>,
+    /// Whether all workers were listed once.
+    listed: watch::Sender<bool>,
+}
+
+impl Fleet {
+    pub fn new(bus: Arc<dyn Bus>, mirror: Mirror) -> Self {
+        let (workers, changes) = (Mutex::default(), watch::Sender::new(0));
+        let listed = watch::Sender::new(false);
+        Self { shared: Arc::new(SharedFleet { bus, mirror, workers, changes, listed }) }
+    }
+
+    /// Keeps the mirror and the list of workers up to date until it is dropped.
+    pub async fn run(self) {
+        tokio::join!(self.shared.mirror.clone().run(), self.watch_workers());
+    }
+
+    /// Waits until the mirror has what was stored when it started, and all workers are known.
+    pub async fn ready(&self) {
+        self.shared.mirror.complete().await;
+        // The sender is never dropped while this waits.
+        let _ = self.shared.listed.subscribe().wait_for(|listed| *listed).await;
+    }
+
+    /// All workers that were connected since this gateway started, by name.
+    pub fn workers(&self) -> Vec<KnownWorker> {
+        self.known().values().cloned().collect()
+    }
+
+    /// The name of the worker that owns a session.
+    pub fn owner(&self, session: SessionId) -> Option<String> {
+        let cursor = self.shared.mirror.cursor(session)?;
+        cursor.owner().map(|(worker, _)| worker.name.clone())
+    }
+
+    /// Changes whenever a worker comes, goes or says something else about itself.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.shared.changes.subscribe()
+    }
+
+    async fn watch_workers(&self) {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            match self.shared.bus.watch(KeyTable::Workers).await {
+                Ok(mut changes) => {
+                    pause = FIRST_PAUSE;
+                    let mut listed = Vec::new();
+                    let mut complete = false;
+                    while let Some(change) = changes.recv().await {
+                        match change {
+                            Some(change) => {
+                                listed.push(change.key.clone());
+                                self.set_worker(change);
+                            }
+                            None if complete => {}
+                            // What expired while there was no connection is not in the list.
+                            None => {
+                                complete = true;
+                                self.keep_workers(&listed);
+                            }
+                        }
+                    }
+                }
+                Err(error) => {
+                    debug!(%error, "the workers cannot be watched; trying again");
+                    pause = (pause * 2).min(LAST_PAUSE);
+                }
+            }
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    fn set_worker(&self, change: KeyChange) {
+        let status = change.value.map(|value| serde_json::from_slice::<WorkerStatus>(&value));
+        match status {
+            Some(Ok(status)) => {
+                let known = KnownWorker { status, away_since: None };
+                self.known().insert(change.key, known);
+            }
+            Some(Err(error)) => debug!(%error, worker = change.key, "a lease cannot be read"),
+            None => {
+                if let Some(known) = self.known().get_mut(&change.key) {
+                    known.away_since.get_or_insert_with(Instant::now);
+                }
+            }
+        }
+        self.shared.changes.send_modify(|count| *count += 1);
+    }
+
+    fn keep_workers(&self, listed: &[String]) {
+        for (name, known) in &mut *self.known() {
+            if !listed.contains(name) {
+                known.away_since.get_or_insert_with(Instant::now);
+            }
+        }
+        self.shared.listed.send_replace(true);
+        self.shared.changes.send_modify(|count| *count += 1);
+    }
+
+    /// The worker for a new session: the one with the most free slots that has the directory.
+    fn place(&self, directory: &Path) -> Result<String, OpenError> {
+        let known = self.known();
+        let connected = known.values().filter(|it| it.away_since.is_none());
+        let fitting: Vec<_> = connected.filter(|it| it.status.has(directory)).collect();
+        let directory = directory.display();
+        if fitting.is_empty() {
+            let text = format!("no connected worker has the directory `{directory}`");
+            return Err(OpenError::Relayed(text));
+        }
+        // The first by name among those that are alike.
+        let free = fitting.iter().filter(|it| it.status.free() > 0).rev();
+        match free.max_by_key(|it| it.status.free()) {
+            Some(best) => Ok(best.status.worker.name.clone()),
+            None => Err(OpenError::Relayed(format!(
+                "all slots of the workers with the directory `{directory}` are in use; wait until a session \
+                 has finished its turn"
+            ))),
+        }
+    }
+
+    /// Asks the owner of a session.
+    async fn ask_owner(&self, session: SessionId, question: &WorkerQuestion) -> WorkerAnswer {
+        let Some(owner) = self.owner(session) else {
+            return Err(WorkerFailure::NoSuchSession(session));
+        };
+        let answer = self.ask(&owner, question).await;
+        if matches!(answer, Err(WorkerFailure::NotOwner { .. })) {
+            // The mirror does not have the take-over yet.
+            let before = Some(owner);
+            self.wait(|| async { self.owner(session) != before }).await;
+            if let Some(owner) = self.owner(session) {
+                return self.ask(&owner, question).await;
+            }
+        }
+        answer
+    }
+
+    async fn ask(&self, worker: &str, question: &WorkerQuestion) -> WorkerAnswer {
+        let bus = &self.shared.bus;
+        let mut payload: Bytes = question.encode();
+        if payload.len() > MAX_MESSAGE {
+            let name = format!("question/{}", Uuid::new_v4());
+            let stored = bus.put_object(&name, payload).await;
+            stored.map_err(|error| WorkerFailure::Failed(error.to_string()))?;
+            payload = WorkerQuestion::Object { name }.encode();
+        }
+        match bus.ask(worker, payload, ANSWER_TIMEOUT).await {
+            Ok(answer) => decode_answer(&answer),
+            Err(BusError::NoListener) => Err(WorkerFailure::Failed(self.away(worker))),
+            Err(error) => Err(WorkerFailure::Failed(format!("worker `{worker}`: {error}"))),
+        }
+    }
+
+    /// What a person is told about a worker that is not connected.
+    fn away(&self, worker: &str) -> String {
+        let since = self.known().get(worker).and_then(|known| known.away_since);
+        match since {
+            Some(since) => {
+                format!("worker `{worker}` is away (for {} s)", since.elapsed().as_secs())
+            }
+            None => format!("worker `{worker}` is not connected"),
+        }
+    }
+
+    /// Waits until something is true of the mirror, and not for ever.
+    async fn wait<F: Future<Output = bool>>(&self, is_true: impl Fn() -> F) -> bool {
+        let mut progress = self.shared.mirror.progress();
+        let wait = async {
+            loop {
+                progress.borrow_and_update();
+                if is_true().await {
+                    return;
+                }
+                if progress.changed().await.is_err() {
+                    std::future::pending::<()>().await;
+                }
+            }
+        };
+        tokio::time::timeout(MIRROR_TIMEOUT, wait).await.is_ok()
+    }
+
+    async fn is_mirrored(&self, session: SessionId) -> bool {
+        self.shared.mirror.journal().session(session).await.is_ok_and(|it| it.is_some())
+    }
+
+    async fn create_session(&self, spec: SessionSpec) -> Result<SessionId, OpenError> {
+        let id = spec.id.unwrap_or_else(|| SessionId(Uuid::new_v4()));
+        if self.is_mirrored(id).await {
+            return Err(OpenError::Journal(journal::Error::SessionExists(id)));
+        }
+        let worker = self.place(&spec.options.directory)?;
+        self.ask(&worker, &WorkerQuestion::create(id, spec)).await?;
+        if !self.wait(|| self.is_mirrored(id)).await {
+            let text =
+                "the session was created, but this gateway does not have it yet; reload the list";
+            return Err(OpenError::Relayed(text.to_owned()));
+        }
+        Ok(id)
+    }
+
+    async fn delete_session(&self, session: SessionId) -> Result<(), OpenError> {
+        self.ask_owner(session, &WorkerQuestion::Delete { session }).await?;
+        self.wait(|| async { !self.is_mirrored(session).await }).await;
+        Ok(())
+    }
+
+    async fn revoke(&self, grant: Uuid) -> Result<(), OpenError> {
+        let mut away = Vec::new();
+        for known in self.workers() {
+            let worker = &known.status.worker.name;
+            if self.ask(worker, &WorkerQuestion::RevokeGrant { grant }).await.is_err() {
+                away.push(format!("`{worker}`"));
+            }
+        }
+        if away.is_empty() {
+            return Ok(());
+        }
+        Err(OpenError::Relayed(format!(
+            "the rule is not revoked on {}, which cannot be reached; revoke it again later",
+            away.join(", ")
+        )))
+    }
+
+    fn known(&self) -> MutexGuard<'_, BTreeMap<String, KnownWorker>> {
+        self.shared.workers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl CommandRelay for Fleet {
+    fn create(&self, spec: SessionSpec) -> RelayFuture<'_, Result<SessionId, OpenError>> {
+        Box::pin(self.create_session(spec))
+    }
+
+    fn command(
+        &self,
+        session: SessionId,
+        command: SessionCommand,
+    ) -> RelayFuture<'_, Result<CommandOutput, Error>> {
+        Box::pin(async move {
+            let question = WorkerQuestion::Command { session, command: Box::new(command) };
+            Ok(self.ask_owner(session, &question).await?)
+        })
+    }
+
+    fn rename(&self, session: SessionId, title: String) -> RelayFuture<'_, Result<(), OpenError>> {
+        Box::pin(async move {
+            self.ask_owner(session, &WorkerQuestion::Rename { session, title: title.clone() })
+                .await?;
+            let journal = self.shared.mirror.journal();
+            let has_title = || async {
+                let record = journal.session(session).await.ok().flatten();
+                record.is_none_or(|record| record.title.as_ref() == Some(&title))
+            };
+            self.wait(has_title).await;
+            Ok(())
+        })
+    }
+
+    fn delete(&self, session: SessionId) -> RelayFuture<'_, Result<(), OpenError>> {
+        Box::pin(self.delete_session(session))
+    }
+
+    fn revoke_grant(&self, grant: Uuid) -> RelayFuture<'_, Result<(), OpenError>> {
+        Box::pin(self.revoke(grant))
+    }
+
+    fn problem(&self, session: SessionId) -> Option<String> {
+        if let Some(problem) = self.shared.mirror.problem(session) {
+            return Some(problem);
+        }
+        let owner = self.owner(session)?;
+        let is_connected = self.known().get(&owner).is_some_and(|it| it.away_since.is_none());
+        (!is_connected).then(|| self.away(&owner))
+    }
+
+    fn problem_changes(&self) -> watch::Receiver<u64> {
+        self.changes()
+    }
+}

@@ -1,0 +1,264 @@
+//! Shipping: what the outbox of this worker's journal has is appended to the logs of its sessions.
+//!
+//! Each session with something in the outbox has a task, which has at most one append on its way. It packs
+//! whatever has come together meanwhile. The agent never waits for it: what it prints is in the journal and
+//! the outbox first. While the servers are away, the tasks try again until they are back.
+
+mod core;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use journal::{Journal, SessionId};
+use thiserror::Error;
+use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::task::JoinSet;
+use tracing::{debug, warn};
+
+pub use self::core::{ShipCore, ShipEffect, ShipInput, ShipStop};
+use crate::bus::{Bus, BusError, LogMessage};
+use crate::pack::{Pack, PackError, WorkerId};
+
+/// How much of an outbox is packed at once.
+const READ_BYTES: usize = 2 << 20;
+
+/// How many sessions are shipped at the same time. Others wait.
+const CONCURRENT_SESSIONS: usize = 64;
+
+/// The pauses after a failure: the first, and the longest.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LAST_PAUSE: Duration = Duration::from_secs(2);
+
+/// How many stopped sessions may wait to be handled. The task of a further one waits.
+const STOPPED_QUEUE: usize = 64;
+
+/// A session that is not shipped any more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoppedShipping {
+    pub session: SessionId,
+    pub reason: ShipStop,
+}
+
+/// Ships the outbox of one journal. Clones are the same shipper.
+#[derive(Clone, Debug)]
+pub struct Shipper {
+    shared: Arc<SharedShipper>,
+}
+
+#[derive(Debug)]
+struct SharedShipper {
+    bus: Arc<dyn Bus>,
+    journal: Journal,
+    worker: WorkerId,
+    sessions: Mutex<HashMap<SessionId, ShippedSession>>,
+    /// Counts the changes of `sessions`.
+    progress: watch::Sender<u64>,
+    stopped: mpsc::Sender<StoppedShipping>,
+    permits: Semaphore,
+}
+
+/// What is known about the log of a session.
+#[derive(Clone, Debug)]
+struct ShippedSession {
+    core: ShipCore,
+    /// The number of the last change that was removed from the outbox.
+    removed: u64,
+}
+
+/// Why an effect could not be performed.
+#[derive(Debug, Error)]
+enum ShipError {
+    #[error(transparent)]
+    Bus(#[from] BusError),
+    #[error(transparent)]
+    Journal(#[from] journal::Error),
+    #[error("the last message of the log cannot be read: {0}")]
+    Pack(#[from] PackError),
+}
+
+impl Shipper {
+    /// A shipper, and the sessions that it stops shipping.
+    pub fn new(
+        bus: Arc<dyn Bus>,
+        journal: Journal,
+        worker: WorkerId,
+    ) -> (Self, mpsc::Receiver<StoppedShipping>) {
+        let (stopped, receiver) = mpsc::channel(STOPPED_QUEUE);
+        let shared = SharedShipper {
+            bus,
+            journal,
+            worker,
+            sessions: Mutex::default(),
+            progress: watch::Sender::new(0),
+            stopped,
+            permits: Semaphore::new(CONCURRENT_SESSIONS),
+        };
+        (Self { shared: Arc::new(shared) }, receiver)
+    }
+
+    /// Ships until it is dropped.
+    pub async fn run(self) {
+        let mut changes = self.shared.journal.outbox_changes();
+        let mut tasks: JoinSet<SessionId> = JoinSet::new();
+        let mut active = HashSet::new();
+        loop {
+            let mut pause = None;
+            changes.borrow_and_update();
+            match self.shared.journal.outbox_sessions().await {
+                Ok(sessions) => {
+                    for session in sessions {
+                        if self.stop_reason(session).is_none() && active.insert(session) {
+                            let this = self.clone();
+                            tasks.spawn(async move {
+                                this.ship(session).await;
+                                session
+                            });
+                        }
+                    }
+                }
+                Err(journal::Error::Closed) => return,
+                Err(error) => {
+                    warn!(%error, "the outbox cannot be read");
+                    pause = Some(LAST_PAUSE);
+                }
+            }
+            tokio::select! {
+                filled = changes.changed() => if filled.is_err() { return },
+                Some(done) = tasks.join_next() => {
+                    if let Ok(session) = done {
+                        active.remove(&session);
+                    }
+                }
+                () = async { tokio::time::sleep(pause.unwrap_or_default()).await },
+                    if pause.is_some() => {}
+            }
+        }
+    }
+
+    /// Waits until the changes of a session up to a number are stored in its log.
+    pub async fn shipped(&self, session: SessionId, number: u64) -> Result<(), ShipStop> {
+        let mut progress = self.shared.progress.subscribe();
+        loop {
+            progress.borrow_and_update();
+            if let Some(reason) = self.stop_reason(session) {
+                return Err(reason);
+            }
+            let shipped = self.sessions().get(&session).and_then(|it| it.core.shipped());
+            if shipped.is_some_and(|shipped| shipped >= number) {
+                return Ok(());
+            }
+            // After a restart nothing is known of a session whose outbox is empty.
+            let page = self.shared.journal.read_outbox(session, 1).await;
+            if page.is_ok_and(|page| page.rows.first().is_none_or(|row| row.number > number)) {
+                return Ok(());
+            }
+            if progress.changed().await.is_err() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Why a session is not shipped any more.
+    pub fn stop_reason(&self, session: SessionId) -> Option<ShipStop> {
+        match self.sessions().get(&session)?.core.resume() {
+            ShipEffect::Stop(reason) => Some(reason),
+            _ => None,
+        }
+    }
+
+    /// Forgets what is known about the log of a session, which this worker has taken over.
+    pub fn forget(&self, session: SessionId) {
+        self.sessions().remove(&session);
+        self.shared.progress.send_modify(|count| *count += 1);
+    }
+
+    /// Ships one session until its outbox is empty.
+    async fn ship(&self, session: SessionId) {
+        let Ok(_permit) = self.shared.permits.acquire().await else { return };
+        let mut shipped = self.sessions().get(&session).cloned().unwrap_or_else(|| {
+            let core = ShipCore::new(session, self.shared.worker.clone());
+            ShippedSession { core, removed: 0 }
+        });
+        let mut effect = shipped.core.resume();
+        let mut pause = FIRST_PAUSE;
+        loop {
+            match self.perform(session, &mut shipped, &effect).await {
+                Ok(Some(input)) => {
+                    if matches!(input, ShipInput::NotAppended) {
+                        tokio::time::sleep(pause).await;
+                        pause = (pause * 2).min(LAST_PAUSE);
+                    } else if matches!(input, ShipInput::Appended(_)) {
+                        pause = FIRST_PAUSE;
+                    }
+                    effect = shipped.core.on(input);
+                    self.sessions().insert(session, shipped.clone());
+                    self.shared.progress.send_modify(|count| *count += 1);
+                }
+                Ok(None) => break,
+                Err(ShipError::Journal(journal::Error::Closed)) => return,
+                Err(error) => {
+                    debug!(%session, %error, "a session could not be shipped; trying again");
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(LAST_PAUSE);
+                    if matches!(effect, ShipEffect::Append { .. }) {
+                        effect = shipped.core.on(ShipInput::NotAppended);
+                    }
+                }
+            }
+        }
+        if let ShipEffect::Stop(reason) = effect {
+            warn!(%session, ?reason, "a session is not shipped any more");
+            // If nothing receives it, the worker is being stopped.
+            let _ = self.shared.stopped.send(StoppedShipping { session, reason }).await;
+        }
+    }
+
+    /// Performs an effect. Returns what the core learns from it, or nothing if the work is done.
+    async fn perform(
+        &self,
+        session: SessionId,
+        shipped: &mut ShippedSession,
+        effect: &ShipEffect,
+    ) -> Result<Option<ShipInput>, ShipError> {
+        let SharedShipper { bus, journal, .. } = &*self.shared;
+        let input = match effect {
+            ShipEffect::ReadLogEnd => {
+                let header = |last: LogMessage| {
+                    Ok::<_, PackError>((last.position, Pack::decode(last.payload)?.header))
+                };
+                ShipInput::LogEnd(bus.last(session).await?.map(header).transpose()?)
+            }
+            ShipEffect::ReadOutbox { shipped: upto } => {
+                if *upto > shipped.removed {
+                    journal.remove_outbox(session, *upto).await?;
+                    shipped.removed = *upto;
+                }
+                ShipInput::Outbox(journal.read_outbox(session, READ_BYTES).await?)
+            }
+            ShipEffect::Append { expected, pack } => {
+                if let Some((name, content)) = &pack.object {
+                    bus.put_object(name, content.clone()).await?;
+                }
+                match bus.append(session, *expected, pack.payload.clone()).await {
+                    Ok(position) => ShipInput::Appended(position),
+                    Err(BusError::Conflict | BusError::Unsure(_)) => ShipInput::NotAppended,
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            ShipEffect::PutSnapshot => {
+                warn!(%session, "changes are missing in the outbox; sending the whole session");
+                journal.put_snapshot(session).await?;
+                ShipInput::Outbox(journal.read_outbox(session, READ_BYTES).await?)
+            }
+            ShipEffect::Idle | ShipEffect::Stop(_) => return Ok(None),
+        };
+        Ok(Some(input))
+    }
+
+    fn sessions(&self) -> MutexGuard<'_, HashMap<SessionId, ShippedSession>> {
+        self.shared.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

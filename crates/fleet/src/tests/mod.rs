@@ -1,0 +1,3 @@
+//! Tests of the fleet as a whole.
+
+mod simulation;

@@ -1,0 +1,318 @@
+//! A worker: drives sessions, ships what they write, and answers the questions of gateways.
+//!
+//! A question is answered after its effects are in the log of the session, on a majority of the servers. A
+//! session that another worker has taken over is *fenced*: its agent is killed, and what was not shipped
+//! stays in the outbox.
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use journal::{Journal, SessionId, SessionStatus, StateChange};
+use session::{CommandOutput, Roots, SessionSpec, Sessions};
+use thiserror::Error;
+use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::task::JoinSet;
+use tracing::{debug, info, warn};
+use uuid::Uuid;
+
+use crate::bus::{Bus, BusError, BusQuestion};
+use crate::lease::{LeaseError, RENEWAL, WorkerLease, WorkerStatus};
+use crate::pack::{Pack, WorkerId};
+use crate::question::{WorkerAnswer, WorkerFailure, WorkerQuestion, encode_answer};
+use crate::ship::{ShipStop, Shipper, StoppedShipping};
+
+/// The follower state of workers.
+const FOLLOWER: &str = "fleet-worker";
+
+/// The key of the id of the data directory.
+const DATA_ID: &str = "data";
+
+/// How many questions are answered at the same time. Others wait.
+const CONCURRENT_QUESTIONS: usize = 256;
+
+/// How long the effects of a question may take to be shipped.
+const SHIPPING_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// The pauses until a lost subscription is tried again: the first, and the longest.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LAST_PAUSE: Duration = Duration::from_secs(5);
+
+/// How a worker presents itself.
+#[derive(Clone, Debug)]
+pub struct WorkerConfig {
+    pub name: String,
+    pub pool: Option<String>,
+    pub slots: u32,
+    pub roots: Roots,
+    /// The version of Towpath.
+    pub version: String,
+}
+
+/// Why a worker could not start.
+#[derive(Debug, Error)]
+pub enum WorkerError {
+    #[error(transparent)]
+    Lease(#[from] LeaseError),
+    #[error(transparent)]
+    Bus(#[from] BusError),
+    #[error("could not use the journal")]
+    Journal(#[from] journal::Error),
+}
+
+/// A worker that is connected.
+#[derive(Debug)]
+pub struct Worker {
+    shared: Arc<SharedWorker>,
+    lease: WorkerLease,
+    stopped: mpsc::Receiver<StoppedShipping>,
+    questions: mpsc::Receiver<BusQuestion>,
+}
+
+#[derive(Debug)]
+struct SharedWorker {
+    bus: Arc<dyn Bus>,
+    sessions: Sessions,
+    shipper: Shipper,
+    id: WorkerId,
+    config: WorkerConfig,
+    permits: Semaphore,
+}
+
+impl Worker {
+    /// Connects a worker. None of its sessions is driven before.
+    pub async fn connect(
+        bus: Arc<dyn Bus>,
+        sessions: Sessions,
+        config: WorkerConfig,
+    ) -> Result<Self, WorkerError> {
+        let journal = sessions.journal().clone();
+        let id = WorkerId { name: config.name.clone(), data: data_id(&journal).await? };
+        journal.keep_outbox().await?;
+        for (session, error) in journal.fill_outbox().await? {
+            warn!(%session, %error, "a session cannot be read, so no other machine will have it");
+        }
+        let (shipper, stopped) = Shipper::new(Arc::clone(&bus), journal, id.clone());
+        let permits = Semaphore::new(CONCURRENT_QUESTIONS);
+        let shared = SharedWorker { bus, sessions, shipper, id, config, permits };
+        let bus = Arc::clone(&shared.bus);
+        let lease = WorkerLease::take(Arc::clone(&bus), &shared.status().await).await?;
+        let questions = bus.questions(&shared.config.name).await?;
+        Ok(Self { shared: Arc::new(shared), lease, stopped, questions })
+    }
+
+    /// The sessions of this worker's journal that another worker has taken over. They must not be
+    /// recovered: their agents would do everything twice.
+    pub async fn fenced(&self) -> Result<Vec<SessionId>, WorkerError> {
+        let mut fenced = Vec::new();
+        for record in self.shared.sessions.journal().sessions().await? {
+            let last = self.shared.bus.last(record.id).await?;
+            let header = last.and_then(|last| Pack::decode(last.payload).ok()).map(|it| it.header);
+            if header.is_some_and(|header| header.worker.data != self.shared.id.data) {
+                fenced.push(record.id);
+            }
+        }
+        Ok(fenced)
+    }
+
+    /// Works until `shutdown`. Agents are left running.
+    pub async fn run(mut self, shutdown: impl Future<Output = ()>) {
+        let shared = Arc::clone(&self.shared);
+        // Dropped, and with it its tasks, at the end.
+        let mut tasks = JoinSet::new();
+        tasks.spawn(shared.shipper.clone().run());
+        let (stop, stopping) = watch::channel(false);
+        let renewal = tokio::spawn(renew(Arc::clone(&shared), self.lease, stopping));
+        let mut answers = JoinSet::new();
+        let mut pause = FIRST_PAUSE;
+        tokio::pin!(shutdown);
+        loop {
+            tokio::select! {
+                () = &mut shutdown => break,
+                question = self.questions.recv() => if let Some(question) = question {
+                    pause = FIRST_PAUSE;
+                    let shared = Arc::clone(&shared);
+                    answers.spawn(async move { shared.handle(question).await });
+                } else {
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(LAST_PAUSE);
+                    match shared.bus.questions(&shared.config.name).await {
+                        Ok(questions) => self.questions = questions,
+                        Err(error) => debug!(%error, "questions cannot be received"),
+                    }
+                },
+                Some(StoppedShipping { session, reason }) = self.stopped.recv() => {
+                    let shared = Arc::clone(&shared);
+                    tasks.spawn(async move { shared.fence(session, &reason).await });
+                }
+                Some(_) = answers.join_next(), if !answers.is_empty() => {}
+            }
+        }
+        let _ = stop.send(true);
+        let _ = renewal.await;
+    }
+}
+
+impl SharedWorker {
+    async fn status(&self) -> WorkerStatus {
+        let records = self.sessions.journal().sessions().await.unwrap_or_default();
+        let works = |status| matches!(status, SessionStatus::Running | SessionStatus::Waiting);
+        let used = records.iter().filter(|record| works(record.status)).count();
+        WorkerStatus {
+            worker: self.id.clone(),
+            pool: self.config.pool.clone(),
+            slots: self.config.slots,
+            used: u32::try_from(used).unwrap_or(u32::MAX),
+            roots: self.config.roots.directories().to_vec(),
+            version: self.config.version.clone(),
+        }
+    }
+
+    async fn handle(&self, question: BusQuestion) {
+        let Ok(_permit) = self.permits.acquire().await else { return };
+        let answer = self.answer(&question.payload).await;
+        // The asker may have given up.
+        let _ = question.reply.send(encode_answer(&answer));
+    }
+
+    async fn answer(&self, payload: &Bytes) -> WorkerAnswer {
+        match WorkerQuestion::decode(payload)? {
+            WorkerQuestion::Object { name } => {
+                let failed = |reason: String| WorkerFailure::Failed(reason);
+                let found =
+                    self.bus.get_object(&name).await.map_err(|it| failed(it.to_string()))?;
+                let missing = || failed("the question is missing on the servers".to_owned());
+                let question = WorkerQuestion::decode(&found.ok_or_else(missing)?)?;
+                Box::pin(self.carry_out(question)).await
+            }
+            question => Box::pin(self.carry_out(question)).await,
+        }
+    }
+
+    async fn carry_out(&self, question: WorkerQuestion) -> WorkerAnswer {
+        match question {
+            WorkerQuestion::Create { id, title, options, resume } => {
+                let options = *options;
+                let directory = options.directory.clone();
+                let roots = self.config.roots.clone();
+                let resolved = tokio::task::spawn_blocking(move || roots.resolve(&directory)).await;
+                if resolved.ok().flatten().is_none() {
+                    let directory = options.directory.display();
+                    let text = format!(
+                        "worker `{}` has no directory `{directory}` in which sessions may work",
+                        self.id.name
+                    );
+                    return Err(WorkerFailure::Failed(text));
+                }
+                let spec = SessionSpec { id: Some(id), title, options, resume };
+                match self.sessions.store(spec).await.map_err(WorkerFailure::from) {
+                    // The same question again.
+                    Ok(_) | Err(WorkerFailure::SessionExists(_)) => {}
+                    Err(error) => return Err(error),
+                }
+                self.shipped(id, CommandOutput::None).await
+            }
+            WorkerQuestion::Command { session, command } => {
+                self.require_owner(session)?;
+                let output = self.sessions.open(session).await?.command(*command).await;
+                // Also a refusal may be about something that is not shipped yet.
+                match output {
+                    Ok(output) => self.shipped(session, output).await,
+                    Err(error) => {
+                        self.shipped(session, CommandOutput::None).await?;
+                        Err(error.into())
+                    }
+                }
+            }
+            WorkerQuestion::Rename { session, title } => {
+                self.require_owner(session)?;
+                self.sessions.rename(session, title).await?;
+                self.shipped(session, CommandOutput::None).await
+            }
+            WorkerQuestion::Delete { session } => {
+                self.require_owner(session)?;
+                self.sessions.delete(session).await?;
+                self.shipped(session, CommandOutput::None).await
+            }
+            WorkerQuestion::RevokeGrant { grant } => {
+                self.sessions.revoke_grant(grant).await?;
+                Ok(CommandOutput::None)
+            }
+            WorkerQuestion::Object { .. } => {
+                Err(WorkerFailure::Failed("an object cannot name another one".to_owned()))
+            }
+        }
+    }
+
+    /// Waits until everything that a session has written so far is in its log.
+    async fn shipped(&self, session: SessionId, output: CommandOutput) -> WorkerAnswer {
+        let page = self.sessions.journal().read_outbox(session, 1).await;
+        let last = page.map_err(|error| WorkerFailure::Failed(error.to_string()))?.last;
+        match tokio::time::timeout(SHIPPING_TIMEOUT, self.shipper.shipped(session, last)).await {
+            Ok(Ok(())) => Ok(output),
+            Ok(Err(reason)) => Err(stopped(&reason)),
+            Err(_) => Err(WorkerFailure::Failed(
+                "the worker has stored it, but the servers have not confirmed it in time"
+                    .to_owned(),
+            )),
+        }
+    }
+
+    fn require_owner(&self, session: SessionId) -> Result<(), WorkerFailure> {
+        match self.shipper.stop_reason(session) {
+            Some(reason) => Err(stopped(&reason)),
+            None => Ok(()),
+        }
+    }
+
+    /// Ends the agent of a session that is not this worker's any more.
+    async fn fence(&self, session: SessionId, reason: &ShipStop) {
+        info!(%session, ?reason, "stopping the agent of a session that this worker does not own");
+        match self.sessions.end_agent(session).await {
+            Ok(()) | Err(session::OpenError::NoSuchSession(_)) => {}
+            Err(error) => warn!(%session, %error, "could not stop the agent"),
+        }
+    }
+}
+
+/// Renews the lease until the worker stops, and gives it back then.
+async fn renew(
+    shared: Arc<SharedWorker>,
+    mut lease: WorkerLease,
+    mut stopping: watch::Receiver<bool>,
+) {
+    loop {
+        tokio::select! {
+            _ = stopping.changed() => break,
+            () = tokio::time::sleep(RENEWAL) => lease.renew(&shared.status().await).await,
+        }
+    }
+    lease.release(&shared.id).await;
+}
+
+fn stopped(reason: &ShipStop) -> WorkerFailure {
+    match reason {
+        ShipStop::Fenced { by, .. } => WorkerFailure::NotOwner { owner: by.name.clone() },
+        ShipStop::Outdated { journal, log } => WorkerFailure::Failed(format!(
+            "the worker uses an older copy of its data: it has {journal} changes of the session, and the \
+             servers have {log}"
+        )),
+    }
+}
+
+/// The id of the data directory of a journal. It is made once.
+async fn data_id(journal: &Journal) -> Result<Uuid, journal::Error> {
+    let state = journal.read_state(FOLLOWER).await?;
+    let found = state.iter().find(|(key, _)| key == DATA_ID);
+    if let Some(id) = found.and_then(|(_, value)| Uuid::try_parse_ascii(value).ok()) {
+        return Ok(id);
+    }
+    let id = Uuid::new_v4();
+    let value = Some(id.to_string().into_bytes());
+    let change = StateChange { key: DATA_ID.to_owned(), value };
+    journal.write_state(FOLLOWER, vec![change]).await?;
+    Ok(id)
+}
