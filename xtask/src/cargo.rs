@@ -13,7 +13,7 @@ pub(crate) fn root() -> PathBuf {
 }
 
 /// The cargo that runs this program, which need not be the first in `PATH`.
-fn program() -> OsString {
+pub(crate) fn program() -> OsString {
     std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
 }
 
@@ -22,6 +22,16 @@ pub(crate) fn command(arguments: &[&str]) -> Command {
     let mut cargo = Command::new(program());
     cargo.args(arguments).current_dir(root());
     cargo
+}
+
+/// Cargo as [`command`] runs it, for what must not slow down what runs beside it.
+pub(crate) fn low_priority_command(arguments: &[&str]) -> Command {
+    if !cfg!(unix) {
+        return command(arguments);
+    }
+    let mut nice = Command::new("nice");
+    nice.args(["-n", "10"]).arg(program()).args(arguments).current_dir(root());
+    nice
 }
 
 /// The directory that cargo builds into.

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::jobs::JobFindings;
+
 /// Numbers of tests. The last line of `cargo xtask test` is one of these.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TestCounts {
@@ -41,10 +43,17 @@ impl fmt::Display for TestCounts {
     }
 }
 
+/// How many lines of a panic's message are repeated at the end of the check.
+const PANIC_LINES: usize = 3;
+
+/// How many bytes of each of them.
+const LONGEST_PANIC_LINE: usize = 300;
+
 /// Reads the output of `cargo test -- --show-output` line by line.
 ///
 /// A test that cannot run prints `skipped: REASON` and succeeds, so that only its output shows that
-/// it was skipped. The output of tests that passed is not shown to the user.
+/// it was skipped. The user is shown which tests failed and what those printed: what tests that passed
+/// print may look like failures.
 ///
 /// A test that is ignored with a reason is no test of its own: another test starts it as a process, or
 /// it writes documentation. It is not counted.
@@ -53,12 +62,29 @@ pub(crate) struct TestOutput {
     counts: TestCounts,
     /// Each skipped test with its reason.
     skipped: Vec<(String, String)>,
-    /// Whether the lines are output of tests that passed.
-    in_successes: bool,
+    failures: Vec<String>,
+    /// What the lines are about.
+    section: OutputSection,
     /// The test whose output the lines are; `None` once it is counted as skipped.
     test: Option<String>,
+    /// Where each failed test panicked, and the first lines of its message.
+    panics: Vec<(String, String)>,
+    /// How many of the next lines belong to the newest panic.
+    panic_lines: usize,
     /// How many tests of the current program are ignored with a reason.
     ignored_with_reason: usize,
+}
+
+/// The parts of what a test program prints.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum OutputSection {
+    /// The tests as they end, and what processes of theirs print meanwhile.
+    #[default]
+    Running,
+    /// The output of tests that passed.
+    Successes,
+    /// The output of tests that failed.
+    Failures,
 }
 
 impl TestOutput {
@@ -67,38 +93,67 @@ impl TestOutput {
         let line = without_colors(line);
         let line = line.trim_end();
         match line {
-            "successes:" => self.in_successes = true,
-            "failures:" => self.in_successes = false,
+            "successes:" => self.section = OutputSection::Successes,
+            "failures:" => self.section = OutputSection::Failures,
             _ => {}
         }
+        let mut shown = self.section == OutputSection::Failures;
         if let Some(result) = line.strip_prefix("test result: ") {
-            self.in_successes = false;
+            self.section = OutputSection::Running;
             self.count(result);
         }
         if line.starts_with("test ") && line.contains(" ... ignored, ") {
             self.ignored_with_reason += 1;
+        }
+        if let Some(test) = line.strip_prefix("test ").and_then(|it| it.strip_suffix(" ... FAILED"))
+        {
+            self.failures.push(test.to_owned());
+            shown = true;
         }
         if let Some(test) =
             line.strip_prefix("---- ").and_then(|it| it.strip_suffix(" stdout ----"))
         {
             self.test = Some(test.to_owned());
         }
-        if self.in_successes
+        if self.section == OutputSection::Successes
             && let Some(reason) = line.strip_prefix("skipped: ")
             && let Some(test) = self.test.take()
         {
             self.skipped.push((test, reason.to_owned()));
         }
-        !self.in_successes
+        if self.section == OutputSection::Failures {
+            self.read_panic(line);
+        }
+        shown
     }
 
-    /// The counts of all test programs, and the skipped tests with their reasons.
-    pub(crate) fn finish(self) -> (TestCounts, Vec<(String, String)>) {
+    fn read_panic(&mut self, line: &str) {
+        if line.starts_with("thread '") && line.contains(" panicked at ") {
+            if let Some(test) = &self.test {
+                self.panics.push((test.clone(), line.to_owned()));
+                self.panic_lines = PANIC_LINES;
+            }
+        } else if self.panic_lines > 0
+            && let Some((_, panic)) = self.panics.last_mut()
+        {
+            self.panic_lines -= 1;
+            panic.extend([" | ", line.get(..LONGEST_PANIC_LINE).unwrap_or(line)]);
+        }
+    }
+
+    /// The counts of all tests, those that failed, and the skipped ones with their reasons.
+    pub(crate) fn finish(self) -> JobFindings {
         let mut counts = self.counts;
         // `cargo test` counts them as passed.
         counts.skipped += self.skipped.len();
         counts.passed = counts.passed.saturating_sub(self.skipped.len());
-        (counts, self.skipped)
+        let Self { failures, skipped, panics, .. } = self;
+        let with_reason = |test: String| {
+            let panic = panics.iter().find(|(it, _)| *it == test);
+            panic.map_or_else(|| test.clone(), |(_, panic)| format!("{test}: {panic}"))
+        };
+        let failures = failures.into_iter().map(with_reason).collect();
+        JobFindings { counts, failures, skipped, shown: None }
     }
 
     /// Adds a result such as `ok. 3 passed; 0 failed; 1 ignored; …`.
@@ -142,6 +197,7 @@ fn without_colors(line: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::{TestCounts, TestOutput};
+    use crate::jobs::JobFindings;
 
     const OUTPUT: &str = "\
 running 5 tests
@@ -170,6 +226,9 @@ failures:
 
 ---- three stdout ----
 skipped: but it failed
+thread 'three' (7) panicked at tests/three.rs:3:5:
+assertion failed
+note: run with a backtrace
 
 failures:
     three
@@ -181,11 +240,16 @@ test result: \u{1b}[31mFAILED\u{1b}(B\u{1b}[m. 2 passed; 1 failed; 2 ignored; 0 
     fn a_skipped_test_is_counted_once_and_not_as_passed() {
         let mut output = TestOutput::default();
         let shown: Vec<&str> = OUTPUT.lines().filter(|line| output.read(line)).collect();
-        let (counts, skipped) = output.finish();
+        let JobFindings { counts, failures, skipped, .. } = output.finish();
+        assert_eq!(
+            failures,
+            ["three: thread 'three' (7) panicked at tests/three.rs:3:5: | assertion failed | \
+              note: run with a backtrace | "]
+        );
         assert_eq!(counts, TestCounts { passed: 1, failed: 1, skipped: 2 });
         assert_eq!(skipped, [("one".to_owned(), "`npm` is not installed".to_owned())]);
         assert!(shown.contains(&"skipped: but it failed"));
-        assert!(!shown.iter().any(|line| line.contains("installing")));
+        assert!(!shown.iter().any(|line| line.contains("installing") || line.contains("one")));
         assert_eq!(counts.to_string(), "1 passed, 1 failed, 2 skipped");
     }
 

@@ -15,9 +15,12 @@
 mod cargo;
 mod counts;
 mod error;
+mod jobs;
+mod scenarios;
 mod setup;
 mod survivors;
 mod test;
+mod test_programs;
 
 use std::process::ExitCode;
 

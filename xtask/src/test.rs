@@ -3,18 +3,18 @@
 //! All steps run, also after one has failed. The last line of the output counts the tests. Formatting,
 //! lints and documentation count as one failed test when they fail, and as nothing when they pass.
 
-use std::fs;
-use std::io::{self, BufRead as _, BufReader, IsTerminal as _};
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
-use std::thread;
+use std::io::{self, IsTerminal as _};
+use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 use crate::cargo;
-use crate::counts::{TestCounts, TestOutput};
+use crate::counts::TestCounts;
 use crate::error::XtaskError;
+use crate::jobs::{CheckJob, JobFindings, JobLog, JobReport, run_jobs};
+use crate::scenarios;
 use crate::setup;
 use crate::survivors::SurvivorCheck;
+use crate::test_programs::{self, TestProgram};
 
 /// The release of Rust that the project is linted with. Its warnings are errors. Another release may
 /// have lints that the project does not know yet, so its warnings are only shown.
@@ -23,14 +23,8 @@ const LINT_VERSION: &str = "1.95.0";
 /// The release of prettier that formats `web/`.
 const PRETTIER_VERSION: &str = "3.9.10";
 
-/// The release of the CLI that runs every scenario.
-const CLI: &str = "2.1.325";
-
-/// An older release of the CLI, which runs the scenarios that depend on the version.
-const OLD_CLI: &str = "2.1.37";
-
-/// Steps in the order in which they run: fast ones first.
-const STEPS: [&str; 6] = ["fmt", "web", "clippy", "test", "doc", "scenarios"];
+/// Steps in the order in which they run.
+const STEPS: [&str; 6] = ["fmt", "web", "test", "scenarios", "clippy", "doc"];
 
 /// Runs every step.
 pub(crate) fn run_all() -> Result<ExitCode, XtaskError> {
@@ -38,12 +32,14 @@ pub(crate) fn run_all() -> Result<ExitCode, XtaskError> {
     setup::install_required_programs();
     check.run("fmt", |_| check_format())?;
     check.run("web", |_| check_web())?;
-    check.run("clippy", CheckRun::clippy)?;
-    check.run("test", CheckRun::test)?;
-    // The real CLI mostly waits, which leaves time to build the documentation.
-    let doc = check.start_doc()?;
-    check.run("scenarios", CheckRun::scenarios)?;
-    check.run("doc", |_| doc.join().unwrap_or(Ok(CheckOutcome::Failed)))?;
+    check.run_built(
+        |survivors, programs| programs.into_iter().map(|program| program.job(survivors)).collect(),
+        vec![test_programs::documentation_tests()],
+    )?;
+    // The scenarios run several processes of the real CLI at once, which have time limits of their own.
+    check.run_built(|survivors, _| vec![scenarios::job(survivors)], Vec::new())?;
+    let lints = vec![check.clippy(), check.doc()];
+    check.run_jobs(Vec::new(), lints)?;
     Ok(check.finish())
 }
 
@@ -53,13 +49,17 @@ pub(crate) fn run_one(step: &str) -> Result<ExitCode, XtaskError> {
     match step {
         "fmt" => check.run("fmt", |_| check_format())?,
         "web" => check.run("web", |_| check_web())?,
-        "clippy" => check.run("clippy", CheckRun::clippy)?,
-        "test" => check.run("test", CheckRun::test)?,
-        "doc" => {
-            let doc = check.start_doc()?;
-            check.run("doc", |_| doc.join().unwrap_or(Ok(CheckOutcome::Failed)))?;
+        "clippy" => check.run_jobs(Vec::new(), vec![check.clippy()])?,
+        "doc" => check.run_jobs(Vec::new(), vec![check.doc()])?,
+        "test" => {
+            let jobs = |survivors: &SurvivorCheck, programs: Vec<TestProgram>| {
+                programs.into_iter().map(|program| program.job(survivors)).collect()
+            };
+            check.run_built(jobs, vec![test_programs::documentation_tests()])?;
         }
-        "scenarios" => check.run("scenarios", CheckRun::scenarios)?,
+        "scenarios" => {
+            check.run_built(|survivors, _| vec![scenarios::job(survivors)], Vec::new())?;
+        }
         _ => {
             let message = format!("there is no step `{step}`; steps are {}", STEPS.join(", "));
             return Err(XtaskError::usage(message));
@@ -75,8 +75,6 @@ enum CheckOutcome {
     Failed,
     /// Counts as one skipped test.
     Skipped(String),
-    /// A step that runs tests.
-    Counted(TestCounts),
 }
 
 /// A run of the check.
@@ -84,6 +82,8 @@ struct CheckRun {
     start: Instant,
     counts: TestCounts,
     failed_steps: Vec<&'static str>,
+    /// What failed, by job.
+    failures: Vec<(String, String)>,
     /// Skipped tests with their reasons.
     skipped: Vec<(String, String)>,
     /// Whether the warnings of this release of Rust are errors.
@@ -112,6 +112,7 @@ impl CheckRun {
             start: Instant::now(),
             counts: TestCounts::default(),
             failed_steps: Vec::new(),
+            failures: Vec::new(),
             skipped: Vec::new(),
             deny_warnings,
         })
@@ -130,8 +131,10 @@ impl CheckRun {
         match result {
             CheckOutcome::Passed => {}
             CheckOutcome::Failed => self.counts.failed += 1,
-            CheckOutcome::Skipped(reason) => self.skip(name.to_owned(), reason, 1),
-            CheckOutcome::Counted(counts) => self.counts.add(counts),
+            CheckOutcome::Skipped(reason) => {
+                self.counts.skipped += 1;
+                self.skipped.push((name.to_owned(), reason));
+            }
         }
         if self.counts.failed > failed_before {
             self.failed_steps.push(name);
@@ -142,9 +145,40 @@ impl CheckRun {
         Ok(())
     }
 
-    fn skip(&mut self, name: String, reason: String, tests: usize) {
-        self.counts.skipped += tests;
-        self.skipped.push((name, reason));
+    /// Builds the tests and runs jobs with them. Jobs that do not need them run in any case.
+    fn run_built(
+        &mut self,
+        jobs: impl FnOnce(&SurvivorCheck, Vec<TestProgram>) -> Vec<CheckJob>,
+        background: Vec<CheckJob>,
+    ) -> Result<(), XtaskError> {
+        let mut programs = None;
+        self.run("build", |_| {
+            programs = test_programs::build()?;
+            Ok(if programs.is_some() { CheckOutcome::Passed } else { CheckOutcome::Failed })
+        })?;
+        let survivors = SurvivorCheck::new(&cargo::target_directory());
+        let jobs = programs.map(|programs| jobs(&survivors, programs)).unwrap_or_default();
+        self.run_jobs(jobs, background)?;
+        self.counts.failed += count_survivors(&survivors);
+        Ok(())
+    }
+
+    fn run_jobs(
+        &mut self,
+        jobs: Vec<CheckJob>,
+        background: Vec<CheckJob>,
+    ) -> Result<(), XtaskError> {
+        for JobReport { name, step, result } in run_jobs(&test_programs::logs(), jobs, background)?
+        {
+            let JobFindings { counts, failures, skipped, .. } = result;
+            self.counts.add(counts);
+            self.skipped.extend(skipped);
+            self.failures.extend(failures.into_iter().map(|failure| (name.clone(), failure)));
+            if counts.failed > 0 && !self.failed_steps.contains(&step) {
+                self.failed_steps.push(step);
+            }
+        }
+        Ok(())
     }
 
     /// Prints what was skipped, what failed, and the counts.
@@ -152,7 +186,11 @@ impl CheckRun {
         for (name, reason) in &self.skipped {
             eprintln!("xtask: skipped {name}: {reason}");
         }
-        for step in &self.failed_steps {
+        for (job, failure) in &self.failures {
+            let log = test_programs::log(job);
+            eprintln!("xtask: {job} FAILED: {failure} ({})", log.display());
+        }
+        for step in self.failed_steps.iter().filter(|step| STEPS.contains(step)) {
             eprintln!("xtask: {step} FAILED; `cargo xtask test --only {step}` runs it alone");
         }
         let skips_fail = setup::in_ci() && self.counts.skipped > 0;
@@ -164,125 +202,39 @@ impl CheckRun {
         if self.counts.failed > 0 || skips_fail { ExitCode::FAILURE } else { ExitCode::SUCCESS }
     }
 
-    fn clippy(&mut self) -> CheckResult {
-        let clippy = ["clippy", "--workspace", "--all-targets", "--all-features"];
-        let mut command = cargo::command(&clippy);
+    fn clippy(&self) -> CheckJob {
+        let clippy = ["clippy", "--workspace", "--all-targets", "--all-features", "--quiet"];
+        let mut command = cargo::low_priority_command(&clippy);
         if self.deny_warnings {
             command.args(["--", "-D", "warnings"]);
         }
-        passes(&mut command)
+        lint("clippy", command)
     }
 
-    fn test(&mut self) -> CheckResult {
-        let color = if io::stdout().is_terminal() { "always" } else { "never" };
-        let arguments = ["test", "--workspace", "--no-fail-fast", "--", "--show-output", "--color"];
-        let mut cargo = cargo::command(&arguments);
-        let check = SurvivorCheck::new(&cargo::target_directory());
-        check.mark(&mut cargo);
-        let mut child = cargo
-            .arg(color)
-            .stdout(Stdio::piped())
-            .spawn()
-            .map_err(|error| XtaskError::new("start cargo", &error))?;
-        let mut output = TestOutput::default();
-        let mut line = Vec::new();
-        let mut stdout = BufReader::new(child.stdout.take().ok_or_else(no_pipe)?);
-        while stdout.read_until(b'\n', &mut line).is_ok_and(|length| length > 0) {
-            let text = String::from_utf8_lossy(&line);
-            if output.read(&text) {
-                print!("{text}");
-            }
-            line.clear();
-        }
-        let status = child.wait().map_err(|error| XtaskError::new("wait for cargo", &error))?;
-        let (mut counts, skipped) = output.finish();
-        self.skipped.extend(skipped);
-        if !status.success() && counts.failed == 0 {
-            // The tests did not build, or one of the programs crashed.
-            counts.failed = 1;
-        }
-        counts.failed += count_survivors(&check);
-        Ok(CheckOutcome::Counted(counts))
-    }
-
-    /// Builds the documentation beside what follows. Its output is shown when it is complete.
-    fn start_doc(&self) -> Result<thread::JoinHandle<CheckResult>, XtaskError> {
-        let mut command = cargo::command(&["doc", "--workspace", "--no-deps", "--quiet"]);
+    fn doc(&self) -> CheckJob {
+        let doc = ["doc", "--workspace", "--no-deps", "--quiet"];
+        let mut command = cargo::low_priority_command(&doc);
         if self.deny_warnings {
             command.env("RUSTDOCFLAGS", "-D warnings");
         }
-        if io::stderr().is_terminal() {
-            command.env("CARGO_TERM_COLOR", "always");
-        }
-        let doc = command
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .map_err(|error| XtaskError::new("start cargo", &error))?;
-        Ok(thread::spawn(move || {
-            let output = doc
-                .wait_with_output()
-                .map_err(|error| XtaskError::new("wait for cargo", &error))?;
-            eprint!("{}", String::from_utf8_lossy(&output.stderr));
-            Ok(if output.status.success() { CheckOutcome::Passed } else { CheckOutcome::Failed })
-        }))
+        lint("doc", command)
     }
+}
 
-    /// Runs the scenarios against the built-in player and against two releases of the real CLI.
-    fn scenarios(&mut self) -> CheckResult {
-        let Some(towpath) = built_towpath()? else { return Ok(CheckOutcome::Failed) };
-        let files = scenario_files()?;
-        let version_dependent: Vec<&PathBuf> =
-            files.iter().filter(|file| depends_on_version(file)).collect();
-        let mut agents = vec!["play".to_owned()];
-        let mut counts = TestCounts::default();
-        if self.is_available(&towpath, CLI, &files, files.len())? {
-            agents.push(format!("npm:{CLI}"));
-        }
-        let old = self.is_available(&towpath, OLD_CLI, &files, version_dependent.len())?;
-        let check = SurvivorCheck::new(&cargo::target_directory());
-        counts.add(verify(&towpath, &agents, &[], &check)?);
-        if old {
-            let agents = [format!("npm:{OLD_CLI}")];
-            counts.add(verify(&towpath, &agents, &version_dependent, &check)?);
-        }
-        counts.failed += count_survivors(&check);
-        Ok(CheckOutcome::Counted(counts))
+/// A job that fails as a whole.
+fn lint(step: &'static str, mut command: Command) -> CheckJob {
+    if io::stderr().is_terminal() {
+        command.env("CARGO_TERM_COLOR", "always");
     }
-
-    /// Whether a release of the CLI is installed. It is fetched on first use, with one scenario.
-    fn is_available(
-        &mut self,
-        towpath: &Path,
-        version: &str,
-        files: &[PathBuf],
-        tests: usize,
-    ) -> Result<bool, XtaskError> {
-        let name = format!("{tests} scenarios with Claude Code {version}");
-        if !setup::has_npm() {
-            self.skip(name, "`npm` is not installed".to_owned(), tests);
-            return Ok(false);
+    let work = move |log: &mut JobLog| {
+        let mut result = JobFindings::default();
+        if !log.run(&mut command)?.success() {
+            result.counts.failed = 1;
+            result.failures.push("see its output above".to_owned());
         }
-        let Some(first) = files.first() else { return Ok(false) };
-        eprintln!("xtask: trying Claude Code {version}, which is fetched on first use");
-        let output = Command::new(towpath)
-            .args(["verify", "--again", "--timeout", "60", "--claude"])
-            .arg(format!("npm:{version}"))
-            .arg(first)
-            .current_dir(cargo::root())
-            .stdin(Stdio::null())
-            .output()
-            .map_err(|error| XtaskError::new("start `towpath verify`", &error))?;
-        // 2 means that the scenario could not run at all.
-        if output.status.code() == Some(2) {
-            let text = String::from_utf8_lossy(&output.stderr);
-            eprint!("{text}");
-            self.skip(name, "Claude Code could not be fetched; see above".to_owned(), tests);
-            return Ok(false);
-        }
-        Ok(true)
-    }
+        Ok(result)
+    };
+    CheckJob { name: step.to_owned(), step, work: Box::new(work) }
 }
 
 fn check_format() -> CheckResult {
@@ -308,71 +260,6 @@ fn passes(command: &mut Command) -> CheckResult {
     Ok(if status.success() { CheckOutcome::Passed } else { CheckOutcome::Failed })
 }
 
-/// Builds the tests and with them `towpath`. Another build would have other features, and would
-/// compile all dependencies again.
-fn built_towpath() -> Result<Option<PathBuf>, XtaskError> {
-    let status = cargo::command(&["test", "--workspace", "--no-run", "--quiet"])
-        .status()
-        .map_err(|error| XtaskError::new("start cargo", &error))?;
-    let towpath = cargo::target_directory().join("debug/towpath");
-    Ok(status.success().then_some(towpath))
-}
-
-fn scenario_files() -> Result<Vec<PathBuf>, XtaskError> {
-    let directory = cargo::root().join("scenarios");
-    let failed = |error: io::Error| XtaskError::new("list the scenarios", &error);
-    let mut files = Vec::new();
-    for entry in fs::read_dir(&directory).map_err(failed)? {
-        let path = entry.map_err(failed)?.path();
-        if path.extension().is_some_and(|it| it == "scenario") {
-            files.push(path);
-        }
-    }
-    files.sort();
-    Ok(files)
-}
-
-/// Whether a scenario has a condition on the version, such as `versions >=2.1.37` or a step that
-/// starts with `[<2.1.197]`.
-fn depends_on_version(file: &Path) -> bool {
-    let text = fs::read_to_string(file).unwrap_or_default();
-    text.lines().any(|line| {
-        line.starts_with("versions ")
-            || line
-                .strip_prefix('[')
-                .is_some_and(|it| it.starts_with(|c: char| "<>=".contains(c) || c.is_ascii_digit()))
-    })
-}
-
-/// Runs scenarios, all of them unless some are named.
-fn verify(
-    towpath: &Path,
-    agents: &[String],
-    files: &[&PathBuf],
-    check: &SurvivorCheck,
-) -> Result<TestCounts, XtaskError> {
-    let report = cargo::target_directory().join("scenarios.xml");
-    // A report of an earlier run must not be counted.
-    let _ = fs::remove_file(&report);
-    let mut command = Command::new(towpath);
-    check.mark(&mut command);
-    command.args(["verify", "--again", "--timeout", "60", "--junit"]).arg(&report);
-    for agent in agents {
-        command.args(["--claude", agent]);
-    }
-    let status = command
-        .args(files)
-        .current_dir(cargo::root())
-        .status()
-        .map_err(|error| XtaskError::new("start `towpath verify`", &error))?;
-    let mut counts = TestCounts::from_junit(&fs::read_to_string(&report).unwrap_or_default());
-    if !status.success() && counts.failed == 0 {
-        // Scenarios or agents that could not be loaded are in no report.
-        counts.failed = 1;
-    }
-    Ok(counts)
-}
-
 /// Reports processes that have survived their tests, and counts them all as one failure.
 fn count_survivors(check: &SurvivorCheck) -> usize {
     let Some(survivors) = check.survivors() else {
@@ -383,20 +270,4 @@ fn count_survivors(check: &SurvivorCheck) -> usize {
         eprintln!("xtask: a test left this behind: {survivor}");
     }
     usize::from(!survivors.is_empty())
-}
-
-fn no_pipe() -> XtaskError {
-    XtaskError::new("read the output of cargo", &"it has no pipe")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{depends_on_version, scenario_files};
-
-    #[test]
-    fn some_scenarios_depend_on_the_version_and_some_do_not() {
-        let files = scenario_files().unwrap();
-        let dependent = files.iter().filter(|file| depends_on_version(file)).count();
-        assert!(dependent > 0 && dependent < files.len(), "{dependent} of {}", files.len());
-    }
 }

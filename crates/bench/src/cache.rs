@@ -30,6 +30,11 @@ impl BenchCache {
         Ok(Self { directory, programs: programs.to_owned(), megabytes })
     }
 
+    /// The size of each corpus.
+    pub(crate) fn megabytes(&self) -> u64 {
+        self.megabytes.get()
+    }
+
     /// The path of a program of this workspace, which may not be built yet.
     pub(crate) fn program(&self, name: &str) -> PathBuf {
         self.programs.join(name).with_extension(std::env::consts::EXE_EXTENSION)

@@ -23,8 +23,11 @@ mod memory;
 mod readers;
 mod reading;
 mod sessions;
+mod simulation;
 mod stub;
 mod table;
+mod transcript_home;
+mod transcripts;
 mod watch;
 
 use std::fs::File;
@@ -43,7 +46,8 @@ Benchmarks of Towpath
 Usage:
   cargo xtask bench [--mb N] [--rounds N] [--only JOB]
       Measure. Jobs: kind, read, allocations, fold, inspect, startup, stub, journal, sessions,
-      watch, followers, memory. Default: all of them, 200 MB of each corpus, 5 rounds.
+      watch, followers, memory, transcripts, simulation. Default: all of them, 200 MB of each
+      corpus, 5 rounds.
   cargo xtask corpus {A|B|C} BYTES OUT
       Write an invented session: A token deltas, B tool calls, C a mix of both.
 ";
@@ -109,6 +113,8 @@ fn measure_jobs(options: &BenchOptions) -> Result<(), BenchError> {
             BenchJob::Watch => watch::rows(&cache, rounds)?,
             BenchJob::Followers => followers::rows(&cache)?,
             BenchJob::Memory => memory::rows(&cache)?,
+            BenchJob::Transcripts => transcripts::rows(&cache)?,
+            BenchJob::Simulation => simulation::rows()?,
         });
     }
     print!("{table}");
@@ -142,10 +148,14 @@ enum BenchJob {
     Followers,
     /// Peak memory with large sessions.
     Memory,
+    /// Listing, opening and searching the CLI's session files.
+    Transcripts,
+    /// The simulation of a session's owner.
+    Simulation,
 }
 
 impl BenchJob {
-    const ALL: [Self; 12] = [
+    const ALL: [Self; 14] = [
         Self::Kind,
         Self::Read,
         Self::Allocations,
@@ -158,6 +168,8 @@ impl BenchJob {
         Self::Watch,
         Self::Followers,
         Self::Memory,
+        Self::Transcripts,
+        Self::Simulation,
     ];
 
     const fn name(self) -> &'static str {
@@ -174,6 +186,8 @@ impl BenchJob {
             Self::Watch => "watch",
             Self::Followers => "followers",
             Self::Memory => "memory",
+            Self::Transcripts => "transcripts",
+            Self::Simulation => "simulation",
         }
     }
 }

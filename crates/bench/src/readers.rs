@@ -6,6 +6,7 @@ use std::hint::black_box;
 
 use claude_codes::ClaudeOutput;
 use serde_json::Value;
+use wire::acp::event::{AcpEvent, AgentUpdate};
 use wire::event::{Body, Delta, Event, Stream};
 use wire::{Reading, read};
 
@@ -19,6 +20,14 @@ pub(crate) fn towpath(line: &[u8], text: &mut String) {
         {
             text.clear();
             delta.decode_into(text);
+            black_box(&*text);
+        }
+        if let Reading::Event(Event { body: Body::Acp(message), .. }) = &line.reading
+            && let AcpEvent::Update { update: AgentUpdate::Chunk { text: Some(chunk), .. }, .. } =
+                message
+        {
+            text.clear();
+            chunk.decode_into(text);
             black_box(&*text);
         }
         black_box(&line);

@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::hint::black_box;
 use std::num::NonZero;
 use std::process::Command;
+use std::time::Duration;
 
 use wire::Kind;
 
@@ -13,6 +14,9 @@ use crate::error::BenchError;
 use crate::measure::{cpu_of_work, least_times};
 use crate::readers;
 use crate::table::{BenchRow, BenchTarget};
+
+/// How many chunks of an agent's answer are read.
+const CHUNKS: usize = 200_000;
 
 /// Only the mixed corpus has targets.
 fn on_mixed(corpus: Corpus, target: BenchTarget) -> Option<BenchTarget> {
@@ -89,7 +93,44 @@ pub(crate) fn typed(cache: &BenchCache, rounds: NonZero<u32>) -> Result<Vec<Benc
             rows.push(BenchRow::speedup("read", kind.name(), (name, baseline), ours, target));
         }
     }
+    rows.push(acp_chunks(rounds));
     Ok(rows)
+}
+
+/// Reading the chunks of agents that speak the Agent Client Protocol, compared with the same texts as
+/// deltas of stream-json. The times are per byte.
+fn acp_chunks(rounds: NonZero<u32>) -> BenchRow {
+    let delta = |text: &str| {
+        format!(
+            r#"{{"type":"stream_event","event":{{"type":"content_block_delta","index":0,"delta":{{"type":"text_delta","text":"{text}"}}}},"session_id":"5a3b0b61-3396-414d-905a-f01ab76cf673","parent_tool_use_id":null,"uuid":"5a3b0b61-3396-414d-905a-f01ab76cf673"}}"#
+        )
+    };
+    let chunk = |text: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"5a3b0b61-3396-414d-905a-f01ab76cf673","update":{{"sessionUpdate":"agent_message_chunk","content":{{"type":"text","text":"{text}"}},"messageId":"msg_0123456789"}}}}}}"#
+        )
+    };
+    let words = ["the ", "tool ", "said: ", "something longer than a word, ", "é\\n"];
+    let texts = || words.iter().cycle().take(CHUNKS);
+    let deltas: Vec<String> = texts().map(|text| delta(text)).collect();
+    let chunks: Vec<String> = texts().map(|text| chunk(text)).collect();
+    let mut text = String::new();
+    let mut all = |lines: &[String]| {
+        let time = cpu_of_work(|| {
+            for line in lines {
+                readers::towpath(line.as_bytes(), &mut text);
+            }
+        });
+        let bytes: usize = lines.iter().map(String::len).sum();
+        time.saturating_mul(100_000_000) / u32::try_from(bytes).unwrap_or(u32::MAX)
+    };
+    let (mut of_deltas, mut of_chunks) = (Duration::MAX, Duration::MAX);
+    for _ in 0..rounds.get() {
+        of_deltas = of_deltas.min(all(&deltas));
+        of_chunks = of_chunks.min(all(&chunks));
+    }
+    let (baseline, target) = (("stream-json", of_deltas), BenchTarget::AtMost(1.5));
+    BenchRow::slowdown_on("read", "ACP chunks", baseline, of_chunks, target)
 }
 
 /// Allocations for reading a text delta.

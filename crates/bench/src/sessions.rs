@@ -37,17 +37,14 @@ pub(crate) fn rows(cache: &BenchCache) -> Result<Vec<BenchRow>, BenchError> {
     let runtime = Runtime::new().map_err(|error| failed(error.into()))?;
     let mut rows = Vec::new();
     for part in [SessionsPart::Idle, SessionsPart::Stream, SessionsPart::Interrupt] {
-        let setup = SessionsSetup::new(cache).map_err(failed)?;
+        let setup = SessionsSetup::new(cache, WORDS).map_err(failed)?;
         let measured = runtime.block_on(async {
             let rows = match part {
                 SessionsPart::Idle => setup.idle().await,
                 SessionsPart::Stream => setup.stream().await,
                 SessionsPart::Interrupt => setup.interrupt().await,
             };
-            for session in setup.sessions.open_sessions() {
-                let _ = session.close().await;
-            }
-            setup.sessions.release().await;
+            setup.close().await;
             rows
         });
         rows.extend(measured.map_err(failed)?);
@@ -63,13 +60,14 @@ enum SessionsPart {
 }
 
 /// A journal and a project for one measurement.
-struct SessionsSetup {
+pub(crate) struct SessionsSetup {
     directory: PathBuf,
     sessions: Sessions,
 }
 
 impl SessionsSetup {
-    fn new(cache: &BenchCache) -> Result<Self, AnyError> {
+    /// The agent answers every prompt with so many words.
+    pub(crate) fn new(cache: &BenchCache, words: u32) -> Result<Self, AnyError> {
         let directory = cache.path("sessions");
         if directory.exists() {
             fs::remove_dir_all(&directory)?;
@@ -78,14 +76,17 @@ impl SessionsSetup {
             fs::create_dir_all(directory.join(name))?;
         }
         let scenario = directory.join("words.scenario");
-        fs::write(&scenario, format!("# Words\n\napi repeat \"word \" {WORDS}\n> user \"go\"\n"))?;
+        fs::write(&scenario, format!("# Words\n\napi repeat \"word \" {words}\n> user \"go\"\n"))?;
         let towpath = cache.program("towpath");
         let variable = |name: &str, value: &Path| (name.into(), value.as_os_str().to_owned());
         let home = SessionsConfig {
             data: directory.join("data"),
+            allow_bypass: false,
+            config_file: None,
             runtime: directory.join("home"),
             agent: AgentProgram { program: towpath.clone().into(), arguments: vec!["play".into()] },
             towpath,
+            agents: session::AgentCatalog::default(),
             environment: vec![
                 ("PATH".into(), "/usr/bin:/bin".into()),
                 variable("HOME", &directory.join("home")),
@@ -95,12 +96,21 @@ impl SessionsSetup {
             ],
             limits: SessionLimits::default(),
             unattended: UnattendedLimits::SHORT,
+            takeover_delay: Duration::ZERO,
+            watch: session::WatchPolicy::default(),
         };
         let journal = Journal::open(&SessionsConfig::journal_path(&home.data))?.journal;
         Ok(Self { directory, sessions: Sessions::new(home, journal) })
     }
 
-    async fn create(&self) -> Result<Session, AnyError> {
+    pub(crate) async fn close(&self) {
+        for session in self.sessions.open_sessions() {
+            let _ = session.close().await;
+        }
+        self.sessions.release().await;
+    }
+
+    pub(crate) async fn create(&self) -> Result<Session, AnyError> {
         let directory = self.directory.join("project");
         let options = SessionOptions { directory, ..SessionOptions::default() };
         Ok(self.sessions.create(SessionSpec { options, ..SessionSpec::default() }).await?)
@@ -140,7 +150,7 @@ impl SessionsSetup {
                 "",
                 format!("the largest of {IDLE_AGENTS}"),
                 (private / 1024.0, " MB"),
-                None,
+                Some(BenchTarget::AtMost(2.0)),
             ),
         ])
     }
@@ -215,7 +225,8 @@ async fn turn(session: &Session) -> Result<u32, AnyError> {
     loop {
         for entry in follower.next().await? {
             match entry.origin {
-                Origin::Agent => events += 1,
+                Origin::Agent | Origin::Transcript => events += 1,
+                Origin::Sent => {}
                 Origin::Towpath => {
                     if let Some(Note::TurnEnded { .. }) = Note::read(&entry.bytes) {
                         return Ok(events);
@@ -226,6 +237,34 @@ async fn turn(session: &Session) -> Result<u32, AnyError> {
     }
 }
 
+/// How long it takes in so many turns from the prompt to the first line of the agent that is committed.
+pub(crate) async fn first_lines(
+    session: &Session,
+    turns: usize,
+) -> Result<Vec<Duration>, AnyError> {
+    let mut follower = session.follow(Seq::default());
+    let mut times = Vec::new();
+    for _ in 0..turns {
+        let start = Instant::now();
+        let mut first = None;
+        let mut is_over = false;
+        session.prompt(prompt()).await?;
+        while !is_over {
+            for entry in follower.next().await? {
+                // What came before the first prompt is older.
+                if entry.origin == Origin::Agent && !times.is_empty() {
+                    first.get_or_insert(start.elapsed());
+                }
+                let note = (entry.origin == Origin::Towpath).then(|| Note::read(&entry.bytes));
+                is_over |= matches!(note.flatten(), Some(Note::TurnEnded { .. }));
+            }
+        }
+        times.push(first.unwrap_or_default());
+    }
+    // The first turn is a warm-up.
+    Ok(times.split_off(1))
+}
+
 /// Waits until the agent streams.
 async fn wait_for_stream(session: &Session) -> Result<(), AnyError> {
     let mut follower = session.follow(Seq::default());
@@ -234,7 +273,6 @@ async fn wait_for_stream(session: &Session) -> Result<(), AnyError> {
     Ok(())
 }
 
-/// The resident memory of a process, in KB.
 /// The memory in KB that a process shares with no other.
 fn private_memory(process: &str) -> Result<f64, AnyError> {
     let rollup = fs::read_to_string(format!("/proc/{process}/smaps_rollup"))?;
@@ -243,6 +281,7 @@ fn private_memory(process: &str) -> Result<f64, AnyError> {
     Ok(amounts.sum())
 }
 
+/// The resident memory of a process, in KB.
 fn resident(process: &str) -> Result<f64, AnyError> {
     let status = fs::read_to_string(format!("/proc/{process}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

@@ -8,15 +8,23 @@ use std::path::PathBuf;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
+use testbed::scenario::AgentVersion;
 
+use crate::acp::AcpArgs;
+use crate::agents::AgentsArgs;
+use crate::config::ConfigArgs;
 use crate::doctor::DoctorArgs;
+use crate::fleet::FleetArgs;
+use crate::host::HostArgs;
 use crate::inspect::InspectArgs;
 use crate::run::RunArgs;
+use crate::schedule::ScheduleArgs;
 use crate::serve::ServeArgs;
 use crate::sessions::SessionsArgs;
 use crate::telegram::TelegramArgs;
 use crate::view::ViewArgs;
 use crate::watch::WatchArgs;
+use crate::worker::WorkerArgs;
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -24,7 +32,7 @@ const STYLES: Styles = Styles::styled()
     .literal(AnsiColor::Cyan.on_default().bold())
     .placeholder(AnsiColor::Cyan.on_default());
 
-/// Run, follow and test coding-agent sessions that speak stream-json
+/// Run, follow and test coding-agent sessions: Claude Code, and every agent that speaks ACP
 #[derive(Parser)]
 #[command(
     name = "towpath",
@@ -35,6 +43,7 @@ const STYLES: Styles = Styles::styled()
 Examples:
   towpath run --demo 'give me a tour'    # try it without an agent, a key or a network
   towpath serve --demo                   # the same in the browser
+  towpath agents                         # which agents can be used: Codex, Gemini, OpenCode, …
   towpath doctor                         # check the installation"
 )]
 pub(crate) struct Arguments {
@@ -44,18 +53,28 @@ pub(crate) struct Arguments {
 
 #[derive(Subcommand)]
 pub(crate) enum CliCommand {
+    Acp(AcpArgs),
+    Agents(AgentsArgs),
+    Config(ConfigArgs),
     Doctor(DoctorArgs),
+    Fleet(FleetArgs),
+    #[command(hide = true)]
+    Host(HostArgs),
     Inspect(InspectArgs),
     /// Stand in for `claude`: same arguments, output and tools, without a model or a network
     ///
     /// Accepts the arguments of `claude` 2.1.325 and produces the same output. The model's replies
     /// come from `ANTHROPIC_BASE_URL`, from `--scenario FILE`, or from a built-in demonstration.
+    ///
+    /// With `--acp` it is an agent of the Agent Client Protocol instead, which can be told to behave as
+    /// badly as real agents do: `towpath play --acp --help` lists how.
     #[command(
         disable_help_flag = true,
         disable_version_flag = true,
         after_help = "\
 Examples:
   towpath play -p 'show me everything'
+  towpath play --acp --misbehave permission-first,no-usage
   ANTHROPIC_BASE_URL=http://127.0.0.1:4010 ANTHROPIC_API_KEY=x towpath play -p hi"
     )]
     Play {
@@ -64,6 +83,7 @@ Examples:
         arguments: Vec<String>,
     },
     Run(Box<RunArgs>),
+    Schedule(ScheduleArgs),
     Serve(Box<ServeArgs>),
     Sessions(SessionsArgs),
     Stub(StubArgs),
@@ -71,6 +91,7 @@ Examples:
     Verify(VerifyArgs),
     View(ViewArgs),
     Watch(Box<WatchArgs>),
+    Worker(Box<WorkerArgs>),
     /// Print a shell completion script
     #[command(after_help = "\
 Examples:
@@ -83,11 +104,16 @@ Examples:
     },
 }
 
-/// Serve a scripted Messages API
+/// Serve a scripted Messages API, and those of other vendors
 ///
 /// Listens on the loopback interface and responds like `api.anthropic.com`: streaming or not, with
-/// tools, thinking, token counts and errors. Without a scenario, every prompt gets a sensible reply,
-/// the same one every time. With `--record`, requests are forwarded to a real API, and a scenario is
+/// tools, thinking, token counts and errors. The same replies are also served as Responses,
+/// Chat Completions and Gemini `generateContent`. A scenario's tool `shell`, `write`, `edit` or `read`
+/// becomes the tool of that kind that the request offers, with its own argument names.
+///
+/// Without a scenario, every prompt gets a sensible reply, the same one every time. A prompt that
+/// starts with `run`, `write`, `read`, `edit` or `parallel` gets tool calls, and so does each line
+/// `$ COMMAND`; `think`, `slow`, `long` and `error` do what they say. With `--record`, requests are forwarded to a real API, and a scenario is
 /// written that replays the conversation byte for byte and at the same pace. API keys are never
 /// written to disk.
 #[derive(Args)]
@@ -97,6 +123,24 @@ Exit codes: 0 stopped by SIGINT or SIGTERM; 2 could not start.
 Examples:
   towpath stub --listen 127.0.0.1:4010 &
   ANTHROPIC_BASE_URL=http://127.0.0.1:4010 ANTHROPIC_API_KEY=none claude -p 'hi'
+
+  # gemini, qwen and copilot
+  GOOGLE_GEMINI_BASE_URL=http://127.0.0.1:4010 GEMINI_API_KEY=none gemini -p 'hi'
+  OPENAI_BASE_URL=http://127.0.0.1:4010/v1 OPENAI_API_KEY=none OPENAI_MODEL=stub-model qwen -p 'hi'
+  COPILOT_PROVIDER_BASE_URL=http://127.0.0.1:4010/v1 COPILOT_PROVIDER_TYPE=openai \\
+    COPILOT_PROVIDER_API_KEY=none COPILOT_MODEL=stub-model COPILOT_OFFLINE=true copilot -p 'hi'
+  # codex, with this in ~/.codex/config.toml:
+  #   model_provider = \"stub\"
+  #   model_providers.stub = { name = \"stub\", base_url = \"http://127.0.0.1:4010/v1\",
+  #     wire_api = \"responses\" }
+  # opencode, with this in ~/.config/opencode/opencode.json:
+  #   {\"model\": \"stub/stub-model\", \"provider\": {\"stub\": {
+  #     \"npm\": \"@ai-sdk/openai-compatible\", \"models\": {\"stub-model\": {}},
+  #     \"options\": {\"baseURL\": \"http://127.0.0.1:4010/v1\", \"apiKey\": \"none\"}}}}
+  # vibe, with this in ~/.vibe/config.toml:
+  #   active_model = \"stub\"
+  #   providers = [{ name = \"stub\", backend = \"generic\", api_base = \"http://127.0.0.1:4010/v1\" }]
+  #   models = [{ name = \"stub-model\", provider = \"stub\", alias = \"stub\" }]
 
   towpath stub scenarios/tool-read.scenario            # these replies, in order
   towpath stub scenarios                               # choose the scenario by the first prompt
@@ -133,8 +177,8 @@ fn http_url(text: &str) -> Result<String, String> {
 
 /// Run scenarios against an agent and report differences
 ///
-/// Runs the conversations in `scenarios/` against a real Claude Code, several versions of it, or the
-/// built-in agent. Each conversation has its own home and working directory and a scripted API. It
+/// Runs the conversations in `scenarios/` against a real Claude Code, several versions of it, other
+/// agents, or the built-in agent. Each conversation has its own home and working directory and a scripted API. It
 /// has no credentials and, if the system allows it, no network. A difference is reported with what
 /// was expected, the nearest match, and the path of the capture.
 #[expect(clippy::struct_excessive_bools, reason = "each is an independent command-line switch")]
@@ -146,21 +190,48 @@ Examples:
   towpath verify                                       # all scenarios with the built-in agent
   towpath verify --claude npm:2.1.325 --claude npm:2.1.37 --claude play
   towpath verify --claude \"$(which claude)\" 'permission-*'
+  towpath verify --agent codex@2.6.0 --agent opencode@1.18.33   # those for other agents
   towpath verify --claude npm:2.1.325 --markdown > docs/protocol.md
   towpath verify --json my.scenario | jq '.results[] | select(.outcome == \"differs\")'")]
 pub(crate) struct VerifyArgs {
     /// Scenarios: names, names with `*`, files or directories [default: all of `scenarios/`]
     #[arg(value_name = "SCENARIO")]
     pub(crate) scenarios: Vec<String>,
-    /// An agent: a path, `npm:VERSION` or `play`; repeat it to compare several [default: play]
+    /// An agent: a path, `npm:VERSION` or `play`; repeat it to compare several, or give several
+    /// releases as `npm:2.1.325,2.1.37` [default: play]
     #[arg(long, value_name = "AGENT")]
     pub(crate) claude: Vec<String>,
-    /// Longest time a step may wait, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) timeout: u64,
-    /// Run a scenario that differs once more, alone, before reporting it (for loaded machines)
+    /// An agent of the Agent Client Protocol: `codex@VERSION` and the like, or `play`
+    #[arg(long, value_name = "AGENT")]
+    pub(crate) agent: Vec<String>,
+    /// Every published release of Claude Code from this version on
+    #[arg(long, value_name = "VERSION", conflicts_with = "all")]
+    pub(crate) since: Option<AgentVersion>,
+    /// Every published release of Claude Code
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Longest time a step may wait, in seconds [default: 20 times what a turn takes on this machine]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) timeout: Option<u64>,
+    /// Run everything, including what is known from earlier runs (results of releases are kept)
     #[arg(long)]
     pub(crate) again: bool,
+    /// Find the release of Claude Code in which the outcome of a scenario changed
+    #[arg(
+        long,
+        value_name = "SCENARIO",
+        conflicts_with_all = ["scenarios", "claude", "agent", "since", "all", "list", "json", "markdown", "junit", "record"]
+    )]
+    pub(crate) bisect: Option<String>,
+    /// A release with which the scenario passes, for `--bisect`
+    #[arg(long, value_name = "VERSION", requires = "bisect")]
+    pub(crate) good: Option<AgentVersion>,
+    /// A release with which it differs, for `--bisect`
+    #[arg(long, value_name = "VERSION", requires = "bisect")]
+    pub(crate) bad: Option<AgentVersion>,
+    /// Write the condition that `--bisect` finds into the scenario's file
+    #[arg(long, requires = "bisect")]
+    pub(crate) write_bounds: bool,
     /// Number of scenarios to run at the same time [default: one per core]
     #[arg(long, value_name = "NUMBER")]
     pub(crate) jobs: Option<usize>,

@@ -15,6 +15,9 @@ const HINT: Style = AnsiColor::Cyan.on_default().bold();
 pub(crate) enum CommandStatus {
     /// Exit code 0.
     Success,
+    /// Exit code 3: nothing is known to be wrong, but the result is not certain, such as a scenario
+    /// that differs only sometimes.
+    Uncertain,
     /// Exit code 1: the command ran and its result is negative, such as a failed turn or a
     /// scenario that differs.
     Negative,
@@ -28,6 +31,7 @@ impl Termination for CommandStatus {
     fn report(self) -> ExitCode {
         ExitCode::from(match self {
             Self::Success => 0,
+            Self::Uncertain => 3,
             Self::Negative => 1,
             Self::Error => 2,
             Self::Signalled { signal } => 128_u8.saturating_add(signal),

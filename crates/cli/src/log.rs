@@ -26,7 +26,8 @@ use rotating_file::RotatingFile;
 /// Starts logging to stderr.
 pub(crate) fn init() {
     // Fails only if a subscriber is already installed, which then stays.
-    let _ = tracing_subscriber::registry().with(levels()).with(stderr_layer()).try_init();
+    let layer = stderr_layer(LevelFilter::INFO);
+    let _ = tracing_subscriber::registry().with(levels()).with(layer).try_init();
 }
 
 /// Starts logging to stderr and to a file. Returns the file; without it the command runs all the
@@ -42,7 +43,10 @@ pub(crate) fn init_with_file(path: &Path) -> Option<PathBuf> {
     });
     let has_file = lines.is_some();
     let registry = tracing_subscriber::registry().with(levels()).with(lines);
-    let _ = registry.with(stderr_layer()).try_init();
+    // On a terminal the command itself says what the user needs; the file has the rest.
+    let on_terminal = has_file && io::stderr().is_terminal();
+    let level = if on_terminal { LevelFilter::WARN } else { LevelFilter::INFO };
+    let _ = registry.with(stderr_layer(level)).try_init();
     if let Some(error) = problem {
         warn!(path = %path.display(), %error, "the log file cannot be used");
     }
@@ -52,6 +56,7 @@ pub(crate) fn init_with_file(path: &Path) -> Option<PathBuf> {
 fn levels() -> Targets {
     let own_crates = [
         "towpath",
+        "towpath_acp",
         "towpath_telegram",
         "towpath_session",
         "towpath_gateway",
@@ -63,15 +68,17 @@ fn levels() -> Targets {
         .with_targets(own_crates.map(|name| (name, LevelFilter::INFO)))
 }
 
-fn stderr_layer<S>() -> Box<dyn Layer<S> + Send + Sync>
+/// Lines without colours, which would take a feature that nothing else needs.
+fn stderr_layer<S>(level: LevelFilter) -> Box<dyn Layer<S> + Send + Sync>
 where
     S: Subscriber + for<'a> LookupSpan<'a> + Send + Sync,
 {
     let lines = tracing_subscriber::fmt::layer().with_writer(io::stderr).with_target(false);
+    let lines = lines.with_ansi(false);
     if is_journald() {
-        lines.with_ansi(false).event_format(JournaldFormat).boxed()
+        lines.event_format(JournaldFormat).with_filter(level).boxed()
     } else {
-        lines.with_ansi(io::stderr().is_terminal()).boxed()
+        lines.with_filter(level).boxed()
     }
 }
 

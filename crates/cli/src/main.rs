@@ -3,14 +3,20 @@
 //! Only this crate reads the environment, prints and exits. Data goes to stdout and messages to
 //! stderr. The exit code is 0 for success, 1 for a negative result and 2 if a command could not run.
 
+mod acp;
+mod agents;
 mod arguments;
 mod clock;
+mod config;
 mod doctor;
 mod exit;
+mod fleet;
+mod host;
 mod inspect;
 mod log;
 mod play;
 mod run;
+mod schedule;
 mod serve;
 mod sessions;
 mod settings;
@@ -20,6 +26,7 @@ mod telegram;
 mod verify;
 mod view;
 mod watch;
+mod worker;
 
 use std::io::Write as _;
 
@@ -36,10 +43,16 @@ fn main() -> CommandStatus {
         return print_version();
     }
     match Arguments::parse().command {
+        CliCommand::Acp(options) => acp::run(&options),
+        CliCommand::Agents(options) => agents::run(&options),
+        CliCommand::Config(options) => config::run(&options),
         CliCommand::Doctor(options) => doctor::run(&options),
+        CliCommand::Fleet(options) => fleet::run(&options),
+        CliCommand::Host(options) => host::run(&options),
         CliCommand::Inspect(options) => inspect::run(&options),
         CliCommand::Play { arguments } => play::run(arguments),
         CliCommand::Run(options) => run::run(&options),
+        CliCommand::Schedule(options) => schedule::run(&options),
         CliCommand::Serve(options) => serve::run(&options),
         CliCommand::Sessions(options) => sessions::run(&options),
         CliCommand::Stub(options) => stub::run(options),
@@ -47,6 +60,7 @@ fn main() -> CommandStatus {
         CliCommand::Verify(options) => verify::run(&options),
         CliCommand::View(options) => view::run(&options),
         CliCommand::Watch(options) => watch::run(&options),
+        CliCommand::Worker(options) => worker::run(&options),
         CliCommand::Completions { shell } => {
             let mut command = Arguments::command();
             clap_complete::generate(shell, &mut command, "towpath", &mut std::io::stdout());

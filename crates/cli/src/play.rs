@@ -3,12 +3,15 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use testbed::play::{PlayerArgs, PlayerEnvironment};
+use testbed::play::{AcpPlayerArgs, PlayerArgs, PlayerEnvironment};
 
 use crate::exit::CommandStatus;
 
 /// Runs the player with the arguments after `towpath play`, and exits with its exit code.
 pub(crate) fn run(arguments: Vec<String>) -> CommandStatus {
+    if AcpPlayerArgs::are_meant(&arguments) {
+        return run_acp(&arguments);
+    }
     let args = match PlayerArgs::parse(arguments) {
         Ok(args) => args,
         Err(error) => {
@@ -21,6 +24,22 @@ pub(crate) fn run(arguments: Vec<String>) -> CommandStatus {
     };
     let code = runtime.block_on(testbed::play::run(args, environment()));
     // The thread that reads stdin may still be blocked, so the process does not wait for it.
+    std::process::exit(i32::from(code))
+}
+
+/// Runs the player as an agent of the Agent Client Protocol.
+fn run_acp(arguments: &[String]) -> CommandStatus {
+    let args = match AcpPlayerArgs::parse(arguments) {
+        Ok(args) => args,
+        Err(error) => {
+            anstream::eprintln!("error: {error}");
+            return CommandStatus::Error;
+        }
+    };
+    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
+        return CommandStatus::Error;
+    };
+    let code = runtime.block_on(testbed::play::run_acp(args, environment()));
     std::process::exit(i32::from(code))
 }
 

@@ -5,6 +5,7 @@
 //! | `TOWPATH_DATA` | directory of the journal and of live sessions | `$XDG_DATA_HOME/towpath`, `~/.local/share/towpath` |
 //! | `TOWPATH_CLAUDE` | the agent: a path, or a name to look up in `PATH` | `claude` |
 //! | `TOWPATH_TELEGRAM_TOKEN` | token of the Telegram bot; agents do not inherit it | no bot |
+//! | `XDG_CONFIG_HOME` | directory with `towpath/config.toml` | `~/.config` |
 //! | `XDG_RUNTIME_DIR` | directory for sockets whose path would be too long | the directory for temporary files |
 //! | `USER` | name of the user in the record of prompts and answers | `you` |
 //! | `JOURNAL_STREAM` | whether stderr is systemd's journal; read by `log` | |
@@ -18,18 +19,33 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anstream::eprintln;
 use clap::Args;
+use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
+use gateway::ShellConfig;
 use journal::{DirectoryWarning, Journal, Repair};
-use session::{AgentProgram, SessionLimits, SessionsConfig, UnattendedLimits};
+use session::profiles::{Profiles, UserConfig};
+use session::{
+    AgentCatalog, AgentProgram, AgentSpec, SessionLimits, SessionsConfig, UnattendedLimits,
+    UnknownAgent,
+};
 use wire::note::Actor;
 
 /// Variables that agents do not inherit: the CLI refuses to start inside itself, and an agent must
 /// not be able to act as the bot.
 const NOT_INHERITED: &[&str] = &["CLAUDECODE", TELEGRAM_TOKEN];
 
+/// How long a command waits for a server that is being restarted before it drives the server's
+/// session itself.
+const TAKEOVER_DELAY: Duration = Duration::from_secs(5);
+
 const TELEGRAM_TOKEN: &str = "TOWPATH_TELEGRAM_TOKEN";
+
+/// The agents whose commands depend on this program.
+const CLAUDE: &str = "claude";
+const DEMO: &str = "demo";
 
 /// The settings that Towpath takes from the environment.
 #[derive(Clone)]
@@ -37,6 +53,8 @@ pub(crate) struct CliSettings {
     pub(crate) data_directory: PathBuf,
     /// A directory with a short path, for sockets.
     pub(crate) runtime_directory: PathBuf,
+    /// The user's configuration, whether or not the file exists.
+    pub(crate) config_file: Option<PathBuf>,
     search_path: OsString,
     /// The agent that `TOWPATH_CLAUDE` names.
     claude: Option<OsString>,
@@ -56,6 +74,43 @@ pub(crate) struct AgentArgs {
     /// Use the built-in agent: no CLI, no key, no network
     #[arg(long)]
     pub(crate) demo: bool,
+}
+
+/// Takes the name of any agent, and tells shells those that need no configuration.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AgentNameParser;
+
+impl TypedValueParser for AgentNameParser {
+    type Value = String;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        argument: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<String, clap::Error> {
+        StringValueParser::new().parse_ref(command, argument, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(AgentCatalog::built_in_names().map(PossibleValue::new)))
+    }
+}
+
+/// The agent of new sessions for which none is chosen.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct DefaultAgentArgs {
+    /// Agent of new sessions for which none is chosen, by name (see `towpath agents`) [default: Claude
+    /// Code]
+    #[arg(long = "agent", value_name = "NAME", value_parser = AgentNameParser, hide_possible_values = true)]
+    pub(crate) name: Option<String>,
+}
+
+impl DefaultAgentArgs {
+    /// Makes the agent the default of the catalog.
+    pub(crate) fn apply(&self, agents: &mut AgentCatalog) -> Result<(), UnknownAgent> {
+        self.name.as_deref().map_or(Ok(()), |name| agents.set_default(name))
+    }
 }
 
 /// The data directory or this program could not be determined.
@@ -88,6 +143,8 @@ impl SettingsError {
 pub(crate) enum AgentLookupError {
     #[error("agent `{}` not found", .0.display())]
     NotFound(OsString),
+    #[error(transparent)]
+    Unknown(#[from] UnknownAgent),
     #[error("agent `{}` is not executable", .0.display())]
     NotExecutable(PathBuf),
     #[error("could not find the path of this program")]
@@ -102,7 +159,7 @@ impl AgentLookupError {
                     .to_owned(),
             ),
             Self::NotExecutable(path) => Some(format!("run `chmod +x {}`", path.display())),
-            Self::OwnPath(_) => None,
+            Self::OwnPath(_) | Self::Unknown(_) => None,
         }
     }
 }
@@ -111,6 +168,22 @@ impl CliSettings {
     #[expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]
     pub(crate) fn from_environment() -> Result<Self, SettingsError> {
         Self::new(&|name| env::var_os(name), env::vars_os().collect())
+    }
+
+    /// The settings of a background host. It has no environment, and starts agents as its clients
+    /// say.
+    pub(crate) fn for_host(data_directory: PathBuf, runtime_directory: PathBuf) -> Self {
+        Self {
+            data_directory,
+            runtime_directory,
+            config_file: None,
+            search_path: OsString::new(),
+            claude: None,
+            home: None,
+            user: String::new(),
+            telegram_token: None,
+            environment: Vec::new(),
+        }
     }
 
     fn new(
@@ -128,6 +201,8 @@ impl CliSettings {
         let data = data
             .or_else(|| Some(shared()?.join("towpath")))
             .ok_or(SettingsError::NoDataDirectory)?;
+        let given = set("XDG_CONFIG_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+        let config = given.or_else(|| Some(home.as_deref()?.join(".config")));
         let user_id = rustix::process::geteuid().as_raw();
         let runtime_directory = match set("XDG_RUNTIME_DIR") {
             Some(runtime) => PathBuf::from(runtime).join("towpath"),
@@ -140,6 +215,7 @@ impl CliSettings {
         Ok(Self {
             data_directory: std::path::absolute(&data).unwrap_or(data),
             runtime_directory,
+            config_file: config.map(|it| it.join("towpath/config.toml")),
             search_path: set("PATH").unwrap_or_default(),
             claude: set("TOWPATH_CLAUDE"),
             home,
@@ -190,15 +266,58 @@ impl CliSettings {
         } else {
             self.environment.clone()
         };
+        let mut agents = self.agents(&agent, &towpath);
+        let mut limits = limits;
+        if let Ok(config) = self.profiles().user_config() {
+            limits.budget_per_day = limits.budget_per_day.or(config.budget_per_day);
+        }
+        // Without a home of its own the player would write among the user's transcripts.
+        if let Some(demo) = agents.find(DEMO) {
+            let home = self.data_directory.join("demo-home").to_string_lossy().into_owned();
+            let config = format!("{home}/.claude");
+            let environment = [("HOME", home), ("CLAUDE_CONFIG_DIR", config)];
+            let environment = environment.map(|(name, value)| (name.to_owned(), value)).into();
+            agents.set(AgentSpec { environment, ..demo.clone() });
+        }
         Ok(SessionsConfig {
+            agents,
             data: self.data_directory.clone(),
+            // The user at the terminal may; a server must be started for it.
+            allow_bypass: true,
+            config_file: self.config_file.clone(),
             runtime: self.runtime_directory.clone(),
             towpath,
             agent,
             environment,
             limits,
             unattended: UnattendedLimits::SHORT,
+            takeover_delay: TAKEOVER_DELAY,
+            watch: session::WatchPolicy::default(),
         })
+    }
+
+    /// The agents that can be chosen: the built-in ones and those in the user's configuration.
+    pub(crate) fn agents(&self, program: &AgentProgram, towpath: &Path) -> AgentCatalog {
+        let config = self.profiles().user_config().unwrap_or_else(|error| {
+            eprintln!("note: your agents are not used: {error}");
+            UserConfig::default()
+        });
+        let mut agents = AgentCatalog::with(config.agents);
+        let text = |word: &OsStr| word.to_string_lossy().into_owned();
+        let play = vec![text(towpath.as_os_str()), "play".to_owned()];
+        // The program that was found for Claude Code may not be in the search path.
+        let found = program.arguments.is_empty() && Path::new(&program.program).is_absolute();
+        let claude = found.then(|| vec![text(&program.program)]);
+        for (name, command) in [(CLAUDE, claude), (DEMO, Some(play))] {
+            if let (Some(agent), Some(command)) = (agents.find(name), command) {
+                agents.set(AgentSpec { command, ..agent.clone() });
+            }
+        }
+        if let Some(name) = &config.default_agent {
+            // It was checked when the file was read.
+            let _ = agents.set_default(name);
+        }
+        agents
     }
 
     /// An environment with a home directory of its own, below the data directory.
@@ -211,6 +330,21 @@ impl CliSettings {
         environment.retain(|(name, _)| is_kept(name));
         environment.push(("HOME".into(), home.into()));
         Ok(environment)
+    }
+
+    /// Shells get what agents inherit, which is without Towpath's secrets.
+    pub(crate) fn shell_config(&self) -> ShellConfig {
+        ShellConfig { environment: self.environment.clone() }
+    }
+
+    /// What agents inherit.
+    pub(crate) fn environment(&self) -> &[(OsString, OsString)] {
+        &self.environment
+    }
+
+    /// The profiles of the user and of projects.
+    pub(crate) fn profiles(&self) -> Profiles {
+        Profiles::new(self.config_file.clone(), self.home.clone(), self.data_directory.clone())
     }
 
     pub(crate) fn telegram_token(&self) -> Option<&str> {
@@ -244,8 +378,26 @@ impl CliSettings {
         Ok(AgentProgram { program: program.into_os_string(), arguments: Vec::new() })
     }
 
+    /// Finds the program of sessions for which no agent is chosen. It may be missing if all sessions
+    /// have another one.
+    pub(crate) fn find_default_program(
+        &self,
+        choice: &AgentArgs,
+        chosen: Option<&str>,
+    ) -> Result<AgentProgram, AgentLookupError> {
+        let is_other = |name: &str| name != CLAUDE;
+        let found = self.find_agent(choice);
+        if matches!(found, Err(AgentLookupError::NotFound(_))) && choice.claude.is_none() {
+            let config = self.profiles().user_config().unwrap_or_default();
+            if chosen.or(config.default_agent.as_deref()).is_some_and(is_other) {
+                return Ok(AgentProgram { program: CLAUDE.into(), arguments: Vec::new() });
+            }
+        }
+        found
+    }
+
     fn find_program(&self, given: Option<&OsStr>) -> Result<PathBuf, AgentLookupError> {
-        let name = given.unwrap_or(OsStr::new("claude"));
+        let name = given.unwrap_or(OsStr::new(CLAUDE));
         let not_found = || AgentLookupError::NotFound(name.to_owned());
         if Path::new(name).components().count() > 1 {
             let path = std::path::absolute(name).map_err(|_| not_found())?;

@@ -141,12 +141,22 @@ fn reports_are_printed_or_written_to_files() {
 
 #[test]
 fn an_unavailable_agent_or_suite_is_explained() {
-    let project = Project::new(&[("hello", HELLO)]);
+    let acp = "# Of another protocol\n\nacp\nsession\n\n> user \"hi\"\nsays \"hi\"\n";
+    let project = Project::new(&[("hello", HELLO), ("acp", acp)]);
     let with = |agent: &str| project.run(&["verify", "--claude", agent]);
     fs::write(project.path("no-version"), "#!/bin/sh\necho hello\n").expect("an agent");
     make_executable(&project.path("no-version"));
     insta::assert_snapshot!("invalid_version", with("npm:newest"));
     insta::assert_snapshot!("no_program", with("./missing"));
+    for agent in ["codex", "codex@new", "cursor@1.0.0"] {
+        let output = project.run(&["verify", "--agent", agent]);
+        assert_eq!(output.code, 2, "{agent}");
+        insta::assert_snapshot!(format!("agent_{}", agent.replace('@', "_")), output);
+    }
+    insta::assert_snapshot!(
+        "other_protocol",
+        project.run(&["verify", "--claude", "./agent", "acp"])
+    );
     insta::assert_snapshot!("no_version", with("./no-version"));
     fs::remove_dir_all(project.path("scenarios")).expect("removed");
     insta::assert_snapshot!("no_suite", with("./agent"));
@@ -190,6 +200,41 @@ fn releases_are_fetched_once_and_checked() {
     assert_eq!(cached, ["9.9.7", "9.9.9"]);
 }
 
+/// A fake npm that installs a Node.js, and a codex that is the player.
+const NPM_INSTALL: &str = "#!/bin/sh\n\
+    for package; do :; done; directory=$6/node_modules\n\
+    case $package in\n\
+    node-*) name=${package%@*}; mkdir -p \"$directory/$name/bin\"; cp /bin/true \"$directory/$name/bin/node\";;\n\
+    *codex-acp@2.6.0) mkdir -p \"$directory/.bin\"; printf '#!/bin/sh\\nexec %s play --acp' \"$TOWPATH\" > \"$directory/.bin/codex-acp\"; chmod +x \"$directory/.bin/codex-acp\";;\n\
+    *) echo 'npm error 404 no such version' >&2; exit 1;;\n\
+    esac\n";
+
+#[test]
+fn other_agents_are_fetched_once() {
+    let acp = "# It speaks\n\nacp\nsession\n\n> user \"hi there\"\n[codex >=2.6.0] says \"You said: hi\"\n[!codex] says \"no\"\n";
+    let project = Project::new(&[("hello", HELLO), ("acp", acp)]);
+    fs::create_dir(project.path("bin")).expect("a directory");
+    fs::write(project.path("bin/npm"), NPM_INSTALL).expect("npm");
+    make_executable(&project.path("bin/npm"));
+    let with = |agent: &str| {
+        let path = format!(
+            "{}:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
+            project.path("bin").display()
+        );
+        let program = Program::new(&["verify", "--agent", agent])
+            .current_dir(project.directory.path())
+            .env("PATH", &path)
+            .env("TOWPATH", env!("CARGO_BIN_EXE_towpath"))
+            .env("XDG_CACHE_HOME", &project.path("cache").display().to_string());
+        project.normalize(&program.run())
+    };
+    insta::assert_snapshot!("other_fetched", with("codex@2.6.0"));
+    insta::assert_snapshot!("other_cached", with("codex@2.6.0"));
+    insta::assert_snapshot!("other_unknown_version", with("codex@9.9.9"));
+    let cached = fs::read_dir(project.path("cache/towpath/agents")).expect("a cache").flatten();
+    assert_eq!(cached.count(), 2);
+}
+
 #[test]
 fn an_unavailable_agent_does_not_stop_the_others() {
     let project = Project::new(&[("hello", HELLO)]);
@@ -203,4 +248,138 @@ fn missing_network_isolation_is_reported() {
     let output = program.current_dir(project.directory.path()).env("PATH", "/nowhere").run();
     assert_eq!(output.code, 0, "{output}");
     assert!(output.stderr.contains("note: the agents have network access: "), "{output}");
+}
+
+/// A fake npm that lists versions 9.9.0 to 9.9.9 and packs agents. From 9.9.6 on they end a turn with
+/// another subtype; 9.9.4 cannot be fetched. Every package is noted in `fetched`.
+const NPM_HISTORY: &str = "#!/bin/sh\n\
+    case $1 in view)\n\
+    [ -e offline ] && { echo 'npm error network' >&2; exit 1; }\n\
+    echo '[\"9.9.10\",\"9.9.0\",\"9.9.1\",\"9.9.2\",\"9.9.3\",\"9.9.4\",\"9.9.5\",\"9.9.6\",\"9.9.7\",\"9.9.8\",\"9.9.9\",\"9.9.11-beta\"]'; exit;;\n\
+    esac\n\
+    version=${5##*@}; echo $version >> fetched\n\
+    case $version in 9.9.4) echo 'npm error 404 no such version' >&2; exit 1;; esac\n\
+    case $version in 9.9.[0-5]) name=success;; *) name=finished;; esac\n\
+    agent=$PWD/agent; cd \"$4\" && mkdir package\n\
+    sed \"s/2.1.37/$version/; s/success/$name/\" \"$agent\" > package/claude && chmod +x package/claude\n\
+    tar czf claude.tgz package && rm -r package\n";
+
+/// A project with that npm.
+struct History {
+    project: Project,
+}
+
+impl History {
+    fn new(scenarios: &[(&str, &str)]) -> Self {
+        let project = Project::new(scenarios);
+        fs::create_dir(project.path("bin")).expect("a directory");
+        fs::write(project.path("bin/npm"), NPM_HISTORY).expect("npm");
+        make_executable(&project.path("bin/npm"));
+        Self { project }
+    }
+
+    fn verify(&self, arguments: &[&str]) -> Output {
+        let path = format!(
+            "{}:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
+            self.project.path("bin").display()
+        );
+        let program =
+            Program::new(&[&["verify", "--timeout", "1", "--jobs", "1"], arguments].concat())
+                .current_dir(self.project.directory.path())
+                .env("PATH", &path)
+                .env("XDG_CACHE_HOME", &self.project.path("cache").display().to_string());
+        self.project.normalize(&program.run())
+    }
+
+    /// The versions that npm was asked for since the last time.
+    fn fetched(&self) -> Vec<String> {
+        let text = fs::read_to_string(self.project.path("fetched")).unwrap_or_default();
+        let _ = fs::remove_file(self.project.path("fetched"));
+        let mut versions: Vec<String> = text.lines().map(str::to_owned).collect();
+        versions.dedup();
+        versions
+    }
+}
+
+/// Passes up to 9.9.5.
+const ENDS: &str = "# A turn ends\n\n< system/init\n> user \"hi\"\n< result/success\neof\nexit 0\n";
+
+#[test]
+fn results_of_releases_are_kept_until_something_changes() {
+    let history = History::new(&[("ends", ENDS), ("hello", HELLO)]);
+    let both = ["--claude", "npm:9.9.5,9.9.6"];
+    let first = history.verify(&both);
+    insta::assert_snapshot!("kept_first", first);
+    assert_eq!(history.fetched(), ["9.9.5", "9.9.6"]);
+
+    // Nothing is run, and the programs are not even needed.
+    fs::remove_dir_all(history.project.path("cache/towpath/claude")).expect("removed");
+    insta::assert_snapshot!("kept_second", history.verify(&both));
+    assert!(history.fetched().is_empty());
+
+    // A changed scenario is run again, and only that one.
+    let changed = HELLO.replace("hi", "hello");
+    fs::write(history.project.path("scenarios/hello.scenario"), changed).expect("a scenario");
+    let third = history.verify(&both);
+    assert!(third.stdout.contains("(2 known from earlier runs)"), "{third}");
+    assert!(third.stderr.contains("hello (9.9.5)"), "{third}");
+    assert!(!third.stderr.contains("ends ("), "{third}");
+    let all = history.verify(&[&both[..], &["--again"]].concat());
+    assert!(!all.stdout.contains("known from earlier runs"), "{all}");
+    assert!(all.stderr.contains("ends (9.9.5)"), "{all}");
+}
+
+#[test]
+fn published_versions_are_compared_side_by_side() {
+    let history = History::new(&[("ends", ENDS)]);
+    insta::assert_snapshot!("since", history.verify(&["--since", "9.9.5"]));
+    // Without npm the list of the last time is used.
+    fs::write(history.project.path("offline"), "").expect("a file");
+    let offline = history.verify(&["--since", "9.9.9", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&offline.stdout).expect("JSON");
+    assert_eq!(json["agents"][0]["agent"], "9.9.9", "{offline}");
+    assert_eq!(json["agents"][1]["agent"], "9.9.10", "{offline}");
+    assert_eq!(json["results"][0]["kept"], true, "{offline}");
+    fs::remove_dir_all(history.project.path("cache")).expect("removed");
+    insta::assert_snapshot!("no_list", history.verify(&["--all"]));
+}
+
+#[test]
+fn the_release_in_which_a_conversation_changed_is_found() {
+    let history = History::new(&[("ends", ENDS), ("hello", HELLO)]);
+    insta::assert_snapshot!("bisect", history.verify(&["--bisect", "ends"]));
+    let fetched = history.fetched();
+    assert!(fetched.contains(&"9.9.6".to_owned()) && fetched.len() <= 6, "{fetched:?}");
+    // Everything is known now, and the ends may be given in either order.
+    let given = history.verify(&["--bisect", "ends", "--good", "9.9.3", "--bad", "9.9.8"]);
+    assert!(given.stdout.starts_with("ends changed in 9.9.6: "), "{given}");
+    let near = history.verify(&["--bisect", "ends", "--good", "9.9.2", "--bad", "9.9.6"]);
+    assert!(near.stdout.starts_with("ends changed in 9.9.6: "), "{near}");
+    assert!(near.stderr.contains("9.9.4 is left out"), "{near}");
+
+    insta::assert_snapshot!("bisect_nothing", history.verify(&["--bisect", "hello"]));
+    insta::assert_snapshot!(
+        "bisect_bad_passes",
+        history.verify(&["--bisect", "ends", "--bad", "9.9.3"])
+    );
+    insta::assert_snapshot!("bisect_several", history.verify(&["--bisect", "*e*"]));
+}
+
+#[test]
+fn the_bound_that_was_found_is_written_into_the_scenario() {
+    let history = History::new(&[("ends", ENDS)]);
+    let output = history.verify(&["--bisect", "ends", "--write-bounds"]);
+    assert_eq!(output.code, 0, "{output}");
+    let file = history.project.path("scenarios/ends.scenario");
+    let text = fs::read_to_string(&file).expect("a scenario");
+    assert_eq!(text, ENDS.replace("< result/success", "[<9.9.6] < result/success"));
+    assert_eq!(history.verify(&["--claude", "npm:9.9.5,9.9.6"]).code, 0);
+
+    // A later step differs too, so that the whole scenario is bounded.
+    let twice = ENDS.replace("eof\n", "> user \"again\"\n< result/success\neof\n");
+    fs::write(&file, &twice).expect("a scenario");
+    let output = history.verify(&["--bisect", "ends", "--write-bounds"]);
+    assert_eq!(output.code, 0, "{output}");
+    let text = fs::read_to_string(&file).expect("a scenario");
+    assert_eq!(text, twice.replace("\n\n", "\n\nversions <9.9.6\n"));
 }

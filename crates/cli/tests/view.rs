@@ -41,6 +41,28 @@ fn a_transcript_is_printed() {
 }
 
 #[test]
+fn the_streams_of_other_agents_are_printed() {
+    for name in [
+        "codex-0.166.0/stream/edit",
+        "codex-0.166.0/session/edit",
+        "codex-0.166.0/stream/error",
+        "gemini-cli-0.61.0/stream/shell",
+        "opencode-1.18.33/stream/edit",
+        "copilot-1.0.102/stream/thinking",
+        "copilot-1.0.102/session/error",
+        "pi-0.73.1/stream/shell",
+    ] {
+        let path = capture(&format!("{name}.jsonl"));
+        let path = path.to_str().unwrap();
+        let printed = view(&["--width", "80", path]).run();
+        insta::assert_snapshot!(name.replace(['/', '.'], "_"), printed);
+        let page = view(&["--html", "-", path]).run();
+        assert!(page.stdout.ends_with("</html>\n"), "{name}");
+        assert!(!page.stdout.contains("not recognized"), "{name}");
+    }
+}
+
+#[test]
 fn colours_follow_the_environment() {
     let plain = view(&[]).stdin(STREAM).run();
     assert!(!plain.stdout.contains('\u{1b}'), "{}", plain.stdout);
@@ -196,6 +218,80 @@ fn pretty_printed_events_are_read() {
     let report: serde_json::Value = serde_json::from_str(&report.stdout).unwrap();
     assert!(report.to_string().contains("s1"), "{report}");
     assert!(!report.to_string().contains("not JSON"), "{report}");
+}
+
+/// Text as a terminal with that many columns shows it.
+fn wrapped(text: &str, columns: usize) -> String {
+    let rows = text.lines().map(|line| {
+        let chars: Vec<char> = line.chars().collect();
+        let rows: Vec<String> = chars.chunks(columns).map(|row| row.iter().collect()).collect();
+        rows.join("\n") + "\n"
+    });
+    rows.collect()
+}
+
+#[test]
+fn events_copied_from_a_terminal_are_read() {
+    let copied = format!("$ claude -p hi\n{}", wrapped(STREAM, 80));
+    for arguments in [&["--width", "60"][..], &["--width", "60", "--rejoin"]] {
+        let shown = view(arguments).stdin(&copied).run().stdout;
+        assert!(shown.contains("Some strong words.") && shown.contains("make test"), "{shown}");
+        assert!(!shown.contains("session_id"), "{shown}");
+    }
+    let whole = Program::new(&["inspect", "--json"]).stdin(STREAM).run().stdout;
+    let report = Program::new(&["inspect", "--json"]).stdin(&wrapped(STREAM, 80)).run().stdout;
+    let sessions = |report: &str| {
+        serde_json::from_str::<serde_json::Value>(report).unwrap()["sessions"].clone()
+    };
+    assert_eq!(sessions(&report), sessions(&whole));
+    // A real recording, and one that was cut off in the middle of a line before it went on.
+    let path = capture("2.1.325/stdout/max-turns-1.jsonl");
+    let recording = std::fs::read_to_string(path).unwrap();
+    let expected = view(&["--width", "80"]).stdin(&recording).run().stdout;
+    assert_eq!(view(&["--width", "80"]).stdin(&wrapped(&recording, 120)).run().stdout, expected);
+    let cut = STREAM.replacen(
+        "\"usage\":{\"input_tokens\":3,\"output_tokens\":1}}}\n",
+        "\"usage\":{\"inp\n",
+        1,
+    );
+    let shown = view(&["--width", "60"]).stdin(&cut).run().stdout;
+    assert!(shown.contains("Some strong words.") && shown.contains("make test"), "{shown}");
+}
+
+#[test]
+fn the_agents_own_description_is_folded() {
+    let tools: Vec<String> = (0..10_000).map(|n| format!("\"mcp__tool_{n}\"")).collect();
+    let init = format!(
+        r#"{{"type":"system","subtype":"init","cwd":"/p","session_id":"s1","model":"m<1>","claude_code_version":"2.1.325","permissionMode":"plan","tools":[{}],"mcp_servers":[{{"name":"db","status":"failed"}}]}}"#,
+        tools.join(",")
+    );
+    let output = view(&["--width", "100"]).stdin(&init).run();
+    let first = output.stdout.lines().next().unwrap();
+    assert_eq!(
+        first,
+        "Claude Code 2.1.325 · m<1> · plan · 10,000 tools · 1 MCP server · db: failed"
+    );
+    let full = view(&["--width", "100", "--full"]).stdin(&init).run().stdout;
+    let words = full.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("mcp__tool_1999 and 8,000 more"), "{full}");
+    assert!(full.len() < 60_000, "{}", full.len());
+    let page = view(&["--html", "-"]).stdin(&init).run().stdout;
+    assert!(
+        page.contains(
+            "<details class=\"contents agent\"><summary>Claude Code 2.1.325 · m&lt;1&gt;"
+        )
+    );
+    assert!(page.contains("<dt>MCP servers</dt><dd>1: db (failed)</dd>"));
+}
+
+#[test]
+fn a_lone_result_shows_its_usage_and_what_was_denied() {
+    let object = r#"{"type":"result","subtype":"success","is_error":false,"session_id":"s1","result":"no","usage":{"input_tokens":10,"output_tokens":5},"permission_denials":[{"tool_name":"Write","tool_use_id":"t1","tool_input":{"file_path":"/p/a.txt","content":"x"}}]}"#;
+    let output = view(&[]).stdin(object).run().stdout;
+    assert!(output.contains("⊘ Write /p/a.txt"), "{output}");
+    assert!(output.contains("10 tokens in, 5 out"), "{output}");
+    let page = view(&["--html", "-"]).stdin(object).run().stdout;
+    assert!(page.contains("a.txt") && page.contains("denied"), "{page}");
 }
 
 #[test]

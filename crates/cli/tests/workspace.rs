@@ -6,6 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use cargo_metadata::{DependencyKind, MetadataCommand};
+use testbed::verify::report::anchor;
 
 /// The crates that each crate of the workspace may depend on. Tests of every crate may also use
 /// `testbed` and `test-support`.
@@ -16,12 +17,49 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
     ("journal", &["wire"]),
     ("view", &["wire"]),
     ("watch", &["wire"]),
-    ("session", &["wire", "journal"]),
-    ("gateway", &["wire", "journal", "session", "view"]),
-    ("telegram", &["wire", "journal", "session", "view"]),
-    ("cli", &["wire", "testbed", "journal", "view", "watch", "session", "gateway", "telegram"]),
+    ("transcripts", &["wire"]),
+    ("session", &["wire", "journal", "transcripts"]),
+    ("project", &[]),
+    ("push", &[]),
+    ("terminal", &[]),
+    ("search", &["wire", "journal", "session", "transcripts"]),
+    (
+        "gateway",
+        &[
+            "wire",
+            "journal",
+            "project",
+            "push",
+            "search",
+            "session",
+            "terminal",
+            "transcripts",
+            "view",
+            "acp",
+        ],
+    ),
+    ("telegram", &["wire", "journal", "search", "session", "view"]),
+    ("acp", &["wire", "journal", "session", "transcripts", "view"]),
+    ("fleet", &["wire", "journal", "session"]),
+    (
+        "cli",
+        &[
+            "wire",
+            "testbed",
+            "journal",
+            "view",
+            "watch",
+            "search",
+            "session",
+            "transcripts",
+            "gateway",
+            "telegram",
+            "acp",
+            "fleet",
+        ],
+    ),
     // It measures the product; no crate depends on it.
-    ("bench", &["wire", "journal", "session", "view"]),
+    ("bench", &["wire", "journal", "search", "session", "transcripts", "view"]),
     ("xtask", &[]),
 ];
 
@@ -90,6 +128,32 @@ fn no_type_name_has_two_meanings() {
         None => problems.push("ARCHITECTURE.md has no section `## Glossary`".to_owned()),
     }
     assert!(problems.is_empty(), "\n{}\n", problems.join("\n"));
+}
+
+#[test]
+fn every_message_of_the_protocol_page_is_explained_and_every_link_leads_somewhere() {
+    let page = fs::read_to_string(root().join("docs/protocol.md")).expect("the page");
+    let mut anchors = BTreeSet::new();
+    let mut is_code = false;
+    for line in page.lines() {
+        is_code ^= line.starts_with("```");
+        if !is_code && line.starts_with('#') {
+            let anchor = anchor(line.trim_start_matches('#').trim_start());
+            assert!(anchors.insert(anchor), "two headings have the anchor of `{line}`");
+        }
+        let is_row = ["| → |", "| ← |", "| · |"].iter().any(|start| line.starts_with(start));
+        let message = line.split(" | ").nth(1).unwrap_or_default();
+        assert!(!is_row || message.contains("](#"), "a row without a link: {line}");
+    }
+    let links = page.split("](#").skip(1).filter_map(|rest| rest.split(')').next());
+    let dead: BTreeSet<_> = links.filter(|link| !anchors.contains(*link)).collect();
+    assert!(dead.is_empty(), "dead links: {dead:#?}");
+    assert!(!page.contains("## Not explained"), "a message has no explanation");
+    for explanation in wire::explanation::explanations() {
+        let command = "towpath verify --claude npm:2.1.325 --markdown > docs/protocol.md";
+        assert!(page.contains(explanation.name), "{}; run `{command}`", explanation.name);
+        assert!(page.contains(&explanation.text), "{}; run `{command}`", explanation.name);
+    }
 }
 
 #[test]

@@ -1,10 +1,15 @@
-//! Support for tests: a double of Telegram's Bot API, and installers for third-party programs.
+//! Support for tests: doubles of Telegram's Bot API and of a push service, a recording agent, NATS
+//! servers, and installers for third-party programs.
 //!
 //! No shipped crate depends on this one. Like `testbed`, it shares no type with the product, so a
 //! misspelled field name cannot pass on both sides.
 
+pub mod agent_recorder;
 pub mod bot_api;
+pub mod nats_servers;
+pub mod other_agents;
 pub mod packages;
+pub mod push_service;
 
 /// An HTTP client that uses no proxy.
 ///
@@ -14,5 +19,7 @@ pub mod packages;
 pub fn http_client() -> reqwest::Client {
     // `reqwest` is built without a provider of cryptography. Later calls change nothing.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    reqwest::Client::builder().no_proxy().build().expect("an HTTP client can be built")
+    // A test may take longer between two requests than a server keeps a connection open.
+    let builder = reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0);
+    builder.build().expect("an HTTP client can be built")
 }

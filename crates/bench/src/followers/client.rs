@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -136,10 +136,16 @@ fn p99(latencies: &[u32]) -> Duration {
 /// A frame longer than this is an error.
 const LONGEST_FRAME: u64 = 64 << 20;
 
+/// How much is read at once.
+const READ_BYTES: usize = 8 << 10;
+
 /// A WebSocket connection that only reads.
 pub(crate) struct BenchSocket {
-    stream: BufReader<TcpStream>,
-    frame: Vec<u8>,
+    stream: TcpStream,
+    /// What was read.
+    buffer: Vec<u8>,
+    /// The start of the next frame in it.
+    next: usize,
 }
 
 impl BenchSocket {
@@ -150,7 +156,7 @@ impl BenchSocket {
     ) -> io::Result<Self> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
-        let mut stream = BufReader::with_capacity(8 << 10, stream);
+        let mut socket = Self { stream, buffer: Vec::with_capacity(READ_BYTES), next: 0 };
         let mut request = format!(
             "GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: upgrade\r\nupgrade: websocket\r\n\
              sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
@@ -159,39 +165,65 @@ impl BenchSocket {
             let _ = write!(request, "authorization: Bearer {token}\r\n");
         }
         request.push_str("\r\n");
-        stream.get_mut().write_all(request.as_bytes()).await?;
-        let mut head = Vec::new();
-        while !head.ends_with(b"\r\n\r\n") {
-            if stream.read_until(b'\n', &mut head).await? == 0 {
-                return Err(io::ErrorKind::UnexpectedEof.into());
+        socket.stream.write_all(request.as_bytes()).await?;
+        let end = loop {
+            if let Some(end) = memchr::memmem::find(&socket.buffer, b"\r\n\r\n") {
+                break end;
             }
+            socket.read().await?;
+        };
+        if !socket.buffer.starts_with(b"HTTP/1.1 101 ") {
+            return Err(io::Error::other(String::from_utf8_lossy(&socket.buffer).into_owned()));
         }
-        if !head.starts_with(b"HTTP/1.1 101 ") {
-            return Err(io::Error::other(String::from_utf8_lossy(&head).into_owned()));
+        socket.next = end + 4;
+        Ok(socket)
+    }
+
+    async fn read(&mut self) -> io::Result<()> {
+        if self.next > 0 {
+            self.buffer.drain(..self.next);
+            self.next = 0;
         }
-        Ok(Self { stream, frame: Vec::new() })
+        self.buffer.reserve(READ_BYTES);
+        match self.stream.read_buf(&mut self.buffer).await? {
+            0 => Err(io::ErrorKind::UnexpectedEof.into()),
+            _ => Ok(()),
+        }
     }
 
     /// The text of the next frame. It is an error if the server closes the connection.
     pub(crate) async fn next(&mut self) -> io::Result<&[u8]> {
         loop {
-            let [first, second] = [self.stream.read_u8().await?, self.stream.read_u8().await?];
-            let length = match second {
-                126 => self.stream.read_u16().await?.into(),
-                127 => self.stream.read_u64().await?,
-                short => short.into(),
+            let Some((kind, head, length)) = frame_head(&self.buffer[self.next..]) else {
+                self.read().await?;
+                continue;
             };
             if length > LONGEST_FRAME {
                 return Err(io::ErrorKind::InvalidData.into());
             }
-            self.frame.resize(usize::try_from(length).unwrap_or(0), 0);
-            self.stream.read_exact(&mut self.frame).await?;
-            match first {
-                0x81 => return Ok(&self.frame),
+            let start = self.next + head;
+            let end = start + usize::try_from(length).unwrap_or(0);
+            if end > self.buffer.len() {
+                self.read().await?;
+                continue;
+            }
+            self.next = end;
+            match kind {
+                0x81 => return Ok(&self.buffer[start..end]),
                 0x88 => return Err(io::ErrorKind::ConnectionReset.into()),
                 _ => {}
             }
         }
+    }
+}
+
+/// The first byte of a frame, the length of its head and that of its content, once they are known.
+fn frame_head(bytes: &[u8]) -> Option<(u8, usize, u64)> {
+    let (&[kind, short], rest) = bytes.split_first_chunk::<2>()?;
+    match short {
+        126 => Some((kind, 4, u16::from_be_bytes(*rest.first_chunk()?).into())),
+        127 => Some((kind, 10, u64::from_be_bytes(*rest.first_chunk()?))),
+        length => Some((kind, 2, length.into())),
     }
 }
 
@@ -214,17 +246,43 @@ pub(crate) async fn http_request(
     request.push_str("\r\n");
     request.push_str(body);
     stream.write_all(request.as_bytes()).await?;
-    let mut response = String::new();
-    stream.read_to_string(&mut response).await?;
-    match response.split_once("\r\n\r\n") {
-        Some((head, body)) if head.starts_with("HTTP/1.1 2") => Ok(body.to_owned()),
-        _ => Err(io::Error::other(response)),
+    let mut response = Vec::new();
+    stream.read_to_end(&mut response).await?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    match memchr::memmem::find(&response, b"\r\n\r\n") {
+        Some(end) if response.starts_with(b"HTTP/1.1 2") => {
+            let (head, body) = (text(&response[..end]).to_lowercase(), &response[end + 4..]);
+            if head.contains("transfer-encoding: chunked") {
+                without_chunks(body)
+                    .map(|body| text(&body))
+                    .ok_or(io::ErrorKind::InvalidData.into())
+            } else {
+                Ok(text(body))
+            }
+        }
+        _ => Err(io::Error::other(text(&response))),
+    }
+}
+
+/// The content of a body that was sent in chunks; `None` if it is incomplete.
+fn without_chunks(mut body: &[u8]) -> Option<Vec<u8>> {
+    let mut content = Vec::with_capacity(body.len());
+    loop {
+        let end = memchr::memmem::find(body, b"\r\n")?;
+        let length = std::str::from_utf8(&body[..end]).ok()?;
+        let length = usize::from_str_radix(length, 16).ok()?;
+        if length == 0 {
+            return Some(content);
+        }
+        let start = end + 2;
+        content.extend_from_slice(body.get(start..start + length)?);
+        body = body.get(start + length + 2..)?;
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{p99, words};
+    use super::{frame_head, p99, without_chunks, words};
     use std::time::Duration;
 
     #[test]
@@ -237,6 +295,23 @@ mod tests {
         found.clear();
         words(frame.as_bytes(), 5, &mut found);
         assert!(found.is_empty());
+    }
+
+    #[test]
+    fn the_length_of_a_frame_has_three_forms() {
+        assert_eq!(frame_head(&[0x81, 5, 1]), Some((0x81, 2, 5)));
+        assert_eq!(frame_head(&[0x81, 126, 1, 0]), Some((0x81, 4, 256)));
+        assert_eq!(frame_head(&[0x88, 127, 0, 0, 0, 0, 0, 1, 0, 0]), Some((0x88, 10, 65536)));
+        for incomplete in [&[][..], &[0x81], &[0x81, 126, 1], &[0x81, 127, 0, 0, 0, 0, 0, 1, 0]] {
+            assert_eq!(frame_head(incomplete), None);
+        }
+    }
+
+    #[test]
+    fn a_body_in_chunks_is_read_to_its_end() {
+        let chunks = b"5\r\nhello\r\nB\r\n, everybody\r\n0\r\n\r\n";
+        assert_eq!(without_chunks(chunks).unwrap(), b"hello, everybody");
+        assert!(without_chunks(b"5\r\nhello\r\n").is_none(), "the end is missing");
     }
 
     #[test]

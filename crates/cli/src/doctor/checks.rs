@@ -10,15 +10,19 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use journal::Journal;
-use rustix::process::{Pid, Signal, kill_process_group};
+use session::host::HostKind;
 use session::{
-    AgentProgram, SessionLimits, SessionOptions, SessionSpec, Sessions, SessionsConfig, shim,
+    AgentProgram, AgentProtocol, KilledGroup, SessionLimits, SessionOptions, SessionSpec, Sessions,
+    SessionsConfig, shim,
 };
 use tokio::time::timeout;
 use view::wording;
 use wire::json::Raw;
 
 use super::{Diagnosis, DoctorArgs, Finding};
+use crate::agents;
+use crate::host::{HostState, find_host};
+use crate::schedule::schedules_of;
 use crate::settings::{CliSettings, describe_repair};
 
 /// The oldest version of the CLI that was tested.
@@ -46,6 +50,10 @@ pub(super) async fn check_data(settings: &CliSettings, diagnosis: &mut Diagnosis
     diagnosis.add("data", finding);
     diagnosis.add("journal", check_journal(&settings.data_directory).await);
     diagnosis.add("sockets", check_sockets(settings));
+    diagnosis.add("host", check_host(settings).await);
+    if let Some(finding) = check_schedules(settings).await {
+        diagnosis.add("schedules", finding);
+    }
 }
 
 /// Checks whether the agent exists, which version it is, and whether it responds.
@@ -72,6 +80,27 @@ pub(super) async fn check_agent(
     if can_run {
         diagnosis.add("response", check_response(agent, settings, limit).await);
     }
+}
+
+/// Says which other agents are installed. None of them is needed.
+pub(super) async fn check_other_agents(settings: &CliSettings, diagnosis: &mut Diagnosis) {
+    let catalog = match agents::catalog(settings) {
+        Ok(catalog) => catalog,
+        Err(error) => {
+            diagnosis.add("agents", Finding::bad(with_causes(&error), "run `towpath agents`"));
+            return;
+        }
+    };
+    let others = catalog.iter().filter(|it| it.protocol == AgentProtocol::Acp).cloned().collect();
+    let limit = Duration::from_secs(20);
+    let reports = agents::report(others, settings.environment(), limit, false).await;
+    let installed: Vec<String> =
+        reports.iter().filter(|it| it.is_installed()).map(agents::AgentReport::title).collect();
+    let text = match installed.as_slice() {
+        [] => "no others are installed; `towpath agents` lists what can be".to_owned(),
+        installed => format!("{}; see `towpath agents --check`", installed.join(", ")),
+    };
+    diagnosis.add("agents", Finding::good(text));
 }
 
 fn is_open_to_others(path: &Path) -> bool {
@@ -141,7 +170,7 @@ fn check_sockets(settings: &CliSettings) -> Finding {
     let create = || -> io::Result<()> {
         let live = settings.data_directory.join("live");
         let runtime = &settings.runtime_directory;
-        fs::create_dir_all(&live)?;
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&live)?;
         let probe = tempfile::Builder::new().prefix("probe-").tempdir_in(&live)?;
         let name = "probe-of-the-doctor-with-the-length-of-an-id";
         let longest = live.join("00000000-0000-0000-0000-000000000000");
@@ -163,6 +192,54 @@ fn check_sockets(settings: &CliSettings) -> Finding {
             Finding::bad(format!("cannot be created: {error}"), hint)
         }
     }
+}
+
+/// Checks whether the process answers that drives the sessions of clients that may go away.
+async fn check_host(settings: &CliSettings) -> Finding {
+    let process =
+        |pid: Option<u32>| pid.map_or("a process".to_owned(), |it| format!("process {it}"));
+    match find_host(settings).await {
+        HostState::None => Finding::good("none runs; one is started when it is needed"),
+        HostState::Running { kind, pid, sessions } => {
+            let kind = match kind {
+                HostKind::Server => "a server",
+                HostKind::Background => "in the background",
+            };
+            let sessions = match sessions {
+                Some(number) => wording::plural(number, "open session", "open sessions"),
+                None => "another version of Towpath".to_owned(),
+            };
+            Finding::good(format!("{kind}, process {pid}, {sessions}"))
+        }
+        HostState::Silent { pid } => {
+            let hint = pid.map_or_else(
+                || "stop every other towpath".to_owned(),
+                |pid| {
+                    format!("if this does not change, stop it with `kill -9 {pid}`; agents go on")
+                },
+            );
+            Finding::bad(format!("{} hosts the sessions and does not answer", process(pid)), hint)
+        }
+    }
+}
+
+/// Whether something runs that sends scheduled prompts; none if there are none.
+async fn check_schedules(settings: &CliSettings) -> Option<Finding> {
+    let journal = Journal::open(&SessionsConfig::journal_path(&settings.data_directory)).ok()?;
+    let records = journal.journal.sessions().await;
+    let _ = journal.journal.close().await;
+    let schedules = records.ok()?.iter().map(|it| schedules_of(it).len()).sum::<usize>();
+    if schedules == 0 {
+        return None;
+    }
+    let text = wording::plural(schedules, "scheduled prompt", "scheduled prompts");
+    Some(match find_host(settings).await {
+        HostState::None => Finding::bad(
+            format!("{text}, and nothing runs that could send them"),
+            "start `towpath serve`, or open the session with `towpath run --resume`",
+        ),
+        HostState::Running { .. } | HostState::Silent { .. } => Finding::good(text),
+    })
 }
 
 async fn check_version(agent: &AgentProgram, limit: Duration) -> Finding {
@@ -193,23 +270,12 @@ async fn read_version(agent: &AgentProgram) -> io::Result<String> {
     command.args(&agent.arguments).arg("--version").process_group(0);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = tokio::process::Command::from(command).kill_on_drop(true).spawn()?;
-    let group = child.id().and_then(|id| Pid::from_raw(id.cast_signed())).map(KilledGroup);
+    let group = KilledGroup::of(&child);
     let output = child.wait_with_output().await?;
     // It has ended by itself.
     std::mem::forget(group);
     let text = if output.stdout.is_empty() { output.stderr } else { output.stdout };
     Ok(String::from_utf8_lossy(&text).into_owned())
-}
-
-/// Kills a group of processes when it is dropped. The agent may be a script that has started another
-/// program.
-struct KilledGroup(Pid);
-
-impl Drop for KilledGroup {
-    fn drop(&mut self) {
-        // Fails if it has ended meanwhile.
-        let _ = kill_process_group(self.0, Signal::KILL);
-    }
 }
 
 /// Starts the agent in a temporary session and waits for its response to `initialize`.

@@ -83,6 +83,7 @@ async fn diagnose(options: &DoctorArgs, settings: &CliSettings) -> Diagnosis {
     diagnosis.add("towpath", Finding::good(env!("CARGO_PKG_VERSION")));
     checks::check_data(settings, &mut diagnosis).await;
     checks::check_agent(options, settings, &mut diagnosis).await;
+    checks::check_other_agents(settings, &mut diagnosis).await;
     diagnosis
 }
 

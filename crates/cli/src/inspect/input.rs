@@ -144,7 +144,8 @@ impl InputReader {
     }
 }
 
-/// Numbers lines, and rejoins them with `--rejoin` or if the input is pretty-printed.
+/// Numbers lines, and rejoins them with `--rejoin`, if the input is pretty-printed, or from the first
+/// row of a terminal on.
 struct LineNumberer<'a> {
     file: &'a str,
     rejoiner: &'a mut Option<Rejoiner>,
@@ -175,6 +176,9 @@ impl LineNumberer<'_> {
             self.started = true;
             *self.rejoiner =
                 Rejoiner::is_needed_after(piece.bytes).then(|| Rejoiner::with_cap(self.cap));
+        }
+        if self.rejoiner.is_none() && Rejoiner::looks_wrapped(piece.bytes) {
+            *self.rejoiner = Some(Rejoiner::with_cap(self.cap));
         }
         let Some(rejoiner) = self.rejoiner.as_mut() else {
             return self.show(InputText::Whole(piece.bytes), 1, visit);

@@ -3,8 +3,10 @@
 //! The input is processed in chunks: memory holds a line, the statistics and the anomalies, never
 //! the whole stream.
 
+mod agent_steps;
 mod input;
 mod normalized_event;
+mod normalized_step;
 mod report;
 mod statistics;
 
@@ -12,6 +14,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
 use clap::Args;
+use wire::other_agents::AgentStreamReader;
 
 use crate::exit::{CommandStatus, report_error};
 use input::{InputError, InputReader, InspectSource, ProgressLine};
@@ -21,6 +24,9 @@ use statistics::StreamStatistics;
 ///
 /// Reads the output of `claude --output-format stream-json` and `--output-format json`, session
 /// files under `~/.claude/projects`, and recordings whose events follow `data: ` or a timestamp.
+/// Also the own streams of other agents (`codex exec --json`, `gemini -o stream-json`,
+/// `cursor-agent --output-format stream-json`, `opencode run --format json`, `droid exec`,
+/// `copilot --output-format json`, `pi --mode json`) and the session files of Codex, Copilot and pi.
 /// Reports sessions, versions, models, turns, tokens, cost, tools, files and event kinds, then
 /// anomalies: unknown kinds, unexpected shapes, and lines that are not events.
 #[expect(clippy::struct_excessive_bools, reason = "each is an independent command-line switch")]
@@ -86,10 +92,11 @@ fn inspect(options: &InspectArgs, mut out: impl Write) -> io::Result<CommandStat
     let mut progress = ProgressLine::new(&options.files);
     for source in InspectSource::all(&options.files) {
         statistics.start_input();
+        let mut agent_stream = AgentStreamReader::default();
         let result = InputReader::open(&source, options).and_then(|mut reader| {
             reader.each_line(&mut progress, |line| {
                 if options.events {
-                    normalized_event::write(&mut out, &line)?;
+                    normalized_event::write(&mut out, &line, &mut agent_stream)?;
                 }
                 statistics.add_line(&line);
                 Ok(())

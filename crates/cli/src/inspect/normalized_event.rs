@@ -6,19 +6,29 @@
 use std::io::{self, Write};
 
 use serde::Serialize;
+use serde_json::Value;
 use wire::event::{
     Block, Body, ControlRequestKind, ControlResponse, ControlResult, Delta, Event, Fault, Message,
     Record, Signal, Stream, System, TaskPhase, TurnEnded, Usage,
 };
 use wire::json::{Raw, Text};
+use wire::other_agents::AgentStreamReader;
 use wire::{Reading, read};
 
 use super::input::{InputLine, InputText};
+use super::normalized_step;
 
 /// Writes the events of a line, one JSON object per line. Noise is left out.
-pub(super) fn write(out: &mut impl Write, line: &InputLine<'_>) -> io::Result<()> {
+///
+/// A line of another agent has an event for each of its steps.
+pub(super) fn write(
+    out: &mut impl Write,
+    line: &InputLine<'_>,
+    agent_stream: &mut AgentStreamReader,
+) -> io::Result<()> {
     let InputText::Whole(bytes) = line.text else { return Ok(()) };
-    for reading in read(bytes) {
+    for mut reading in read(bytes) {
+        agent_stream.complete(&mut reading);
         let dialect = reading.dialect.name();
         let (kind, envelope, body) = match &reading.reading {
             Reading::Event(event) => {
@@ -34,18 +44,31 @@ pub(super) fn write(out: &mut impl Write, line: &InputLine<'_>) -> io::Result<()
             }
             Reading::Noise(_) => continue,
         };
-        let event = NormalizedEvent {
-            file: line.file,
-            line: line.number,
-            kind: kind.to_string(),
-            dialect,
-            session: envelope.and_then(|it| it.session_id),
-            uuid: envelope.and_then(|it| it.uuid),
-            parent: envelope.and_then(|it| it.parent_tool_use_id),
-            body,
+        let bodies = match reading.event().map(|event| &event.body) {
+            Some(Body::OtherAgent(other)) => {
+                let events = normalized_step::events(&other.steps).into_iter();
+                events.map(NormalizedBody::Step).collect()
+            }
+            Some(Body::Acp(acp)) => {
+                let events = normalized_step::events(&agent_stream.acp_steps(acp)).into_iter();
+                events.map(NormalizedBody::Step).collect()
+            }
+            _ => vec![body],
         };
-        serde_json::to_writer(&mut *out, &event)?;
-        out.write_all(b"\n")?;
+        for body in bodies {
+            let event = NormalizedEvent {
+                file: line.file,
+                line: line.number,
+                kind: kind.to_string(),
+                dialect,
+                session: envelope.and_then(|it| it.session_id),
+                uuid: envelope.and_then(|it| it.uuid),
+                parent: envelope.and_then(|it| it.parent_tool_use_id),
+                body,
+            };
+            serde_json::to_writer(&mut *out, &event)?;
+            out.write_all(b"\n")?;
+        }
     }
     Ok(())
 }
@@ -165,6 +188,9 @@ enum NormalizedBody<'a> {
         reason: &'a str,
         raw: Raw<'a>,
     },
+    /// A step of another agent, with its `event`.
+    #[serde(untagged)]
+    Step(Value),
 }
 
 /// A message, complete or partial.
@@ -246,7 +272,7 @@ impl<'a> NormalizedBody<'a> {
             Body::ControlCancel(cancel) => Self::AskWithdrawn { request: cancel.request_id },
             Body::Signal(signal) => Self::from_signal(signal),
             Body::Record(Record::Title(text)) => Self::Notice { text: *text },
-            Body::Record(_) => Self::Other,
+            Body::Record(_) | Body::Acp(_) | Body::OtherAgent(_) => Self::Other,
         }
     }
 

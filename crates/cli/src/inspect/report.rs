@@ -5,6 +5,8 @@ use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
+use view::AgentInfo;
+use view::wording::grouped;
 use wire::analysis::TokenTotals;
 
 use super::statistics::{
@@ -61,7 +63,7 @@ fn write_sessions(
         write_cost(sessions.iter().filter_map(|it| it.cost.dollars()).reduce(|a, b| a + b), out)?;
     }
     for session in sessions.iter().take(listed) {
-        write_session(session, out)?;
+        write_session(session, listed, out)?;
     }
     write_more(sessions.len().saturating_sub(listed), out)
 }
@@ -87,11 +89,18 @@ fn write_cost(dollars: Option<f64>, out: &mut impl Write) -> io::Result<()> {
     }
 }
 
-fn write_session(session: &SessionStatistics, out: &mut impl Write) -> io::Result<()> {
+fn write_session(
+    session: &SessionStatistics,
+    listed: usize,
+    out: &mut impl Write,
+) -> io::Result<()> {
     let id = session.id.as_deref().unwrap_or("(no id)");
     write!(out, "\n{HEADING}session {id}{HEADING:#}")?;
     let mut origin: Vec<String> =
-        session.versions.iter().map(|it| format!("claude {it}")).collect();
+        session.versions.iter().map(|it| format!("{} {it}", session.program())).collect();
+    if origin.is_empty() && session.program() != "claude" {
+        origin.push(session.program().to_owned());
+    }
     origin.extend(session.models().into_iter().map(str::to_owned));
     if !origin.is_empty() {
         write!(out, " {FAINT}({}){FAINT:#}", origin.join(", "))?;
@@ -115,6 +124,26 @@ fn write_session(session: &SessionStatistics, out: &mut impl Write) -> io::Resul
             })
             .collect();
         writeln!(out, "  tools   {}", tools.join(", "))?;
+    }
+    if !session.denials.is_empty() {
+        let denials: Vec<String> =
+            session.denials.iter().map(|(tool, count)| format!("{tool} {count}")).collect();
+        let total = plural(session.denials.values().sum(), "call");
+        writeln!(out, "  {WARNING}denied{WARNING:#}  {total}: {}", denials.join(", "))?;
+    }
+    write_agent(session, listed, out)
+}
+
+/// What the agent says about itself beyond its version and model.
+fn write_agent(session: &SessionStatistics, listed: usize, out: &mut impl Write) -> io::Result<()> {
+    let facts = session.agent.iter().flat_map(|agent| agent.facts(listed));
+    let mut facts = facts.filter(|fact| !matches!(fact.label, "version" | "model")).peekable();
+    if facts.peek().is_none() {
+        return Ok(());
+    }
+    writeln!(out, "  {FAINT}agent{FAINT:#}")?;
+    for fact in facts {
+        writeln!(out, "    {FAINT}{:<12}{FAINT:#}  {}", fact.label, fact.text)?;
     }
     Ok(())
 }
@@ -233,19 +262,6 @@ fn size(bytes: u64) -> String {
     }
 }
 
-/// Digits in groups of three: `1,234,567`.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
-
 #[derive(Serialize)]
 struct InspectionJson<'a> {
     lines: u64,
@@ -273,6 +289,9 @@ struct MismatchJson<'a> {
 #[derive(Serialize)]
 struct SessionStatisticsJson<'a> {
     id: Option<&'a str>,
+    /// The program that wrote it, if that is not Claude Code.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    program: Option<&'static str>,
     versions: &'a [String],
     models: Vec<&'a str>,
     turns: u64,
@@ -282,6 +301,10 @@ struct SessionStatisticsJson<'a> {
     /// Reported by the CLI, including requests that are not in the stream.
     tokens_reported: Option<TokenCountsJson>,
     tools: BTreeMap<&'a str, ToolCallsJson>,
+    /// Denied calls by tool.
+    denials: &'a BTreeMap<String, u64>,
+    /// What the agent says about itself.
+    agent: Option<&'a AgentInfo>,
 }
 
 #[derive(Serialize)]
@@ -319,6 +342,7 @@ impl<'a> From<&'a SessionStatistics> for SessionStatisticsJson<'a> {
         };
         Self {
             id: session.id.as_deref(),
+            program: Some(session.program()).filter(|program| *program != "claude"),
             versions: &session.versions,
             models: session.models(),
             turns: session.turns,
@@ -327,6 +351,8 @@ impl<'a> From<&'a SessionStatistics> for SessionStatisticsJson<'a> {
             tokens: session.tokens().into(),
             tokens_reported: session.reported_tokens().map(TokenCountsJson::from),
             tools: session.tools.iter().map(calls).collect(),
+            denials: &session.denials,
+            agent: session.agent.as_ref(),
         }
     }
 }
@@ -363,12 +389,10 @@ pub(super) fn write_json(statistics: &StreamStatistics, out: &mut impl Write) ->
 
 #[cfg(test)]
 mod tests {
-    use super::{grouped, size};
+    use super::size;
 
     #[test]
-    fn numbers_are_grouped_and_sizes_have_units() {
-        let numbers = [0, 999, 1_000, 12_345, 1_234_567].map(grouped);
-        assert_eq!(numbers, ["0", "999", "1,000", "12,345", "1,234,567"]);
+    fn sizes_have_units() {
         let sizes = [1, 999, 1_000, 15_990, 2_500_000_000].map(size);
         assert_eq!(sizes, ["1 byte", "999 bytes", "1.0 kB", "15.9 kB", "2,500.0 MB"]);
     }

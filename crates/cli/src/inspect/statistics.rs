@@ -3,10 +3,13 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Display;
 
+use view::AgentInfo;
 use wire::analysis::{CallEvent, FileChange, Identity, TokenTotals, ToolCalls, UsageTotals};
 use wire::event::{Body, Event, Record, Stream, TurnEnded};
+use wire::other_agents::AgentStreamReader;
 use wire::{Dialect, Kind, Line, Noise, Reading, read};
 
+use super::agent_steps::CountedCall;
 use super::input::{InputLine, InputText};
 
 /// How many anomalies of each type are stored, so that an input full of them does not fill memory.
@@ -35,6 +38,8 @@ pub(super) struct StreamStatistics {
     /// The current session of the input, an index into `sessions`.
     current: Option<usize>,
     identity: Identity,
+    /// What is known of the input's stream, if another agent wrote it.
+    agent_stream: AgentStreamReader,
     /// Calls that change files, in order.
     pub(super) files: Vec<FileChangeCall>,
 }
@@ -44,6 +49,7 @@ impl StreamStatistics {
     pub(super) fn start_input(&mut self) {
         self.current = None;
         self.identity = Identity::default();
+        self.agent_stream = AgentStreamReader::default();
     }
 
     pub(super) fn add_line(&mut self, line: &InputLine<'_>) {
@@ -51,7 +57,8 @@ impl StreamStatistics {
         self.bytes += line.size;
         match line.text {
             InputText::Whole(bytes) => {
-                for reading in read(bytes) {
+                for mut reading in read(bytes) {
+                    self.agent_stream.complete(&mut reading);
                     self.add_reading(line, &reading);
                 }
             }
@@ -87,18 +94,32 @@ impl StreamStatistics {
     }
 
     fn add_event(&mut self, at: &InputLine<'_>, event: &Event<'_>, dialect: Dialect) {
-        self.events.add(event.kind);
+        match &event.body {
+            // The type of such a line is often that of an envelope.
+            Body::OtherAgent(other) if event.kind.subtype.is_none() => {
+                self.events.add(Kind { subtype: other.detail, ..event.kind });
+            }
+            _ => self.events.add(event.kind),
+        }
         for name in event.unmodelled() {
             self.unknown.add_name(&name);
             self.unknown_positions.add(at.file, at.number, || name);
         }
+        let acp_steps = match &event.body {
+            Body::Acp(acp) => self.agent_stream.acp_steps(acp),
+            _ => Vec::new(),
+        };
         let index = self.session_of(event);
         let counted_before = self.was_counted_in_another_session(event, index);
         let session = &mut self.sessions[index];
         if !counted_before {
             session.count_tokens(event);
         }
+        session.program.get_or_insert(dialect.program());
         session.add_event(event, dialect, &mut self.files);
+        for step in &acp_steps {
+            session.add_step(step, &mut self.files);
+        }
     }
 
     /// Whether the event's message was already counted in another session: a fork starts with a copy
@@ -150,21 +171,33 @@ impl StreamStatistics {
 pub(super) struct SessionStatistics {
     /// The CLI's id; none if no line has one.
     pub(super) id: Option<String>,
-    /// Versions of the CLI, in order of appearance.
+    /// The program that wrote its first line.
+    program: Option<&'static str>,
+    /// Versions of the program, in order of appearance.
     pub(super) versions: Vec<String>,
-    models: Vec<String>,
+    pub(super) models: Vec<String>,
     /// The model of `init`, used if no message names one.
     announced_model: Option<String>,
     pub(super) turns: u64,
     pub(super) failed_turns: u64,
     pub(super) cost: CostCounter,
     tally: UsageTotals,
+    /// Tokens of other agents' requests.
+    pub(super) other_tokens: TokenTotals,
+    /// Calls of other agents by id.
+    pub(super) agent_calls: HashMap<String, CountedCall>,
     reported: ReportedTokens,
     pub(super) tools: BTreeMap<String, ToolCallCount>,
     /// Per session, because a recording may contain sessions that share call ids.
     calls: ToolCalls,
     /// Indexes into the list of changed files, by the number of the call.
     changes: HashMap<u64, usize>,
+    /// Those of the running turn that have a result, by the id of the call.
+    ended_changes: HashMap<String, usize>,
+    /// Calls that a `result` lists as denied, by tool.
+    pub(super) denials: BTreeMap<String, u64>,
+    /// What the agent says about itself.
+    pub(super) agent: Option<AgentInfo>,
 }
 
 /// A call that changes a file.
@@ -193,7 +226,7 @@ pub(super) struct CostCounter {
 }
 
 impl CostCounter {
-    fn set_total(&mut self, total: f64) {
+    pub(super) fn set_total(&mut self, total: f64) {
         if let Some(current) = self.current
             && total < current
         {
@@ -240,6 +273,7 @@ impl SessionStatistics {
                 if self.announced_model.is_none() {
                     self.announced_model = init.model.map(String::from);
                 }
+                self.agent.get_or_insert_default().apply_init(init);
             }
             Body::Assistant(assistant) => {
                 add_name(
@@ -262,7 +296,12 @@ impl SessionStatistics {
             {
                 self.turns += 1;
             }
-            Body::TurnEnded(turn) => self.end_turn(turn),
+            Body::TurnEnded(turn) => self.end_turn(turn, files),
+            Body::OtherAgent(other) => {
+                for step in &other.steps {
+                    self.add_step(step, files);
+                }
+            }
             Body::Record(Record::CostState(Some(total))) => self.cost.set_total(*total),
             _ => {}
         }
@@ -273,7 +312,7 @@ impl SessionStatistics {
     }
 
     fn add_calls(&mut self, event: &Event<'_>, files: &mut Vec<FileChangeCall>) {
-        let Self { calls, tools, changes, .. } = self;
+        let Self { calls, tools, changes, ended_changes, .. } = self;
         calls.observe(event, |news| match news {
             CallEvent::Started(call) => {
                 tools.entry(call.tool.clone()).or_default().calls += 1;
@@ -286,6 +325,7 @@ impl SessionStatistics {
                 tools.entry(call.tool).or_default().failed += u64::from(failed);
                 if let Some(index) = changes.remove(&call.number) {
                     files[index].ok = Some(!failed);
+                    ended_changes.insert(call.id, index);
                 }
             }
         });
@@ -299,7 +339,20 @@ impl SessionStatistics {
             && self.tokens() == TokenTotals::default()
     }
 
-    fn end_turn(&mut self, turn: &TurnEnded<'_>) {
+    fn end_turn(&mut self, turn: &TurnEnded<'_>, files: &mut [FileChangeCall]) {
+        let changes = std::mem::take(&mut self.ended_changes);
+        for denial in turn.denials() {
+            let tool = denial.tool_name.map(String::from).unwrap_or_default();
+            *self.denials.entry(tool).or_default() += 1;
+            let id = denial.tool_use_id.map(String::from).unwrap_or_default();
+            // A denied call changes nothing, even if its result is not marked as an error.
+            if let Some(file) = changes.get(&id).and_then(|&index| files.get_mut(index))
+                && file.ok == Some(true)
+            {
+                file.ok = Some(false);
+                self.tools.entry(file.tool.clone()).or_default().failed += 1;
+            }
+        }
         self.turns += 1;
         self.failed_turns += u64::from(turn.failed());
         if let Some(total) = turn.total_cost_usd {
@@ -321,7 +374,12 @@ impl SessionStatistics {
 
     /// The tokens of every message in the input, each counted once.
     pub(super) fn tokens(&self) -> TokenTotals {
-        self.tally.total()
+        self.tally.total().plus(self.other_tokens)
+    }
+
+    /// The program that wrote the session, for example `claude`.
+    pub(super) fn program(&self) -> &'static str {
+        self.program.unwrap_or("claude")
     }
 
     /// The tokens that the CLI reports, including requests that are not in the stream.
@@ -336,6 +394,14 @@ fn add_name(names: &mut Vec<String>, name: Option<wire::json::Text<'_>>) {
         && !names.iter().any(|known| name == **known)
     {
         names.push(name.into());
+    }
+}
+
+pub(super) fn add_owned_name(names: &mut Vec<String>, name: Option<&str>) {
+    if let Some(name) = name.filter(|name| !name.is_empty())
+        && !names.iter().any(|known| known == name)
+    {
+        names.push(name.to_owned());
     }
 }
 

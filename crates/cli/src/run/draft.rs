@@ -14,6 +14,9 @@ const MAX_IMAGE_BYTES: u64 = 30 << 20;
 /// No prompt can be longer: this is the limit of a line on its way to the agent.
 const MAX_PROMPT_BYTES: u64 = 64 << 20;
 
+/// What an agent that continues a conversation does if nothing else is asked.
+const NO_TASK: &str = "Say in a sentence or two where things stand, and wait for the user.";
+
 /// The prompt that stands for what is piped in.
 const STDIN: &str = "-";
 
@@ -72,6 +75,13 @@ impl RunPromptDraft {
         let images = images.iter().map(|path| read_image(path)).collect::<Result<Vec<_>, _>>()?;
         let is_empty = text.trim().is_empty() && images.is_empty();
         Ok((!is_empty).then_some(Self { text, images }))
+    }
+
+    /// A prompt that begins with a summary of an earlier conversation.
+    pub(super) fn with_summary(draft: Option<Self>, summary: &str) -> Self {
+        let Self { text, images } = draft.unwrap_or_default();
+        let text = if text.trim().is_empty() { NO_TASK } else { &text };
+        Self { text: format!("{summary}\n{text}"), images }
     }
 
     pub(super) fn into_prompt(self, delivery: Delivery, by: Actor) -> NewPrompt {

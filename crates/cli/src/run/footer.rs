@@ -30,6 +30,12 @@ pub(super) struct Footer<'a> {
     /// None if the run ends with its turn.
     pub(super) editor: Option<&'a PromptEditor>,
     pub(super) is_busy: bool,
+    /// What Enter does while a turn runs; none if there is nothing to choose.
+    pub(super) delivery: Option<Delivery>,
+    /// Whether queued prompts wait until the user goes on.
+    pub(super) is_held: bool,
+    /// What a spent budget asks, if that is why they wait.
+    pub(super) budget_question: Option<String>,
 }
 
 impl Footer<'_> {
@@ -57,6 +63,7 @@ impl Footer<'_> {
             let (lines, (row, column)) = editor.lines("❯ ", self.placeholder(), width);
             let above = area.lines.len();
             area.lines.extend(lines);
+            area.lines.extend(self.delivery_line());
             area.cursor = area.cursor.or(Some((row + above, column)));
         }
         area
@@ -65,42 +72,74 @@ impl Footer<'_> {
     /// The rows that everything but the request takes. One is reserved for a hint.
     pub(super) fn other_rows(&self) -> usize {
         let editor = self.editor.map_or(0, |it| it.lines("❯ ", "", self.width).0.len());
-        1 + self.queue_lines().len() + 1 + editor
+        1 + self.queue_lines().len() + 1 + editor + usize::from(self.delivery_line().is_some())
+    }
+
+    /// The choice of what Enter does while a turn runs.
+    fn delivery_line(&self) -> Option<StyledLine> {
+        let chosen = self.delivery.filter(|_| self.editor.is_some())?;
+        let mut line = StyledLine::of(SOFT, "  Enter:");
+        for (delivery, label) in [(Delivery::Steer, SEND_NOW), (Delivery::Queue, QUEUE)] {
+            let is_chosen = delivery == chosen;
+            let style = if is_chosen { TextStyle::PLAIN.in_colour(6) } else { SOFT };
+            let sign = if is_chosen { "●" } else { "○" };
+            line.push(style, &format!(" {sign} {label} "));
+        }
+        line.push(SOFT, "· Shift-Tab switches");
+        Some(line.cut(self.width))
     }
 
     fn queue_lines(&self) -> Vec<StyledLine> {
         let queued = self.queue.iter().filter(|it| it.state == PromptState::Queued);
-        queued
-            .map(|prompt| {
-                let first = prompt.text.lines().next().unwrap_or_default();
-                let (sign, when) = match prompt.delivery {
-                    Delivery::Queue => ("⋯", "queued"),
-                    Delivery::Steer => ("⤷", "steering"),
-                };
-                StyledLine::of(SOFT, &format!("{sign} {when}: {first}")).cut(self.width)
-            })
-            .collect()
+        let question = self.budget_question.iter().map(|question| {
+            StyledLine::of(TextStyle::PLAIN.in_colour(3), question).cut(self.width)
+        });
+        let prompts = queued.map(|prompt| {
+            let first = prompt.text.lines().next().unwrap_or_default();
+            let (sign, when) = match prompt.delivery {
+                _ if self.is_held => ("⏸", "held"),
+                Delivery::Queue => ("⋯", "queued"),
+                Delivery::Steer => ("⤷", "sending now"),
+            };
+            StyledLine::of(SOFT, &format!("{sign} {when}: {first}")).cut(self.width)
+        });
+        question.chain(prompts).collect()
     }
 
     /// What the empty editor shows.
     fn placeholder(&self) -> &'static str {
         match (self.request, self.is_busy) {
             (Some(_), _) if self.focus != KeyFocus::Editor => "Tab to write a prompt",
-            (_, true) => "Enter queues a prompt · > steers the turn · Ctrl-C stops · ? help",
+            (_, true) if self.delivery == Some(Delivery::Steer) => {
+                "write to the running turn · Esc stops it · ? help"
+            }
+            (_, true) => "queue a prompt · Esc stops the turn · ? help",
+            (_, false) if self.budget_question.is_some() => {
+                "Enter goes on · ↑ takes one back · ? help"
+            }
+            (_, false) if self.is_held => {
+                "Enter sends the held prompts · ↑ takes one back · ? help"
+            }
             (_, false) => "? help · Ctrl-D exits",
         }
     }
 }
 
+/// What Enter can do while a turn runs, in the words of the page.
+const SEND_NOW: &str = "Send now";
+const QUEUE: &str = "Queue";
+
 const KEYS: &[(&str, &str)] = &[
-    ("Enter", "send; while the agent works, the prompt is queued"),
-    ("> text", "steer: add the text to the running turn"),
+    ("Enter", "send; while a turn runs, Send now adds it to the turn, Queue keeps it for later"),
+    ("Shift-Tab", "switch between Send now and Queue; the choice is remembered"),
+    ("> text", "send now: add the text to the running turn"),
     ("\\ Enter, Alt-Enter", "insert a line break"),
     ("↑ ↓", "earlier prompts; ↑ on an empty line takes back the last queued prompt"),
     ("paste a path", "of an image to attach it"),
     ("Tab", "switch between the request and the editor"),
-    ("Ctrl-C", "stop the turn; the next queued prompt runs"),
+    ("Ctrl-C, Esc", "stop the turn and hold queued prompts; Enter on an empty line sends them"),
     ("Ctrl-C twice, Ctrl-D", "exit; the session is saved, and the agent finishes a running turn"),
+    ("/mode, /model, /options", "list what the agent offers; with a name, choose it"),
     ("/…", "commands of the agent, such as /compact or /clear"),
 ];
 

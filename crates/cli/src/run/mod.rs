@@ -10,6 +10,8 @@ mod footer;
 mod key_parser;
 mod keyboard;
 mod pipe;
+mod preferences;
+mod profile;
 mod progress;
 mod request_lines;
 mod request_prompt;
@@ -19,8 +21,8 @@ mod terminal_session;
 use std::io::{self, IsTerminal as _};
 use std::time::Duration;
 
-use journal::{Origin, Seq, SessionStatus};
-use session::{Session, SessionLimits, Sessions};
+use journal::{Origin, Seq, SessionRecord, SessionStatus};
+use session::{AgentProtocol, OpenError, Session, SessionLimits, SessionOptions, Sessions};
 use view::terminal::ColourMode;
 use view::wording;
 use wire::note::{Actor, Delivery, Note};
@@ -30,6 +32,7 @@ pub(crate) use arguments::RunArgs;
 use draft::{PromptReadError, RunPromptDraft};
 use keyboard::Keyboard;
 use pipe::{EntryPrinter, JsonLinePrinter, PipeRun, TextPrinter};
+use preferences::RunPreferences;
 use progress::{FollowEnd, RunProgress, RunSignal, RunSignals};
 use selection::{SelectedSession, SessionSelectionError};
 use terminal_session::{TerminalSession, TerminalSessionOptions};
@@ -79,6 +82,8 @@ enum RunError {
     Write(#[source] io::Error),
     #[error("{0}")]
     NotStarted(String),
+    #[error("the prompt waits in the queue: {question}")]
+    BudgetSpent { question: String, session: String },
 }
 
 impl RunError {
@@ -88,6 +93,12 @@ impl RunError {
             Self::Agent(error) => return error.hint(),
             Self::Selection(error) => return error.hint(),
             Self::NoPrompt => "give a prompt: `towpath run 'fix the tests'`, or pipe one in",
+            Self::BudgetSpent { session, .. } => {
+                return Some(format!(
+                    "a higher budget sends it: `towpath run --resume {session} --budget 10`; \
+                     *Go on* in the page does too"
+                ));
+            }
             Self::PromptRead(error) => return error.hint().map(str::to_owned),
             Self::Journal(_) | Self::NotStarted(_) | Self::SessionStopped => {
                 "`towpath doctor` shows what is wrong"
@@ -119,11 +130,12 @@ pub(crate) fn run(options: &RunArgs) -> CommandStatus {
 
 async fn drive(options: &RunArgs) -> Result<CommandStatus, RunError> {
     let settings = CliSettings::from_environment()?;
-    let agent = settings.find_agent(&options.agent)?;
+    let agent = settings.find_default_program(&options.agent, options.options.agent())?;
     let at_terminal = !options.json && Keyboard::is_available();
     let interactive = at_terminal && !options.once && io::stdin().is_terminal();
     let draft = RunPromptDraft::from_arguments(options.prompt.as_deref(), &options.image)?;
-    if draft.is_none() && options.resume.is_none() && !interactive {
+    let continues = options.resumed_session().is_some() || options.continue_from.is_some();
+    if draft.is_none() && !continues && !interactive {
         return Err(RunError::NoPrompt);
     }
     settings.create_data_directory()?;
@@ -138,8 +150,15 @@ async fn drive(options: &RunArgs) -> Result<CommandStatus, RunError> {
         print_note(format_args!("{}", unread_output_note(id, &problem)));
     }
     let by = settings.terminal_user();
-    let SelectedSession { session, record } =
+    let SelectedSession { session, record, note, summary } =
         selection::select_session(options, &sessions, &by).await?;
+    let draft = match summary {
+        Some(summary) => Some(RunPromptDraft::with_summary(draft, &summary)),
+        None => draft,
+    };
+    if let Some(note) = note {
+        print_note(format_args!("{DIM}{note}{DIM:#}"));
+    }
     let is_working = matches!(record.status, SessionStatus::Running | SessionStatus::Waiting);
     if draft.is_none() && !interactive && !is_working {
         return Err(RunError::NoPrompt);
@@ -166,6 +185,8 @@ async fn drive(options: &RunArgs) -> Result<CommandStatus, RunError> {
             by,
             directory: record.directory.clone(),
             interactive,
+            is_acp: is_acp(&sessions, &record),
+            preferences: RunPreferences::load(&settings.data_directory),
             deny_requests: options.ask == Some(RequestPolicy::Deny),
             history: earlier_prompts(&sessions, &session).await?,
         };
@@ -176,10 +197,22 @@ async fn drive(options: &RunArgs) -> Result<CommandStatus, RunError> {
     };
     close(&sessions, &session, end.as_ref().ok().copied(), interactive).await?;
     end?;
+    if let Some(question) = progress.budget_question() {
+        let (question, session) = (question.to_owned(), short_id(session.id()));
+        return Err(RunError::BudgetSpent { question, session });
+    }
     if let Some(cause) = progress.start_failure() {
         return Err(RunError::NotStarted(wording::stop_cause(cause)));
     }
     Ok(progress.exit_status())
+}
+
+/// Whether the agent of the session is driven over the Agent Client Protocol.
+fn is_acp(sessions: &Sessions, record: &SessionRecord) -> bool {
+    let options = SessionOptions::from_json(&record.options, record.directory.clone());
+    let agent = options.ok().and_then(|it| it.agent);
+    let agent = agent.and_then(|name| sessions.config().agents.find(&name));
+    agent.is_some_and(|it| it.protocol == AgentProtocol::Acp)
 }
 
 /// Ends the process if a signal asked it to leave and it cannot, because a write does not return. The
@@ -225,7 +258,8 @@ async fn earlier_prompts(sessions: &Sessions, session: &Session) -> Result<Vec<S
     Ok(prompts.into_iter().map(|prompt| prompt.text).collect())
 }
 
-/// Releases the session. An agent that works is left to finish its turn; an idle one is stopped.
+/// Releases the session. An agent that works is left to finish its turn; an idle one is stopped, and
+/// its session is deleted if it is set so.
 async fn close(
     sessions: &Sessions,
     session: &Session,
@@ -236,8 +270,15 @@ async fn close(
     let record = sessions.journal().session(id).await?;
     let status = record.as_ref().map(|record| record.status);
     let is_working = matches!(status, Some(SessionStatus::Running | SessionStatus::Waiting));
+    let deletes = !is_working
+        && record.as_ref().is_some_and(|it| {
+            let options = SessionOptions::from_json(&it.options, it.directory.clone());
+            options.is_ok_and(|it| it.delete_when_ended)
+        });
     let mut follower = session.follow(record.map(|record| record.last).unwrap_or_default());
-    if !is_working && session.close().await.is_ok() {
+    let is_remote = sessions.is_remote(id);
+    // The agent of a session that a server drives waits there for its next prompt.
+    if !is_working && !is_remote && session.close().await.is_ok() {
         let stopped = async {
             while let Ok(entries) = follower.next().await {
                 let notes = entries.iter().filter(|entry| entry.origin == Origin::Towpath);
@@ -253,10 +294,21 @@ async fn close(
             let _ = tokio::time::timeout(STOP_TIMEOUT, stopped).await;
         }
     }
+    if deletes {
+        match sessions.delete(id).await {
+            // The session may have noticed by itself that it has ended.
+            Ok(()) | Err(OpenError::NoSuchSession(_)) => {}
+            Err(error) => return Err(SessionSelectionError::Open(error).into()),
+        }
+    }
     sessions.release().await;
     sessions.journal().clone().close().await?;
     let resume = format!("towpath run --resume {}", short_id(id));
-    if is_working {
+    if deletes {
+        if interactive {
+            print_note(format_args!("{DIM}the session was deleted{DIM:#}"));
+        }
+    } else if is_working {
         print_note(format_args!(
             "{DIM}the agent finishes its turn alone; continue with `{resume}`{DIM:#}"
         ));

@@ -17,7 +17,7 @@ use super::arguments::RequestPolicy;
 use super::progress::{
     DOUBLE_PRESS, FollowEnd, RunProgress, RunSignal, RunSignals, deny_unattended,
 };
-use crate::view::document::ViewDocument;
+use view::ViewDocument;
 
 /// Prints the entries of a session.
 pub(super) trait EntryPrinter {

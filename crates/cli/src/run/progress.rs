@@ -4,11 +4,12 @@ use std::io;
 use std::time::Duration;
 
 use journal::{Journal, SessionId, SessionStatus};
-use session::{RequestAnswer, Session};
+use session::{RequestAnswer, Session, SessionOptions};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use uuid::Uuid;
+use view::wording;
 use wire::consent;
-use wire::note::{Actor, ExitCause, Note, PromptState, TurnEnding};
+use wire::note::{Actor, ExitCause, HoldReason, Note, PromptState, TurnEnding};
 
 use crate::exit::CommandStatus;
 
@@ -20,6 +21,8 @@ pub(super) struct RunProgress {
     prompt_is_final: bool,
     ending: Option<TurnEnding>,
     cause: Option<ExitCause>,
+    /// What a spent budget asks, if the prompt waits for the answer.
+    budget_question: Option<String>,
 }
 
 impl RunProgress {
@@ -47,6 +50,9 @@ impl RunProgress {
                 self.cause = Some(cause.clone());
                 true
             }
+            // The queue may have been held before the prompt came, or be held because of it.
+            Note::PromptQueued { prompt, .. } => Some(*prompt) == self.prompt_id,
+            Note::QueueHeld { reason: HoldReason::Budget { .. }, .. } => true,
             _ => false,
         }
     }
@@ -54,18 +60,29 @@ impl RunProgress {
     /// Whether the run is over. The journal writes the status together with the notes, so it is never
     /// behind them.
     pub(super) async fn is_over(
-        &self,
+        &mut self,
         journal: &Journal,
         id: SessionId,
     ) -> Result<bool, journal::Error> {
-        let status = journal.session(id).await?.map(|record| record.status);
-        Ok(match status {
-            Some(SessionStatus::Running | SessionStatus::Waiting) => false,
-            Some(SessionStatus::Idle | SessionStatus::Dead) => {
-                self.prompt_id.is_none() || self.prompt_is_final
+        let Some(record) = journal.session(id).await? else { return Ok(true) };
+        Ok(match record.status {
+            SessionStatus::Running | SessionStatus::Waiting => false,
+            SessionStatus::Idle | SessionStatus::Dead => {
+                let is_done = self.prompt_id.is_none() || self.prompt_is_final;
+                if !is_done {
+                    let options = SessionOptions::from_json(&record.options, record.directory);
+                    let hold = options.ok().and_then(|it| it.queue_hold);
+                    self.budget_question = hold.as_ref().and_then(wording::budget_question);
+                }
+                is_done || self.budget_question.is_some()
             }
-            Some(SessionStatus::Failed) | None => true,
+            SessionStatus::Failed => true,
         })
+    }
+
+    /// What a spent budget asks, if the prompt waits for the answer.
+    pub(super) fn budget_question(&self) -> Option<&str> {
+        self.budget_question.as_deref()
     }
 
     pub(super) fn exit_status(&self) -> CommandStatus {

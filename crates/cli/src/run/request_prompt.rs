@@ -11,6 +11,7 @@ use session::{GrantScope, RequestAnswer, RuleChoice};
 use view::ansi::TextStyle;
 use view::terminal::StyledLine;
 use view::{Question, Request, ToolInput, wording};
+use wire::acp::PermissionChoice;
 use wire::consent::{self, Disclosure, Rule};
 use wire::note::RequestKind;
 use wire::outgoing::PermissionMode;
@@ -86,8 +87,11 @@ impl RequestPrompt {
             disclosures(&request)
         };
         let rules = match request.kind {
-            RequestKind::Permission => request.rules.clone(),
-            RequestKind::Question | RequestKind::Plan | RequestKind::Unknown => Vec::new(),
+            RequestKind::Permission if request.choices.is_empty() => request.rules.clone(),
+            RequestKind::Permission
+            | RequestKind::Question
+            | RequestKind::Plan
+            | RequestKind::Unknown => Vec::new(),
         };
         let base = directory.display().to_string();
         Self {
@@ -145,10 +149,11 @@ impl RequestPrompt {
 
     fn needed_rows(&self) -> usize {
         let keys = key_lines(&self.allowing_keys(), self.width).len();
-        let choice = self.rule_lines().len();
+        let rules = self.rule_lines().len();
         let call = if self.request.kind == RequestKind::Plan { self.call_rows } else { 0 };
         let head = self.head().wrapped(self.width).len();
-        head + self.detail_lines().len() + keys.max(choice) + call
+        let choices = self.choice_lines().len();
+        head + self.detail_lines().len() + keys.max(rules) + choices + call
     }
 
     pub(super) fn paste(&mut self, text: &str) {
@@ -178,6 +183,7 @@ impl RequestPrompt {
     fn plain_key(&mut self, code: KeyCode) -> RequestKeyEffect {
         match code {
             KeyCode::Char('v') => RequestKeyEffect::ShowAll,
+            code if self.has_choices() => self.take_choice(code),
             KeyCode::Char('n') => RequestKeyEffect::Resolve(deny("")),
             KeyCode::Char('d') => self.start_text(TextPurpose::DenialReason),
             KeyCode::Char('s') => RequestKeyEffect::Resolve(RequestAnswer::Deny {
@@ -186,6 +192,33 @@ impl RequestPrompt {
             }),
             code if self.question().is_some() => self.choose_option(code),
             KeyCode::Char(key) if self.can_allow() => self.allowing_key(key),
+            _ => RequestKeyEffect::Ignored,
+        }
+    }
+
+    /// Whether the agent offers its own choices.
+    fn has_choices(&self) -> bool {
+        !self.request.choices.is_empty() && self.questions.is_empty()
+    }
+
+    /// A key for one of the agent's choices: its number, or `y` and `n` for the narrowest ones.
+    fn take_choice(&mut self, code: KeyCode) -> RequestKeyEffect {
+        let choices = &self.request.choices;
+        let choice = match code {
+            KeyCode::Char('y') => PermissionChoice::narrowest(choices, true),
+            KeyCode::Char('n') => PermissionChoice::narrowest(choices, false),
+            code => option_number(code).and_then(|number| choices.get(number)),
+        };
+        match (choice, code) {
+            (Some(choice), _) if !choice.kind.allows() || self.can_allow() => {
+                let choice = choice.id.clone();
+                RequestKeyEffect::Resolve(RequestAnswer::Choose { choice })
+            }
+            (None, KeyCode::Char('n')) => RequestKeyEffect::Resolve(deny("")),
+            (_, KeyCode::Char('s')) => RequestKeyEffect::Resolve(RequestAnswer::Deny {
+                message: String::new(),
+                interrupt: true,
+            }),
             _ => RequestKeyEffect::Ignored,
         }
     }
@@ -273,7 +306,11 @@ impl RequestPrompt {
     /// The card with its keys, and the cursor in it while a text is written.
     pub(super) fn lines(&self) -> (Vec<StyledLine>, Option<(usize, usize)>) {
         let (foot, cursor) = match &self.mode {
-            RequestPromptMode::Keys => (key_lines(&self.keys(), self.width), None),
+            RequestPromptMode::Keys => {
+                let mut foot = self.choice_lines();
+                foot.extend(key_lines(&self.keys(), self.width));
+                (foot, None)
+            }
             RequestPromptMode::Rules => (self.rule_lines(), None),
             RequestPromptMode::Text(_, editor) => {
                 let (lines, cursor) =
@@ -312,6 +349,7 @@ impl RequestPrompt {
             lines.extend(disclosure_lines(&text, self.width));
             lines.extend(self.option_lines(question, &BTreeSet::new()));
         }
+        lines.extend(self.choice_lines());
         for rule in &self.rules {
             let line = format!("  Always would allow: {}", escape_hidden(&rule.label));
             lines.extend(StyledLine::of(SOFT, &line).wrapped(self.width));
@@ -417,6 +455,23 @@ impl RequestPrompt {
         *text == self.target && *text == self.request.target && escape_hidden(text) == *text
     }
 
+    /// The agent's choices in its own words, one key each.
+    fn choice_lines(&self) -> Vec<StyledLine> {
+        if !self.has_choices() {
+            return Vec::new();
+        }
+        let mut lines = Vec::new();
+        for (number, choice) in self.request.choices.iter().enumerate() {
+            let key = if number < 9 { (number + 1).to_string() } else { "·".to_owned() };
+            let (sign, style) =
+                if choice.kind.allows() { ("✔", STRONG) } else { ("✘", TextStyle::PLAIN) };
+            let mut line = StyledLine::of(KEY, &format!("  {key}  "));
+            line.push(style, &format!("{sign} {}", escape_hidden(&choice.name)));
+            lines.extend(line.wrapped(self.width));
+        }
+        lines
+    }
+
     /// The rules to choose from, one key each.
     fn rule_lines(&self) -> Vec<StyledLine> {
         let mut lines = Vec::new();
@@ -446,6 +501,9 @@ impl RequestPrompt {
         if self.can_allow() {
             return self.allowing_keys();
         }
+        if self.has_choices() {
+            return [show_all].into_iter().chain(self.choosing_keys(false)).collect();
+        }
         if self.request.kind == RequestKind::Unknown {
             return denying_keys().into_iter().chain([key("v", "show all")]).collect();
         }
@@ -454,7 +512,23 @@ impl RequestPrompt {
         keys
     }
 
+    /// The keys of the agent's choices.
+    fn choosing_keys(&self, can_allow: bool) -> Vec<(&'static str, String)> {
+        let narrowest = |allows| PermissionChoice::narrowest(&self.request.choices, allows);
+        let mut keys = vec![("1–9", "choose".to_owned())];
+        if can_allow && narrowest(true).is_some() {
+            keys.push(("y", "yes".to_owned()));
+        }
+        keys.extend([("n", "no".to_owned()), ("s", "no, and stop".to_owned())]);
+        keys
+    }
+
     fn allowing_keys(&self) -> Vec<(&'static str, String)> {
+        if self.has_choices() {
+            let mut keys = self.choosing_keys(true);
+            keys.push(("v", "show all".to_owned()));
+            return keys;
+        }
         let mut keys: Vec<(&'static str, String)> = Vec::new();
         if self.request.kind == RequestKind::Plan {
             for ((_, key), mode) in PLAN_KEYS.into_iter().zip(consent::PLAN_APPROVAL_MODES) {

@@ -3,6 +3,8 @@
 //! Everything on screen comes from following the journal. A key becomes a command of the session, and
 //! its effect shows when it is in the journal.
 
+mod menu_commands;
+
 use std::io::{self, BufWriter, Stdout};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -12,21 +14,24 @@ use journal::{Entry, Seq};
 use rustix::io::Errno;
 use session::{Session, Sessions};
 use view::terminal::{self, TerminalOptions};
-use wire::note::{Actor, Delivery, Note, PromptState, QueuePolicy, RequestKind};
+use view::wording;
+use wire::note::{Actor, Delivery, HoldReason, Note, PromptState, QueuePolicy, RequestKind};
 
 use super::RunError;
 use super::draft::RunPromptDraft;
 use super::editor::{EditorEvent, PromptEditor};
 use super::footer::{Footer, KeyFocus, help_lines};
 use super::keyboard::Keyboard;
+use super::preferences::RunPreferences;
 use super::progress::{
     DOUBLE_PRESS, FollowEnd, RunProgress, RunSignal, RunSignals, deny_unattended,
 };
 use super::request_prompt::{RequestKeyEffect, RequestPrompt};
 use crate::view::BottomArea;
-use crate::view::document::ViewDocument;
 use crate::view::printer::ConversationPrinter;
 use crate::view::printer::TerminalScreen;
+use menu_commands::MenuCommand;
+use view::ViewDocument;
 
 /// How often the screen is redrawn while time or progress is displayed.
 const REDRAW_INTERVAL: Duration = Duration::from_millis(250);
@@ -44,12 +49,17 @@ const FREE_ROWS: usize = 2;
 const STATUS_ROWS: usize = 2;
 
 /// A session at the terminal.
+#[expect(clippy::struct_excessive_bools, reason = "each is an independent fact")]
 pub(super) struct TerminalSession<'a> {
     sessions: &'a Sessions,
     session: &'a Session,
     by: Actor,
     directory: PathBuf,
     interactive: bool,
+    is_acp: bool,
+    preferences: RunPreferences,
+    /// A command about what the agent offers, which waits until the agent has said it.
+    waiting_menu: Option<MenuCommand>,
     deny_requests: bool,
     screen: TerminalScreen,
     printer: ConversationPrinter<BufWriter<Stdout>>,
@@ -71,6 +81,9 @@ pub(super) struct TerminalSessionOptions {
     pub(super) directory: PathBuf,
     /// Whether the user can write further prompts.
     pub(super) interactive: bool,
+    /// Whether the agent is driven over the Agent Client Protocol.
+    pub(super) is_acp: bool,
+    pub(super) preferences: RunPreferences,
     /// Whether every request is denied.
     pub(super) deny_requests: bool,
     /// Earlier prompts, oldest first.
@@ -100,6 +113,9 @@ impl<'a> TerminalSession<'a> {
             by: options.by,
             directory: options.directory,
             interactive: options.interactive,
+            is_acp: options.is_acp,
+            preferences: options.preferences,
+            waiting_menu: None,
             deny_requests: options.deny_requests,
             screen,
             printer,
@@ -214,6 +230,7 @@ impl<'a> TerminalSession<'a> {
             }
         }
         self.update_prompt();
+        self.run_waiting_menu().await?;
         if self.interactive || !may_be_over {
             return Ok(false);
         }
@@ -290,7 +307,18 @@ impl<'a> TerminalSession<'a> {
             hint: self.hint.as_deref(),
             editor: self.interactive.then_some(&self.editor),
             is_busy: self.is_busy(),
+            delivery: self.delivery(),
+            is_held: self.is_held(),
+            budget_question: self.hold().and_then(wording::budget_question),
         }
+    }
+
+    /// What Enter does with a prompt now; none if there is nothing to choose, because no turn runs or the
+    /// agent takes nothing into a running one.
+    fn delivery(&self) -> Option<Delivery> {
+        let says_so = || self.document.conversation.agent.as_ref().is_some_and(|it| it.can_steer);
+        let can_join = !self.is_acp || says_so();
+        (self.is_busy() && can_join).then(|| self.preferences.delivery())
     }
 
     /// Handles a key, a paste or a resize.
@@ -320,11 +348,19 @@ impl<'a> TerminalSession<'a> {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
             KeyCode::Char('c') if control => return self.interrupt().await,
+            KeyCode::Esc if self.interactive && self.prompt.is_none() && self.is_busy() => {
+                self.stop_turn().await?;
+                return Ok(None);
+            }
             KeyCode::Char('d') if control && self.editor.is_empty() => {
                 return Ok(Some(FollowEnd::Detached));
             }
             KeyCode::Tab if self.interactive && self.prompt.is_some() => {
                 self.request_has_focus = !self.request_has_focus;
+                return Ok(None);
+            }
+            KeyCode::BackTab if self.interactive => {
+                self.preferences.switch_delivery();
                 return Ok(None);
             }
             _ => {}
@@ -362,9 +398,24 @@ impl<'a> TerminalSession<'a> {
             KeyCode::Up if self.editor.is_empty() && self.take_back_prompt().await => {}
             _ => {
                 let event = self.editor.key(key);
-                if event == EditorEvent::Submitted && !self.editor.is_empty() {
-                    let draft = self.editor.take();
-                    self.send(draft).await;
+                if event == EditorEvent::Submitted && self.editor.is_empty() && self.is_held() {
+                    let by = self.by.clone();
+                    let resumed = match self.hold() {
+                        // The limit that the user saw, so that Enter pressed twice allows it once.
+                        Some(HoldReason::Budget { limit, .. }) => {
+                            self.session.raise_budget(*limit, by).await
+                        }
+                        _ => self.session.resume_queue(by).await,
+                    };
+                    self.hint = resumed.err().map(|error| error.to_string());
+                } else if event == EditorEvent::Submitted && !self.editor.is_empty() {
+                    let mut draft = self.editor.take();
+                    if let Some(command) = MenuCommand::parse(&draft.text) {
+                        self.run_menu(command).await?;
+                    } else {
+                        draft.text = MenuCommand::unescape(draft.text);
+                        self.send(draft).await;
+                    }
                 }
             }
         }
@@ -389,14 +440,15 @@ impl<'a> TerminalSession<'a> {
         Ok(())
     }
 
-    /// Sends a prompt. While the agent works it is queued, or joins the turn if it starts with `>`.
+    /// Sends a prompt. While a turn runs it does what is chosen, or joins the turn if it starts with `>`.
     async fn send(&mut self, mut draft: RunPromptDraft) {
-        let mut delivery = Delivery::Queue;
+        let chosen = self.delivery();
+        let mut delivery = chosen.unwrap_or(Delivery::Queue);
         if self.is_busy()
             && let Some(text) = draft.text.strip_prefix('>')
         {
             draft.text = text.trim_start().to_owned();
-            delivery = Delivery::Steer;
+            delivery = if chosen.is_some() { Delivery::Steer } else { Delivery::Queue };
         }
         let text = draft.text.clone();
         let prompt = draft.into_prompt(delivery, self.by.clone());
@@ -421,6 +473,32 @@ impl<'a> TerminalSession<'a> {
         true
     }
 
+    /// Stops the turn. Prompts that are queued wait until the user goes on, if there is an editor to do
+    /// that in.
+    async fn stop_turn(&mut self) -> Result<(), RunError> {
+        let queue = if self.interactive { QueuePolicy::Hold } else { QueuePolicy::Keep };
+        self.session.interrupt(queue, self.by.clone()).await?;
+        let exits = "press Ctrl-C again to exit";
+        let queued = self.document.conversation.queue.iter();
+        let queued = queued.filter(|it| it.state == PromptState::Queued).count();
+        self.hint = Some(match queued {
+            0 => exits.to_owned(),
+            _ if !self.interactive => exits.to_owned(),
+            1 => format!("1 queued prompt is held: Enter sends it · {exits}"),
+            _ => format!("{queued} queued prompts are held: Enter sends them · {exits}"),
+        });
+        Ok(())
+    }
+
+    fn is_held(&self) -> bool {
+        self.hold().is_some()
+    }
+
+    /// Why queued prompts wait, if they do.
+    fn hold(&self) -> Option<&HoldReason> {
+        self.document.conversation.status.queue_hold.as_ref()
+    }
+
     /// Ctrl-C: stops the turn or clears the editor; pressed twice, it leaves.
     async fn interrupt(&mut self) -> Result<Option<FollowEnd>, RunError> {
         if self.interrupt_pressed.is_some_and(|at| at.elapsed() < DOUBLE_PRESS) {
@@ -428,8 +506,7 @@ impl<'a> TerminalSession<'a> {
         }
         self.interrupt_pressed = Some(Instant::now());
         if self.is_busy() {
-            self.session.interrupt(QueuePolicy::Keep, self.by.clone()).await?;
-            self.hint = Some("press Ctrl-C again to exit".to_owned());
+            self.stop_turn().await?;
         } else if self.editor.is_empty() {
             self.hint = Some("press Ctrl-C again to exit; the session is saved".to_owned());
         } else {

@@ -54,7 +54,7 @@ impl Demo {
     }
 
     /// The scratch project.
-    pub(super) fn project(&self) -> PathBuf {
+    pub(crate) fn project(&self) -> PathBuf {
         self.directory.path().join("ferry")
     }
 

@@ -11,13 +11,23 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use journal::SessionId;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use tokio::time::{Instant, sleep};
 
 use super::ServeError;
 
 /// How long a server may take to stop.
 const STOP_TIMEOUT: Duration = Duration::from_secs(40);
+
+/// How long the lock of a server that was killed may stay taken: a program that it was just starting
+/// has the file open until the kernel has loaded the program.
+const KILLED_TIMEOUT: Duration = Duration::from_secs(10);
+
+const LOCK_RETRY: Duration = Duration::from_millis(20);
+
+/// The lock's file in the data directory.
+const LOCK_FILE: &str = "serve.lock";
 
 /// Held for as long as a server runs.
 #[derive(Debug)]
@@ -31,14 +41,24 @@ pub(crate) struct ServerLock {
 pub(crate) struct ServerRunning(PathBuf);
 
 impl ServerLock {
-    pub(crate) fn acquire(data: &Path) -> Result<Self, ServeError> {
+    /// Takes the lock. Waits for a server that was killed, but not for one that runs.
+    pub(crate) async fn acquire(data: &Path) -> Result<Self, ServeError> {
         let (path, mut file) = open(data)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(ServerRunning(data.to_owned()).into()),
-            Err(TryLockError::Error(source)) => return Err(ServeError::Lock { path, source }),
+        let start = Instant::now();
+        loop {
+            match file.try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::WouldBlock)
+                    if start.elapsed() < KILLED_TIMEOUT && is_holder_gone(&mut file) =>
+                {
+                    sleep(LOCK_RETRY).await;
+                }
+                Err(TryLockError::WouldBlock) => return Err(ServerRunning(data.to_owned()).into()),
+                Err(TryLockError::Error(source)) => return Err(ServeError::Lock { path, source }),
+            }
         }
-        let written = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
+        let emptied = file.set_len(0).and_then(|()| file.rewind());
+        let written = emptied.and_then(|()| writeln!(file, "{}", std::process::id()));
         written.map_err(|source| ServeError::Lock { path, source })?;
         Ok(Self { file })
     }
@@ -73,6 +93,12 @@ impl ServerLock {
         Ok(Some(stopped.collect()))
     }
 
+    /// Whether a server runs on a data directory.
+    pub(crate) fn is_held(data: &Path) -> bool {
+        let path = data.join(LOCK_FILE);
+        File::open(path).is_ok_and(|file| is_free(&file).is_ok_and(|free| !free))
+    }
+
     /// Tells a running server that the access tokens changed, so that it ends the streams of revoked
     /// ones. Does nothing if no server is running.
     pub(super) fn notify_tokens_changed(data: &Path) -> Result<(), ServeError> {
@@ -83,7 +109,7 @@ impl ServerLock {
 }
 
 fn open(data: &Path) -> Result<(PathBuf, File), ServeError> {
-    let path = data.join("serve.lock");
+    let path = data.join(LOCK_FILE);
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(0o600);
     match options.open(&path) {
@@ -97,12 +123,23 @@ fn signal_holder(file: &mut File, signal: Signal) -> io::Result<bool> {
     if is_free(file)? {
         return Ok(false);
     }
+    kill_process(holder(file)?.ok_or(io::ErrorKind::InvalidData)?, signal)?;
+    Ok(true)
+}
+
+/// The process that took the lock last.
+fn holder(file: &mut File) -> io::Result<Option<Pid>> {
     let mut text = String::new();
     file.rewind()?;
     file.read_to_string(&mut text)?;
-    let pid = text.lines().next().and_then(|line| line.trim().parse().ok()).and_then(Pid::from_raw);
-    kill_process(pid.ok_or(io::ErrorKind::InvalidData)?, signal)?;
-    Ok(true)
+    let id = text.lines().next().and_then(|line| line.trim().parse().ok());
+    Ok(id.and_then(Pid::from_raw))
+}
+
+/// Whether the process that took the lock has exited.
+fn is_holder_gone(file: &mut File) -> bool {
+    let holder = holder(file).ok().flatten();
+    holder.is_some_and(|pid| test_kill_process(pid) == Err(Errno::SRCH))
 }
 
 /// Whether no process holds the lock. This one does not hold it afterwards either.

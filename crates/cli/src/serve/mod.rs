@@ -1,27 +1,36 @@
 //! `towpath serve`: runs the gateway until a signal stops it.
 
+mod announcement;
 mod arguments;
 mod demo;
 mod lock;
+mod server_record;
 mod stop;
 mod telegram;
 mod tokens;
 mod watch_supervisor;
 
-use std::io::{self, Write as _};
+use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anstream::eprintln;
-use gateway::access::{Role, TokenSecret, TokenStore, TokenStoreError};
-use gateway::{Certificate, GatewayConfig, Hosts, ProxyConfig, Roots, TlsError};
-use journal::DirectoryWarning;
-use serde::Serialize;
-use session::{AgentProgram, OpenError, SessionLimits, Sessions, SessionsConfig, UnattendedLimits};
+use fleet::bus::BusError;
+use fleet::gateway::Fleet;
+use fleet::mirror::Mirror;
+use gateway::access::{Role, TokenStore, TokenStoreError};
+use gateway::{
+    Certificate, EndpointPolicy, GatewayConfig, Hosts, ProxyConfig, PushConfig, Roots, TlsError,
+};
+use journal::{DirectoryWarning, Journal};
+use session::{
+    AgentProgram, OpenError, SessionLimits, Sessions, SessionsConfig, UnattendedLimits, WatchPolicy,
+};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc::unbounded_channel;
 use tracing::{info, warn};
 
 pub(crate) use arguments::ServeArgs;
@@ -29,18 +38,25 @@ use arguments::ServeCommand;
 pub(crate) use demo::Demo;
 pub(crate) use lock::ServerLock;
 use lock::ServerRunning;
+use server_record::ServerRecord;
 pub(crate) use stop::{StopMode, release};
 use telegram::ServerBridge;
-use watch_supervisor::WatchSupervisor;
+pub(crate) use watch_supervisor::WatchSupervisor;
 
 use crate::clock::now;
 use crate::exit::CommandStatus;
 use crate::exit::report_error;
+use crate::fleet::NatsArgs;
+use crate::host::become_host;
 use crate::settings::{AgentLookupError, CliSettings, SettingsError};
 use crate::telegram::TelegramError;
+use crate::watch::WatchArgsError;
 
 /// How long the parts beside the gateway may take to stop.
 const PARTS_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How long the server waits for a copy of the fleet's sessions. The rest is copied while it runs.
+const FLEET_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The name of the token in the printed link. Each start creates a new one; browsers stay signed in.
 const LINK_TOKEN: &str = "link";
@@ -92,12 +108,20 @@ pub(crate) enum ServeError {
     Demo(#[source] io::Error),
     #[error("could not create the demo session")]
     FirstSession(#[from] OpenError),
+    #[error("could not connect to the fleet's servers")]
+    Fleet(#[source] BusError),
+    #[error(
+        "files of a fleet's sessions change on other machines, so nothing can be done with them here"
+    )]
+    ActionsOfFleet,
     #[error("could not print the address")]
     Announce(#[source] io::Error),
     #[error(transparent)]
     Serve(#[from] gateway::Error),
     #[error(transparent)]
     TelegramError(#[from] TelegramError),
+    #[error(transparent)]
+    Watch(#[from] WatchArgsError),
 }
 
 impl ServeError {
@@ -106,7 +130,10 @@ impl ServeError {
             Self::TelegramError(no) => return no.hint(),
             Self::Settings(no) => return no.hint(),
             Self::Agent(no) => return no.hint(),
+            Self::Watch(no) => return no.hint().map(str::to_owned),
             Self::Journal(_) => "run `towpath doctor` to check it",
+            Self::Fleet(BusError::Setup(_)) => "run `towpath fleet check` to see what is missing",
+            Self::ActionsOfFleet => "leave out `--commit`, `--to` and the hooks",
             Self::NotLoopback(_) => {
                 "use `--tls-cert` and `--tls-key`, a proxy with TLS, or `--without-tls`"
             }
@@ -122,27 +149,22 @@ impl ServeError {
     }
 }
 
-/// The line that `--json` prints.
-#[derive(Serialize)]
-struct ReadyLine<'a> {
-    url: &'a str,
-    token: &'a str,
-    pid: u32,
-}
-
 async fn run_command(args: &ServeArgs) -> Result<CommandStatus, ServeError> {
     let is_demo = args.agent.demo && !args.stop && args.command.is_none();
     let demo = is_demo.then(Demo::new).transpose().map_err(ServeError::Demo)?;
     let mut settings = CliSettings::from_environment()?;
     if let Some(data) = args.data.clone().or_else(|| demo.as_ref().map(Demo::data)) {
         settings.data_directory = std::path::absolute(&data).unwrap_or(data);
+    } else if args.fleet.servers().is_some() {
+        // A copy of the fleet's sessions is not mixed with the sessions of this machine.
+        settings.data_directory = settings.data_directory.join("gateway");
     }
     let warnings = settings.secure_data_directory()?;
     if let Some(ServeCommand::Tokens(command)) = &args.command {
         return tokens::run(command, &settings.data_directory);
     }
     if args.stop {
-        return stop::stop(&settings).await;
+        return stop::stop(args, &settings).await;
     }
     serve(args, &settings, demo.as_ref(), &warnings).await
 }
@@ -169,14 +191,35 @@ async fn serve(
         (Some(chain), Some(key)) => Some(Certificate::read(chain, key)?),
         _ => None,
     };
-    let agent = settings.find_agent(&args.agent)?;
-    let lock = ServerLock::acquire(&settings.data_directory)?;
+    let servers = args.fleet.servers();
+    let agent = if servers.is_some() {
+        // Agents are started on other machines.
+        AgentProgram { program: "claude".into(), arguments: Vec::new() }
+    } else {
+        settings.find_default_program(&args.agent, args.default_agent.name.as_deref())?
+    };
+    let lock = ServerLock::acquire(&settings.data_directory).await?;
     let tokens = Arc::new(TokenStore::open(&settings.data_directory)?);
     let listener = TcpListener::bind(args.listen).await;
     let listen = |source| ServeError::Listen { address: args.listen, source };
     let listener = listener.map_err(listen)?;
     let address = listener.local_addr().map_err(listen)?;
-    let sessions = Sessions::new(home(settings, agent)?, settings.open_journal()?);
+    let default = args.actions.default_config(args.stop_hook.as_deref())?.map(Arc::new);
+    if servers.is_some() && default.is_some() {
+        return Err(ServeError::ActionsOfFleet);
+    }
+    let (hooks, hook_requests) = unbounded_channel();
+    let mut home = home(settings, agent)?;
+    home.limits.budget_per_day = args.budget_per_day.or(home.limits.budget_per_day);
+    home.allow_bypass = args.allow_bypass;
+    args.default_agent.apply(&mut home.agents).map_err(AgentLookupError::from)?;
+    home.watch = WatchPolicy { default, hooks: Some(hooks) };
+    let journal = settings.open_journal()?;
+    let sessions = match &servers {
+        Some(servers) => fleet_sessions(servers, &args.fleet.gateway_name, home, journal).await?,
+        None => Sessions::new(home, journal),
+    };
+    let host = if servers.is_none() { become_host(settings, &sessions).await } else { None };
     let data = settings.data_directory.display();
     info!(%address, %data, version = env!("CARGO_PKG_VERSION"), "the server starts");
     // A session that another process runs, or that cannot be read, does not keep the server from
@@ -187,8 +230,59 @@ async fn serve(
     if let Some(demo) = demo {
         demo.create_session(&sessions).await?;
     }
-    let roots = roots(&args.roots, demo)?;
-    let config = GatewayConfig {
+    // Nothing of this machine belongs to the sessions of a fleet.
+    let roots = if servers.is_some() {
+        Roots::new(&[]).map_err(ServeError::Root)?
+    } else {
+        roots(&args.roots, demo)?
+    };
+    let config = gateway_config(args, settings, address, &roots, log);
+    // The data of a demo is removed with it, so no other server could take over its agents.
+    let temporary = demo.is_some() && args.data.is_none();
+    let record = ServerRecord { address, data: settings.data_directory.clone(), temporary };
+    // Without a record, only `--stop` with the same data directory finds this server.
+    let _record = record.write(&settings.runtime_directory).ok();
+    let link = (!args.no_link).then(|| tokens.add(LINK_TOKEN, Role::Admin, now()));
+    let link = link.transpose()?;
+    let beside = || ServerBridge::start(&args.bot, settings, roots.clone(), sessions.clone());
+    let beside = args.telegram.then(beside).transpose()?;
+    announcement::print(args, address, link.as_ref(), roots.directories())
+        .map_err(ServeError::Announce)?;
+    let start_watching = || WatchSupervisor::start(sessions.clone(), hook_requests, roots);
+    let watch_supervisor = servers.is_none().then(start_watching);
+    let mut mode = StopMode::KeepAgents;
+    let shutdown = async { mode = signals.wait(&tokens).await };
+    let (store, served) = (Arc::clone(&tokens), sessions.clone());
+    gateway::run(listener, tls, served, store, config, shutdown).await?;
+    info!("the server stops");
+    // Clients wait for the next host, which starts when this server has exited.
+    drop(host);
+    let watch_stopped = async {
+        if let Some(supervisor) = watch_supervisor {
+            let _ = tokio::time::timeout(PARTS_TIMEOUT, supervisor.stop()).await;
+        }
+    };
+    let telegram_stopped = async {
+        if let Some(beside) = beside {
+            beside.stop().await;
+        }
+    };
+    // The next server continues what was not finished in time.
+    let _ = tokio::join!(watch_stopped, telegram_stopped);
+    release(mode, temporary, &sessions, &lock).await;
+    Ok(CommandStatus::Success)
+}
+
+/// How the gateway serves.
+fn gateway_config(
+    args: &ServeArgs,
+    settings: &CliSettings,
+    address: SocketAddr,
+    roots: &Roots,
+    log: Option<PathBuf>,
+) -> GatewayConfig {
+    let has_shell = args.fleet.servers().is_none() && args.has_terminals();
+    GatewayConfig {
         data: settings.data_directory.clone(),
         hosts: Hosts::new(address, &args.hosts),
         roots: roots.clone(),
@@ -199,33 +293,36 @@ async fn serve(
         }),
         log,
         pages: args.pages.clone(),
+        shell: has_shell.then(|| settings.shell_config()),
         demo: args.agent.demo,
-        secure,
+        secure: args.tls_cert.is_some(),
         max_connections: args.connections as usize,
-    };
-    let link = (!args.no_link).then(|| tokens.add(LINK_TOKEN, Role::Admin, now()));
-    let link = link.transpose()?;
-    let beside = || ServerBridge::start(&args.bot, settings, roots.clone(), sessions.clone());
-    let beside = args.telegram.then(beside).transpose()?;
-    print_address(args, address, link.as_ref()).map_err(ServeError::Announce)?;
-    let watch_supervisor = WatchSupervisor::start(sessions.journal().clone(), roots);
-    let mut mode = StopMode::KeepAgents;
-    let shutdown = async { mode = signals.wait(&tokens).await };
-    let (store, served) = (Arc::clone(&tokens), sessions.clone());
-    gateway::run(listener, tls, served, store, config, shutdown).await?;
-    info!("the server stops");
-    let watch_stopped = tokio::time::timeout(PARTS_TIMEOUT, watch_supervisor.stop());
-    let telegram_stopped = async {
-        if let Some(beside) = beside {
-            beside.stop().await;
-        }
-    };
-    // The next server continues what was not finished in time.
-    let _ = tokio::join!(watch_stopped, telegram_stopped);
-    // The data of a demo is removed with it, so no other server could take over its agents.
-    let temporary = demo.is_some() && args.data.is_none();
-    release(mode, temporary, &sessions, &lock).await;
-    Ok(CommandStatus::Success)
+        push: PushConfig {
+            endpoints: if args.allow_private_push {
+                EndpointPolicy::Any
+            } else {
+                EndpointPolicy::Public
+            },
+            notify_after: Duration::from_secs(u64::from(args.notify_after)),
+        },
+    }
+}
+
+/// The sessions of a fleet. Their journal is a copy, which is kept up to date while this process runs.
+async fn fleet_sessions(
+    servers: &NatsArgs,
+    name: &str,
+    home: SessionsConfig,
+    journal: Journal,
+) -> Result<Sessions, ServeError> {
+    let bus = servers.connect(name).await.map_err(ServeError::Fleet)?;
+    let mirror = Mirror::open(Arc::clone(&bus), journal.clone()).await?;
+    let fleet = Fleet::new(bus, mirror);
+    tokio::spawn(fleet.clone().run());
+    if tokio::time::timeout(FLEET_TIMEOUT, fleet.ready()).await.is_err() {
+        warn!("the copy of the fleet's sessions is not complete yet");
+    }
+    Ok(Sessions::relayed(home, journal, Arc::new(fleet)))
 }
 
 /// Agents outlive this process, because another server is expected soon.
@@ -234,7 +331,9 @@ pub(crate) fn home(
     agent: AgentProgram,
 ) -> Result<SessionsConfig, SettingsError> {
     Ok(SessionsConfig {
+        allow_bypass: false,
         unattended: UnattendedLimits::LONG,
+        takeover_delay: Duration::ZERO,
         ..settings.session_config(agent, SessionLimits::default())?
     })
 }
@@ -246,32 +345,6 @@ pub(crate) fn roots(given: &[PathBuf], demo: Option<&Demo>) -> Result<Roots, Ser
         roots.push(std::env::current_dir().map_err(ServeError::Root)?);
     }
     Roots::new(&roots).map_err(ServeError::Root)
-}
-
-fn print_address(
-    args: &ServeArgs,
-    address: SocketAddr,
-    token: Option<&TokenSecret>,
-) -> io::Result<()> {
-    let scheme = if args.tls_cert.is_some() { "https" } else { "http" };
-    let url = match args.hosts.first() {
-        Some(name) if !address.ip().is_loopback() => {
-            format!("{scheme}://{name}:{}", address.port())
-        }
-        _ => format!("{scheme}://{address}"),
-    };
-    let mut stdout = io::stdout().lock();
-    match token {
-        Some(token) if args.json => {
-            let ready = ReadyLine { url: &url, token: token.reveal(), pid: std::process::id() };
-            let mut line = serde_json::to_vec(&ready)?;
-            line.push(b'\n');
-            stdout.write_all(&line)?;
-        }
-        Some(token) => writeln!(stdout, "{url}/#token={}", token.reveal())?,
-        None => eprintln!("listening on {url}"),
-    }
-    stdout.flush()
 }
 
 /// The signals that stop the server, and the one that reloads its tokens.

@@ -7,8 +7,10 @@ use journal::SessionId;
 use session::{AgentProgram, Sessions, StoppedSession};
 
 use super::lock::ServerLock;
-use super::{ServeError, home};
+use super::server_record::ServerRecord;
+use super::{ServeArgs, ServeError, home};
 use crate::exit::CommandStatus;
+use crate::host::stop_background_host;
 use crate::sessions::short_id;
 use crate::settings::CliSettings;
 
@@ -50,24 +52,66 @@ pub(crate) async fn release(
     }
 }
 
-/// Stops the server of a data directory and its agents, or agents that a server left behind.
-pub(super) async fn stop(settings: &CliSettings) -> Result<CommandStatus, ServeError> {
+/// Stops the server of a data directory and its agents, or agents that a server left behind. Without
+/// such a server, it is the one that listens on the given address, or the demo if that is named.
+pub(super) async fn stop(
+    args: &ServeArgs,
+    settings: &CliSettings,
+) -> Result<CommandStatus, ServeError> {
+    if args.data.is_none() && !ServerLock::is_held(&settings.data_directory) {
+        let others = running_servers(settings);
+        let is_meant =
+            |it: &&ServerRecord| it.address == args.listen || args.agent.demo && it.temporary;
+        if let Some(other) = others.iter().find(is_meant) {
+            return stop_other(other).await;
+        }
+        for ServerRecord { address, data, .. } in others {
+            let data = data.display();
+            eprintln!(
+                "note: the server on {address} uses `{data}`; stop it with `towpath serve --stop \
+                 --listen {address}`"
+            );
+        }
+    }
     let by_server = ServerLock::stop_server(&settings.data_directory).await?;
+    let host_stopped = stop_background_host(settings).await;
     // What the server could not stop, or an earlier one left.
     let unused = AgentProgram { program: "claude".into(), arguments: Vec::new() };
     let sessions = Sessions::new(home(settings, unused)?, settings.open_journal()?);
     let left = report(&sessions.stop().await?);
     match &by_server {
         Some(stopped) => eprintln!("stopped the server{}", describe(stopped, "agent")),
+        None if host_stopped => {
+            eprintln!("stopped the background host{}", describe(&left, "agent"));
+        }
         None if left.is_empty() => eprintln!("no server is running"),
         None => {}
     }
-    if !left.is_empty() {
+    if !left.is_empty() && (by_server.is_some() || !host_stopped) {
         let server = if by_server.is_none() { "no server is running; stopped" } else { "stopped" };
         eprintln!("{server}{}", describe(&left, "leftover agent").trim_start_matches(" and"));
     }
-    let found = by_server.is_some() || !left.is_empty();
+    let found = by_server.is_some() || host_stopped || !left.is_empty();
     Ok(if found { CommandStatus::Success } else { CommandStatus::Negative })
+}
+
+/// The servers of other data directories.
+fn running_servers(settings: &CliSettings) -> Vec<ServerRecord> {
+    let mut servers = ServerRecord::read_all(&settings.runtime_directory);
+    servers.retain(|it| ServerLock::is_held(&it.data));
+    servers.sort_by_key(|it| it.address);
+    servers
+}
+
+/// Stops the server of another data directory, and its agents.
+async fn stop_other(server: &ServerRecord) -> Result<CommandStatus, ServeError> {
+    let Some(stopped) = ServerLock::stop_server(&server.data).await? else {
+        eprintln!("no server is running");
+        return Ok(CommandStatus::Negative);
+    };
+    let name = if server.temporary { "the demo server" } else { "the server" };
+    eprintln!("stopped {name} on {}{}", server.address, describe(&stopped, "agent"));
+    Ok(CommandStatus::Success)
 }
 
 /// The sessions whose agents were stopped. Failures are reported.

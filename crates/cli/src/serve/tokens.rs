@@ -16,8 +16,12 @@ pub(super) fn run(command: &TokensCommand, data: &Path) -> Result<CommandStatus,
     let store = TokenStore::open(data)?;
     let mut stdout = io::stdout().lock();
     let written = match command {
-        TokensCommand::Add { name, role } => {
-            let secret = store.add(name, (*role).into(), now())?;
+        TokensCommand::Add { name, role, shell } => {
+            let secret = if *shell {
+                store.add_with_shell(name, (*role).into(), now())?
+            } else {
+                store.add(name, (*role).into(), now())?
+            };
             eprintln!("append `/#token=…` to the server's address, or use it as a bearer token:");
             writeln!(stdout, "{}", secret.reveal())
         }
@@ -27,7 +31,8 @@ pub(super) fn run(command: &TokensCommand, data: &Path) -> Result<CommandStatus,
                 Role::Drive => "drive",
                 Role::Admin => "admin",
             };
-            writeln!(stdout, "{}\t{role}", token.name)
+            let shell = if token.shell { "\tshell" } else { "" };
+            writeln!(stdout, "{}\t{role}{shell}", token.name)
         }),
         TokensCommand::Revoke { name } => {
             if !store.revoke(name)? {

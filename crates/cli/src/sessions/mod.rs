@@ -1,5 +1,8 @@
-//! `towpath sessions`: lists, shows, exports, renames and deletes the sessions of the journal.
+//! `towpath sessions`: lists, searches, shows, imports, exports, renames and deletes sessions.
 
+mod all;
+mod find;
+mod import;
 mod report;
 
 use std::io::{self, IsTerminal as _, Write as _};
@@ -19,18 +22,20 @@ const READ_LIMIT: usize = 512;
 /// How many bytes are exported at once.
 const PART_BYTES: usize = 4 << 20;
 
-/// List, show, export, rename and delete sessions
+/// List, search, show, import, export, rename and delete sessions
 ///
 /// ID is `last`, or the beginning of a session's id or of the id that the CLI gave it.
 #[derive(Args)]
 #[command(
     args_conflicts_with_subcommands = true,
     after_help = "\
-Exit codes: 0 done; 1 cancelled by the user; 2 failed.
+Exit codes: 0 done; 1 cancelled by the user, or nothing found; 2 failed.
 
 Examples:
   towpath sessions
+  towpath sessions --all                          # also those that the CLI ran alone
   towpath sessions --json | jq -r '.[] | select(.status == \"waiting\").id'
+  towpath sessions search retry timeout           # also in sessions of the CLI
   towpath sessions show last --full | less -R
   towpath sessions export 1f0c | towpath inspect
   towpath sessions delete 1f0c 77ab --yes"
@@ -41,6 +46,9 @@ pub(crate) struct SessionsArgs {
     /// Print JSON instead of a table
     #[arg(long)]
     json: bool,
+    /// Include sessions that the CLI ran without Towpath
+    #[arg(long)]
+    all: bool,
 }
 
 #[derive(Clone, Debug, Subcommand)]
@@ -50,12 +58,20 @@ enum SessionsAction {
         /// Print JSON instead of a table
         #[arg(long)]
         json: bool,
+        /// Include sessions that the CLI ran without Towpath
+        #[arg(long)]
+        all: bool,
     },
+    /// Find what was said in any session, also in those that the CLI ran without Towpath
+    Search(find::FindArgs),
+    /// Make sessions of the CLI sessions of Towpath, with what was said in them
+    Import(import::ImportArgs),
     /// Show the status, prompts, requests and usage of a session
     Show(ShowArgs),
-    /// Print the agent's output line by line, byte for byte
+    /// Print the agent's lines byte for byte, without the deltas of finished messages
     ///
-    /// Streaming deltas of completed messages are not stored; everything else is included.
+    /// A finished message repeats what its streaming deltas said, so these are not stored for long;
+    /// everything else is included.
     Export {
         /// The session
         id: String,
@@ -105,6 +121,14 @@ enum SessionsError {
     Lookup(#[from] SessionLookupError),
     #[error("the session could not be deleted")]
     Delete(#[source] OpenError),
+    #[error("could not search")]
+    Search(#[from] search::Error),
+    #[error("no session file of the CLI matches `{0}`")]
+    NoTranscript(String),
+    #[error("several session files of the CLI match `{0}`")]
+    AmbiguousTranscript(String),
+    #[error("session `{id}` of the CLI could not be imported")]
+    Import { id: uuid::Uuid, source: OpenError },
     #[error("the new name is empty")]
     EmptyName,
     #[error("cannot ask for confirmation: stdin is not a terminal")]
@@ -122,6 +146,11 @@ impl SessionsError {
                 Some(damage_hint(*session))
             }
             Self::Journal(_) => Some("`towpath doctor` shows what is wrong".to_owned()),
+            Self::NoTranscript(_) => Some(
+                "`towpath sessions --all` lists them; a file must be where the CLI keeps it"
+                    .to_owned(),
+            ),
+            Self::AmbiguousTranscript(_) => Some("give more characters of the id".to_owned()),
             Self::NoConfirmation => Some("add `--yes` to delete without asking".to_owned()),
             Self::Delete(OpenError::Owned(_)) => {
                 Some("leave the session in the other towpath first".to_owned())
@@ -189,7 +218,10 @@ async fn open_and_act(options: &SessionsArgs) -> Result<CommandStatus, SessionsE
         Err(OpenError::Journal(error)) => return Err(error.into()),
         Err(error) => eprintln!("note: {error}"),
     }
-    let action = options.action.clone().unwrap_or(SessionsAction::List { json: options.json });
+    let action = options
+        .action
+        .clone()
+        .unwrap_or(SessionsAction::List { json: options.json, all: options.all });
     let result = act(action, &sessions, &settings).await;
     // Closing compacts what was read, whatever the result is.
     let _ = sessions.journal().clone().close().await;
@@ -203,7 +235,12 @@ async fn act(
 ) -> Result<CommandStatus, SessionsError> {
     let journal = sessions.journal();
     match action {
-        SessionsAction::List { json } => report::list(journal, settings, json).await?,
+        SessionsAction::List { json, all: true } => {
+            all::list_all(sessions, settings, json).await?;
+        }
+        SessionsAction::List { json, .. } => report::list(journal, settings, json).await?,
+        SessionsAction::Search(args) => return find::find(sessions, settings, args).await,
+        SessionsAction::Import(args) => return import::import(sessions, args).await,
         SessionsAction::Show(options) => {
             let record = find_session(journal, &options.id).await?;
             report::show(journal, settings, &record, &options).await?;
@@ -330,6 +367,8 @@ async fn delete(
         sessions.delete(record.id).await.map_err(SessionsError::Delete)?;
         eprintln!("deleted {description}");
     }
+    // A server that runs does the same, but there may be none.
+    search::Search::new(sessions.clone()).forget_deleted().await?;
     Ok(CommandStatus::Success)
 }
 

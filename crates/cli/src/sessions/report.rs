@@ -6,23 +6,27 @@ use anstyle::{AnsiColor, Style};
 use journal::{Journal, PromptRecord, RequestRecord, Seq, SessionRecord, SessionStatus};
 use serde::Serialize;
 use serde_json::{Value, json};
+use session::SessionOptions;
 use unicode_width::UnicodeWidthStr as _;
 use view::wording;
-use view::{Conversation, SessionUsage};
+use view::{AgentInfo, Conversation, SessionUsage};
 use wire::note::{Outcome, PromptState, RequestKind};
 
 use super::{READ_LIMIT, SessionsError, ShowArgs, damage_hint, short_id};
 use crate::clock;
 use crate::settings::CliSettings;
-use crate::view::document::ViewDocument;
 use crate::view::printer::ConversationPrinter;
 use crate::view::printer::TerminalScreen;
+use view::ViewDocument;
 
 /// Columns of a title.
-const TITLE_WIDTH: usize = 44;
+pub(super) const TITLE_WIDTH: usize = 44;
 
 /// How many of the last requests are shown.
 const MAX_REQUESTS: usize = 20;
+
+/// How many names of each list of the agent are shown.
+const LISTED_NAMES: usize = 12;
 
 /// Columns of a conversation that is not written to a terminal.
 const PIPE_WIDTH: usize = 100;
@@ -32,10 +36,13 @@ const DIM: Style = Style::new().dimmed();
 
 /// A session as programs read it.
 #[derive(Serialize)]
-struct SessionSummaryJson<'a> {
+pub(super) struct SessionSummaryJson<'a> {
     id: String,
     title: Option<&'a str>,
     directory: String,
+    /// The name of its agent; none for Claude Code.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent: Option<String>,
     status: SessionStatus,
     created_ms: u64,
     active_ms: u64,
@@ -48,15 +55,16 @@ struct SessionSummaryJson<'a> {
 }
 
 impl<'a> SessionSummaryJson<'a> {
-    fn new(record: &'a SessionRecord) -> Self {
+    pub(super) fn new(record: &'a SessionRecord) -> Self {
         Self {
             id: record.id.to_string(),
             title: record.title.as_deref(),
             directory: record.directory.display().to_string(),
+            agent: agent_name(record),
             status: record.status,
             created_ms: record.created,
             active_ms: record.active,
-            turns: record.turn_ended,
+            turns: record.turn_ended.saturating_sub(record.imported_turns),
             entries: record.last.0,
             agent_ids: &record.agent_ids,
             damage: record.damage.as_deref(),
@@ -107,14 +115,23 @@ pub(super) async fn list(
 }
 
 fn title_cell(record: &SessionRecord) -> String {
-    sanitize(record.title.as_deref().unwrap_or("–"), TITLE_WIDTH)
+    let title = record.title.as_deref().unwrap_or("–");
+    match agent_name(record) {
+        Some(agent) => sanitize(&format!("[{agent}] {title}"), TITLE_WIDTH),
+        None => sanitize(title, TITLE_WIDTH),
+    }
 }
 
-fn pad(text: &str, width: usize) -> String {
+/// The agent of a session, if one was chosen.
+fn agent_name(record: &SessionRecord) -> Option<String> {
+    SessionOptions::from_json(&record.options, record.directory.clone()).ok()?.agent
+}
+
+pub(super) fn pad(text: &str, width: usize) -> String {
     format!("{text}{}", " ".repeat(width.saturating_sub(text.width())))
 }
 
-fn status_label(status: SessionStatus) -> (&'static str, Style) {
+pub(super) fn status_label(status: SessionStatus) -> (&'static str, Style) {
     match status {
         SessionStatus::Idle => ("idle", Style::new()),
         SessionStatus::Running => ("running", AnsiColor::Green.on_default()),
@@ -125,7 +142,7 @@ fn status_label(status: SessionStatus) -> (&'static str, Style) {
 }
 
 /// How long ago something was, in the largest fitting unit.
-fn ago(milliseconds: u64) -> String {
+pub(super) fn ago(milliseconds: u64) -> String {
     const MINUTE: u64 = 60_000;
     match milliseconds {
         0..MINUTE => "just now".to_owned(),
@@ -146,6 +163,7 @@ struct SessionDetails<'a> {
     resolved_requests: Vec<RequestRecord>,
     usage: SessionUsage,
     model: Option<String>,
+    agent: Option<AgentInfo>,
 }
 
 pub(super) async fn show(
@@ -162,6 +180,7 @@ pub(super) async fn show(
     }
     let mut out = anstream::stdout().lock();
     details.write_head(&mut out, settings)?;
+    details.write_agent(&mut out, if options.full { usize::MAX } else { LISTED_NAMES })?;
     details.write_requests(&mut out)?;
     if options.full {
         writeln!(out)?;
@@ -187,6 +206,7 @@ impl<'a> SessionDetails<'a> {
             resolved_requests: resolved.into_iter().map(|it| it.1).collect(),
             usage: conversation.usage,
             model: conversation.head.model,
+            agent: conversation.agent,
         })
     }
 
@@ -205,12 +225,36 @@ impl<'a> SessionDetails<'a> {
         if let Some(model) = &self.model {
             writeln!(out, "  model      {}", plain(model))?;
         }
-        let turns = usize::try_from(record.turn_ended).unwrap_or(usize::MAX);
+        let turns = record.turn_ended.saturating_sub(record.imported_turns);
+        let turns = usize::try_from(turns).unwrap_or(usize::MAX);
         writeln!(out, "  turns      {turns}, {} entries", record.last.0)?;
         if self.usage.tokens.total() > 0 {
             let cost = self.usage.cost.map(wording::dollars).map(|it| format!(", {it}"));
             let tokens = wording::tokens(self.usage.tokens);
             writeln!(out, "  tokens     {tokens}{}", cost.unwrap_or_default())?;
+        }
+        for window in &self.usage.windows {
+            writeln!(out, "  plan       {}", plain(&wording::plan_window(window)))?;
+        }
+        let options: Value = serde_json::from_str(&record.options).unwrap_or_default();
+        let hold = serde_json::from_value(options["queue_hold"].clone()).ok();
+        if let Some(question) = hold.as_ref().and_then(wording::budget_question) {
+            writeln!(out, "  budget     {question}")?;
+        }
+        Ok(())
+    }
+
+    /// What the agent says about itself beyond its model and directory.
+    fn write_agent(&self, out: &mut impl Write, max_names: usize) -> io::Result<()> {
+        let facts = self.agent.iter().flat_map(|agent| agent.facts(max_names));
+        let facts: Vec<_> =
+            facts.filter(|fact| !matches!(fact.label, "model" | "directory")).collect();
+        if facts.is_empty() {
+            return Ok(());
+        }
+        writeln!(out, "\n{BOLD}agent{BOLD:#}")?;
+        for fact in facts {
+            writeln!(out, "  {:<12}  {}", fact.label, fact.text)?;
         }
         Ok(())
     }
@@ -278,6 +322,7 @@ impl<'a> SessionDetails<'a> {
         json!({
             "session": SessionSummaryJson::new(self.record),
             "model": self.model,
+            "agent": self.agent,
             "usage": self.usage,
             "prompts": prompts.collect::<Vec<_>>(),
             "requests": requests.collect::<Vec<_>>(),
@@ -340,7 +385,7 @@ fn plain(text: &str) -> String {
 }
 
 /// Text without control characters, cut to a width.
-fn sanitize(text: &str, width: usize) -> String {
+pub(super) fn sanitize(text: &str, width: usize) -> String {
     view::terminal::StyledLine::of(view::ansi::TextStyle::PLAIN, text).cut(width).text()
 }
 

@@ -4,6 +4,7 @@ use clap::Args;
 use session::Roots;
 use telegram::{ApiAddress, ApiAddressError, BotToken, BridgeConfig, PlainHttp, TelegramUserId};
 
+use crate::schedule::system_zone;
 use crate::settings::CliSettings;
 
 /// The options of the bot.
@@ -13,6 +14,10 @@ pub(crate) struct TelegramBotArgs {
     /// are ignored and logged
     #[arg(long = "allow", value_name = "USER_ID", value_delimiter = ',')]
     pub(crate) allow: Vec<i64>,
+    /// A user who may use the bot and also set options that can run programs on this machine
+    /// (`environment`, `mcp_config`, the mode `bypassPermissions`); may be given several times
+    #[arg(long = "admin", value_name = "USER_ID", value_delimiter = ',')]
+    pub(crate) admins: Vec<i64>,
     /// Use another Bot API server [default: `https://api.telegram.org`]
     #[arg(long, value_name = "URL")]
     pub(crate) api_url: Option<String>,
@@ -73,8 +78,11 @@ impl TelegramBotArgs {
             Some(url) => ApiAddress::parse(url, plain_http)
                 .map_err(|error| TelegramError::ApiAddress(url.clone(), error))?,
         };
-        let allowed_users = self.allow.iter().copied().map(TelegramUserId).collect();
+        let allowed = self.allow.iter().chain(&self.admins);
+        let allowed_users = allowed.copied().map(TelegramUserId).collect();
+        let admins = self.admins.iter().copied().map(TelegramUserId).collect();
         let clock_speed = self.clock_speed;
-        Ok(BridgeConfig { token, api, allowed_users, roots, clock_speed })
+        let zone = system_zone();
+        Ok(BridgeConfig { token, api, allowed_users, admins, roots, zone, clock_speed })
     }
 }

@@ -4,20 +4,26 @@ mod bot;
 
 use std::io::{self, Write as _};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anstream::eprintln;
 use clap::Args;
 use serde::Serialize;
-use session::{OpenError, Sessions};
+use session::{OpenError, Sessions, SessionsConfig, WatchPolicy};
 use telegram::Bridge;
+use tokio::sync::mpsc::unbounded_channel;
 
 pub(crate) use bot::{TelegramBotArgs, TelegramError};
 
 use crate::exit::CommandStatus;
 use crate::exit::report_error;
+use crate::host::become_host;
 use crate::log;
-use crate::serve::{self, Demo, ServerLock, StopSignals};
-use crate::settings::{AgentArgs, CliSettings};
+use crate::serve::{self, Demo, ServerLock, StopSignals, WatchSupervisor};
+use crate::settings::{AgentArgs, AgentLookupError, CliSettings, DefaultAgentArgs};
+
+/// How long the work on changed files may take to stop.
+const WATCH_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// Use your agents from Telegram
 ///
@@ -47,6 +53,11 @@ pub(crate) struct TelegramArgs {
     pub(crate) bot: TelegramBotArgs,
     #[command(flatten)]
     pub(crate) agent: AgentArgs,
+    #[command(flatten)]
+    pub(crate) default_agent: DefaultAgentArgs,
+    /// Let admins give sessions the mode `bypassPermissions`, in which the agent asks for nothing
+    #[arg(long)]
+    pub(crate) allow_bypass: bool,
     /// Print `{"bot","pid"}` on stdout when ready
     #[arg(long)]
     pub(crate) json: bool,
@@ -108,11 +119,12 @@ async fn run_bridge(args: &TelegramArgs) -> Result<(), TelegramCommandError> {
         settings.data_directory = std::path::absolute(&data).unwrap_or(data);
     }
     let roots = serve::roots(&args.roots, demo.as_ref())?;
-    let config = args.bot.config(&settings, roots)?;
-    let agent = settings.find_agent(&args.agent).map_err(serve::ServeError::from)?;
+    let config = args.bot.config(&settings, roots.clone())?;
+    let agent = settings.find_default_program(&args.agent, args.default_agent.name.as_deref());
+    let agent = agent.map_err(serve::ServeError::from)?;
     settings.create_data_directory().map_err(serve::ServeError::from)?;
-    let lock = ServerLock::acquire(&settings.data_directory)?;
-    if args.bot.allow.is_empty() {
+    let lock = ServerLock::acquire(&settings.data_directory).await?;
+    if args.bot.allow.is_empty() && args.bot.admins.is_empty() {
         eprintln!("note: no user may use the bot yet; write to it to see your user id here");
     }
     let bridge = tokio::select! {
@@ -120,15 +132,26 @@ async fn run_bridge(args: &TelegramArgs) -> Result<(), TelegramCommandError> {
         _ = ending.stopped() => return Ok(()),
     };
     let journal = settings.open_journal().map_err(serve::ServeError::from)?;
-    let home = serve::home(&settings, agent).map_err(serve::ServeError::from)?;
+    let mut home = serve::home(&settings, agent).map_err(serve::ServeError::from)?;
+    let chosen = args.default_agent.apply(&mut home.agents).map_err(AgentLookupError::from);
+    chosen.map_err(serve::ServeError::from)?;
+    let (hooks, hook_requests) = unbounded_channel();
+    let watch = WatchPolicy { default: None, hooks: Some(hooks) };
+    let home = SessionsConfig { allow_bypass: args.allow_bypass, watch, ..home };
     let sessions = Sessions::new(home, journal);
+    let host = become_host(&settings, &sessions).await;
     for (id, problem) in sessions.recover().await? {
         eprintln!("note: skipped session {}: {problem}", crate::sessions::short_id(id));
     }
     announce(args, bridge.bot_name()).map_err(serve::ServeError::Announce)?;
+    // `/commit` and the settings of a server that used the same data apply here too.
+    let watch_supervisor = WatchSupervisor::start(sessions.clone(), hook_requests, roots);
     let mut how = serve::StopMode::KeepAgents;
     let shutdown = async { how = ending.stopped().await };
     let ran = bridge.run(sessions.clone(), shutdown).await;
+    drop(host);
+    // The next server continues what was not finished in time.
+    let _ = tokio::time::timeout(WATCH_TIMEOUT, watch_supervisor.stop()).await;
     let temporary = demo.is_some() && args.data.is_none();
     serve::release(how, temporary, &sessions, &lock).await;
     Ok(ran.map_err(TelegramError::from)?)

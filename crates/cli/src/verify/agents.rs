@@ -1,4 +1,4 @@
-//! The agents selected with `--claude`.
+//! The agents selected with `--claude` and `--agent`.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -6,26 +6,30 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use anstream::eprintln;
-use testbed::scenario::ClaudeVersion;
+use testbed::scenario::AgentVersion;
 use testbed::verify::{
-    VerifyAgent, VerifyAgentError, agent_command, cached_release, fetch_release,
+    ACP_RELEASES, AcpRelease, PublishedVersions, VerifyAgent, VerifyAgentError, VerifyResultStore,
+    agent_command, cached_release, fetch_release,
 };
 
 use crate::exit::report_error;
 
-/// A value of `--claude`.
+/// A value of `--claude` or `--agent`.
 pub(super) enum VerifyAgentChoice {
-    /// `play`: the built-in agent.
+    /// `play`: the built-in agent, which speaks both protocols.
     Play,
     /// `npm:VERSION`: a release of Claude Code.
-    Release(ClaudeVersion),
+    Release(AgentVersion),
     /// The name or path of a program.
     Program(String),
+    /// `NAME@VERSION`: a release of another agent.
+    Other(AcpRelease, AgentVersion),
 }
 
 /// The parts of our environment that the agents depend on.
 pub(super) struct VerifyEnvironment {
     search_path: OsString,
+    /// The directory for releases of all agents.
     cache: Option<PathBuf>,
 }
 
@@ -34,12 +38,16 @@ pub(super) struct VerifyEnvironment {
 pub(super) enum VerifyAgentChoiceError {
     #[error("`{0}` is not a release of Claude Code")]
     InvalidVersion(String),
+    #[error("`{0}` is not an agent with a version")]
+    InvalidAgent(String),
     #[error("there is no program `{0}`")]
     NoProgram(String),
-    #[error("there is no cache directory for Claude Code")]
+    #[error("there is no cache directory for agents")]
     NoCache,
-    #[error("Claude Code {0} was not fetched")]
-    NotFetched(ClaudeVersion),
+    #[error("there is no list of the published versions of Claude Code: {0}")]
+    NoList(String),
+    #[error("`{0}` was not fetched")]
+    NotFetched(String),
     #[error("the path of this program is unknown")]
     NoExecutable(#[source] io::Error),
     #[error("could not start the built-in agent")]
@@ -52,12 +60,22 @@ impl VerifyAgentChoiceError {
     pub(super) fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::InvalidVersion(_) => "give a version, as in `--claude npm:2.1.325`",
+            Self::InvalidAgent(_) => {
+                let names: Vec<&str> = ACP_RELEASES.iter().map(|it| it.name).collect();
+                return Some(format!(
+                    "give a version, as in `--agent codex@2.6.0`, or `play`; the agents are {}",
+                    names.join(", ")
+                ));
+            }
             Self::NoProgram(_) => {
                 "give a path, `npm:VERSION` for a release, or `play` for the built-in agent"
             }
+            Self::NoList(_) => {
+                "npm must be installed and able to reach its registry; the list is cached"
+            }
             Self::NoCache => "set `XDG_CACHE_HOME` or `HOME`",
             Self::NoPlay(_) => "use another agent: `--claude PATH` or `--claude npm:VERSION`",
-            Self::Agent(VerifyAgentError::Fetch { .. }) => {
+            Self::Agent(VerifyAgentError::Fetch { .. } | VerifyAgentError::FetchPackage { .. }) => {
                 "npm must be installed and able to reach its registry; a fetched version is cached"
             }
             Self::Agent(VerifyAgentError::Start { .. }) => {
@@ -83,7 +101,7 @@ impl VerifyEnvironment {
         let cache = cache.or_else(|| Some(Path::new(&variable("HOME")?).join(".cache")));
         Self {
             search_path: variable("PATH").unwrap_or_default(),
-            cache: cache.map(|it| it.join("towpath/claude")),
+            cache: cache.map(|it| it.join("towpath")),
         }
     }
 
@@ -109,26 +127,89 @@ impl VerifyEnvironment {
         directories.map(|directory| directory.join(program)).find(|path| path.is_file())
     }
 
-    fn cache(&self) -> Result<&Path, VerifyAgentChoiceError> {
-        self.cache.as_deref().ok_or(VerifyAgentChoiceError::NoCache)
+    /// The cache for Claude Code.
+    fn cache(&self) -> Result<PathBuf, VerifyAgentChoiceError> {
+        self.cache_of("claude")
+    }
+
+    /// The cache for other agents.
+    fn other_cache(&self) -> Result<PathBuf, VerifyAgentChoiceError> {
+        self.cache_of("agents")
+    }
+
+    /// Where results of releases are kept.
+    pub(super) fn result_store(&self) -> Option<VerifyResultStore> {
+        self.cache_of("verify").ok().map(VerifyResultStore::new)
+    }
+
+    /// The published versions of Claude Code: npm's list, or the copy of it if npm cannot be asked.
+    pub(super) async fn published_versions(
+        &self,
+        is_isolated: bool,
+    ) -> Result<PublishedVersions, VerifyAgentChoiceError> {
+        let cache = self.cache()?;
+        if is_isolated {
+            let kept = PublishedVersions::kept(&cache);
+            return kept.ok_or_else(|| VerifyAgentChoiceError::NoList("there is no copy".into()));
+        }
+        match PublishedVersions::fetch(&cache).await {
+            Ok(published) => Ok(published),
+            Err(problem) => match PublishedVersions::kept(&cache) {
+                Some(kept) => {
+                    eprintln!("note: the list of versions is that of an earlier run: {problem}");
+                    Ok(kept)
+                }
+                None => Err(VerifyAgentChoiceError::NoList(problem)),
+            },
+        }
+    }
+
+    fn cache_of(&self, name: &str) -> Result<PathBuf, VerifyAgentChoiceError> {
+        let cache = self.cache.as_ref().map(|it| it.join(name));
+        cache.ok_or(VerifyAgentChoiceError::NoCache)
     }
 }
 
 impl VerifyAgentChoice {
-    /// Parses all values. Without any, the built-in agent is chosen.
-    pub(super) fn parse_all(words: &[String]) -> Result<Vec<Self>, VerifyAgentChoiceError> {
-        if words.is_empty() {
-            return Ok(vec![Self::Play]);
-        }
-        let choice = |word: &String| match word.strip_prefix("npm:") {
-            Some(version) => version
-                .parse()
-                .map(Self::Release)
-                .map_err(|_| VerifyAgentChoiceError::InvalidVersion(word.clone())),
-            None if word == "play" => Ok(Self::Play),
-            None => Ok(Self::Program(word.clone())),
+    /// Parses all values of `--claude` and `--agent`.
+    pub(super) fn parse_all(
+        words: &[String],
+        others: &[String],
+    ) -> Result<Vec<Self>, VerifyAgentChoiceError> {
+        let choice = |word: &String| -> Result<Vec<Self>, VerifyAgentChoiceError> {
+            match word.strip_prefix("npm:") {
+                Some(versions) => {
+                    let releases = versions.split(',').map(|it| it.parse().map(Self::Release));
+                    let releases: Result<_, _> = releases.collect();
+                    releases.map_err(|_| VerifyAgentChoiceError::InvalidVersion(word.clone()))
+                }
+                None if word == "play" => Ok(vec![Self::Play]),
+                None => Ok(vec![Self::Program(word.clone())]),
+            }
         };
-        words.iter().map(choice).collect()
+        let other = |word: &String| {
+            let release = || {
+                let (name, version) = word.split_once('@')?;
+                Some(Self::Other(AcpRelease::find(name)?, version.parse().ok()?))
+            };
+            if word == "play" {
+                return Ok(Self::Play);
+            }
+            release().ok_or_else(|| VerifyAgentChoiceError::InvalidAgent(word.clone()))
+        };
+        let claude: Vec<Vec<Self>> = words.iter().map(choice).collect::<Result<_, _>>()?;
+        let others: Vec<Self> = others.iter().map(other).collect::<Result<_, _>>()?;
+        Ok(claude.into_iter().flatten().chain(others).collect())
+    }
+
+    /// Adds published releases that are not chosen already.
+    pub(super) fn with_releases(mut chosen: Vec<Self>, versions: &[AgentVersion]) -> Vec<Self> {
+        for version in versions {
+            if !chosen.iter().any(|it| matches!(it, Self::Release(chosen) if chosen == version)) {
+                chosen.push(Self::Release(*version));
+            }
+        }
+        chosen
     }
 
     async fn detect(
@@ -141,15 +222,24 @@ impl VerifyAgentChoice {
             Self::Play => {
                 let program = env::current_exe().map_err(VerifyAgentChoiceError::NoExecutable)?;
                 let command = vec![program.into(), OsStr::new("play").to_owned()];
-                VerifyAgent::detect(Some("play"), command, &search_path)
+                let mut agent = VerifyAgent::detect(Some("play"), command.clone(), &search_path)
                     .await
-                    .map_err(VerifyAgentChoiceError::NoPlay)
+                    .map_err(VerifyAgentChoiceError::NoPlay)?;
+                "play".clone_into(&mut agent.name);
+                agent.acp_command = Some([command, vec!["--acp".into()]].concat());
+                Ok(agent)
+            }
+            Self::Other(release, version) => {
+                let agent = release.cached(&environment.other_cache()?, *version);
+                let name = || format!("{}@{version}", release.name);
+                agent.ok_or_else(|| VerifyAgentChoiceError::NotFetched(name()))
             }
             Self::Release(version) => {
-                let command = cached_release(environment.cache()?, *version, &node);
-                let command = command.ok_or(VerifyAgentChoiceError::NotFetched(*version))?;
+                let command = cached_release(&environment.cache()?, *version, &node);
+                let name = || format!("Claude Code {version}");
+                let command = command.ok_or_else(|| VerifyAgentChoiceError::NotFetched(name()))?;
                 let program = command.last().map(|it| it.to_string_lossy().into_owned());
-                let agent = VerifyAgent::detect(None, command, &search_path).await?;
+                let mut agent = VerifyAgent::detect(None, command, &search_path).await?;
                 if agent.version != *version {
                     let program = program.unwrap_or_default();
                     let error = VerifyAgentError::WrongVersion {
@@ -159,6 +249,7 @@ impl VerifyAgentChoice {
                     };
                     return Err(error.into());
                 }
+                agent.is_release = true;
                 Ok(agent)
             }
             Self::Program(word) => {
@@ -177,37 +268,66 @@ impl VerifyAgentChoice {
 
 /// Fetches the releases that are not in the cache, while there is still network access. Errors are
 /// printed.
-pub(super) async fn fetch_missing(choices: &[VerifyAgentChoice], environment: &VerifyEnvironment) {
+pub(super) async fn fetch_missing(
+    choices: impl Iterator<Item = &VerifyAgentChoice>,
+    environment: &VerifyEnvironment,
+) {
     for choice in choices {
-        if let VerifyAgentChoice::Release(version) = choice
-            && let Err(error) = fetch_one(*version, environment).await
-        {
+        let fetched = match choice {
+            VerifyAgentChoice::Release(version) => fetch_one(*version, environment).await,
+            VerifyAgentChoice::Other(release, version) => {
+                fetch_other(*release, *version, environment).await
+            }
+            VerifyAgentChoice::Play | VerifyAgentChoice::Program(_) => Ok(()),
+        };
+        if let Err(error) = fetched {
             report_error(&error, error.hint().as_deref());
         }
     }
 }
 
-async fn fetch_one(
-    version: ClaudeVersion,
+pub(super) async fn fetch_one(
+    version: AgentVersion,
     environment: &VerifyEnvironment,
 ) -> Result<(), VerifyAgentChoiceError> {
     let (cache, node) = (environment.cache()?, environment.node());
-    if cached_release(cache, version, &node).is_none() {
+    if cached_release(&cache, version, &node).is_none() {
         eprintln!("fetching Claude Code {version} into {}", cache.display());
-        fetch_release(cache, version, &node).await?;
+        fetch_release(&cache, version, &node).await?;
+    }
+    Ok(())
+}
+
+async fn fetch_other(
+    release: AcpRelease,
+    version: AgentVersion,
+    environment: &VerifyEnvironment,
+) -> Result<(), VerifyAgentChoiceError> {
+    let cache = environment.other_cache()?;
+    if release.cached(&cache, version).is_none() {
+        eprintln!("fetching {}@{version} into {}", release.name, cache.display());
+        release.fetch(&cache, version, &environment.search_path).await?;
     }
     Ok(())
 }
 
 /// Detects the version of every agent. Agents that are not available are skipped with an error
-/// message. Agents with the same version get numbered labels.
+/// message. Agents with the same version get numbered labels. The program of a release about which
+/// everything is known is not looked for.
 pub(super) async fn detect_all(
     choices: &[VerifyAgentChoice],
     environment: &VerifyEnvironment,
+    is_known: impl Fn(&VerifyAgentChoice) -> bool,
 ) -> Vec<VerifyAgent> {
     let mut agents: Vec<VerifyAgent> = Vec::new();
     for choice in choices {
-        let mut agent = match choice.detect(environment).await {
+        let detected = match choice {
+            VerifyAgentChoice::Release(version) if is_known(choice) => {
+                Ok(VerifyAgent::known_release(*version))
+            }
+            _ => choice.detect(environment).await,
+        };
+        let mut agent = match detected {
             Ok(agent) => agent,
             // The reason was already printed when the release could not be fetched.
             Err(VerifyAgentChoiceError::NotFetched(_)) => continue,

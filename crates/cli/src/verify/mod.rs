@@ -1,26 +1,33 @@
 //! `towpath verify`: runs scenarios against agents and reports differences.
 
 mod agents;
+mod bisect;
+mod isolation;
+mod kept_results;
 mod output;
+mod selection;
 
-use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Write as _};
-use std::os::unix::process::CommandExt as _;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anstream::eprintln;
-use testbed::scenario::{Scenario, ScenarioVariables, matches_text};
-use testbed::verify::{VerifyConfig, VerifyOutcome, VerifyResult, report, run_scenarios};
+use testbed::scenario::Scenario;
+use testbed::verify::{
+    VerifyAgent, VerifyCalibration, VerifyConfig, VerifyOutcome, VerifyProgress, VerifyResult,
+    VerifySuite, calibrate, report,
+};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::arguments::VerifyArgs;
 use crate::exit::CommandStatus;
 use crate::exit::report_error;
 use agents::{VerifyAgentChoice, VerifyEnvironment};
+use isolation::restart_without_network;
+use kept_results::KeptResults;
 use output::{VerifyProgressLine, VerifyTable};
+use selection::{VerifyScenarioFiles, VerifySelectionError, list, select};
 
 /// Runs the command.
 pub(crate) fn run(options: &VerifyArgs) -> CommandStatus {
@@ -45,6 +52,8 @@ enum VerifyError {
     Selection(#[from] VerifySelectionError),
     #[error(transparent)]
     Agent(#[from] agents::VerifyAgentChoiceError),
+    #[error(transparent)]
+    Bisect(#[from] bisect::BisectError),
     #[error("could not write the report")]
     Write(#[from] io::Error),
     #[error("could not write `{}`", path.display())]
@@ -60,50 +69,82 @@ impl VerifyError {
         match self {
             Self::Selection(error) => Some(error.hint()),
             Self::Agent(error) => error.hint(),
+            Self::Bisect(error) => error.hint(),
             _ => None,
         }
     }
 }
 
 fn verify(options: &VerifyArgs) -> Result<CommandStatus, VerifyError> {
-    let files = select(&options.scenarios)?;
-    if options.list {
-        let loaded = VerifyScenarioFiles::load(files);
-        list(&loaded.scenarios)?;
-        return Ok(if loaded.has_errors { CommandStatus::Error } else { CommandStatus::Success });
-    }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(VerifyError::Runtime)?;
     let environment = VerifyEnvironment::read();
-    let choices = VerifyAgentChoice::parse_all(&options.claude)?;
+    if let Some(word) = &options.bisect {
+        return Ok(runtime.block_on(bisect::run(word, options, &environment))?);
+    }
+    let files = select(&options.scenarios)?;
+    let mut loaded = VerifyScenarioFiles::load(files);
+    if options.list {
+        let has_errors = loaded.report_errors();
+        list(&loaded.scenarios)?;
+        return Ok(if has_errors { CommandStatus::Error } else { CommandStatus::Success });
+    }
+    let mut choices = VerifyAgentChoice::parse_all(&options.claude, &options.agent)?;
+    if options.all || options.since.is_some() {
+        let published = runtime.block_on(environment.published_versions(options.isolated))?;
+        let versions = options.since.map_or(published.all(), |first| published.since(first));
+        choices = VerifyAgentChoice::with_releases(choices, versions);
+    }
+    if choices.is_empty() {
+        choices.push(VerifyAgentChoice::Play);
+    }
+    // A page and captures are made from runs, so that nothing can be taken from earlier ones.
+    let uses_kept = !(options.again || options.markdown || options.record.is_some());
+    let known = KeptResults::load(&environment, uses_kept);
+    let is_known = |choice: &VerifyAgentChoice| known.covers(choice, &loaded);
     if !options.isolated {
-        runtime.block_on(agents::fetch_missing(&choices, &environment));
+        let needed = choices.iter().filter(|choice| !is_known(choice));
+        runtime.block_on(agents::fetch_missing(needed, &environment));
         // This returns only if the program cannot be isolated from the network.
         let reason = restart_without_network();
         eprintln!("note: the agents have network access: {reason}");
     }
-    let VerifyScenarioFiles { files, scenarios, has_errors } = VerifyScenarioFiles::load(files);
-    if scenarios.is_empty() {
+    // This process is the one that stays, so that errors are printed once.
+    let has_errors = loaded.report_errors();
+    if loaded.scenarios.is_empty() {
         return Ok(CommandStatus::Error);
     }
-    let agents = runtime.block_on(agents::detect_all(&choices, &environment));
+    let mut agents = runtime.block_on(agents::detect_all(&choices, &environment, is_known));
     if agents.is_empty() {
         return Ok(CommandStatus::Error);
+    }
+    loaded.retain_spoken(&agents);
+    if loaded.scenarios.is_empty() {
+        return Err(VerifySelectionError::OtherProtocol.into());
     }
     let is_incomplete = has_errors || agents.len() < choices.len();
     let failures = tempfile::Builder::new().prefix("towpath-verify-").tempdir();
     let failures = failures.map_err(VerifyError::CaptureDirectory)?;
     let config = VerifyConfig {
-        timeout: Duration::from_secs(options.timeout),
+        timeout: options.timeout.map_or(DEFAULT_TIMEOUT, Duration::from_secs),
         jobs: options.jobs.unwrap_or_else(cores),
         search_path: environment.agent_search_path(),
         capture_dir: options.record.clone(),
         failure_dir: failures.path().to_owned(),
-        retry: options.again,
+        confirm: true,
     };
-    let mut progress = VerifyProgressLine::new(&scenarios, &agents);
-    let results = run_scenarios(scenarios.clone(), agents.clone(), config, |event| {
+    let kept = known.results(&loaded, &agents);
+    if options.timeout.is_none() {
+        runtime.block_on(until_interrupted(calibrate_all(&mut agents, &loaded, &kept, &config)))?;
+    }
+    let mut progress = VerifyProgressLine::new(&loaded.scenarios, &agents, kept.len());
+    let mut suite = VerifySuite::new(loaded.scenarios.clone(), agents.clone(), config);
+    suite.keep(kept);
+    let results = suite.run(|event| {
         progress.update(&event);
+        if let VerifyProgress::Finished(result) = event {
+            known.save(&loaded, &agents[result.agent], result);
+        }
     });
     let results = runtime.block_on(until_interrupted(results))?;
     let duration = progress.finish();
@@ -114,35 +155,83 @@ fn verify(options: &VerifyArgs) -> Result<CommandStatus, VerifyError> {
         // The user will want to look at the captures, so the directory is not removed.
         let _ = failures.keep();
     }
-    if let Some(path) = &options.junit {
-        fs::write(path, report::junit(&scenarios, &agents, &results))
-            .map_err(|source| VerifyError::WriteFile { path: path.clone(), source })?;
-    }
     let table = VerifyTable {
-        files: &files,
-        scenarios: &scenarios,
+        files: &loaded.files,
+        scenarios: &loaded.scenarios,
         agents: &agents,
         results: &results,
         duration,
     };
-    if options.json {
-        let json = report::json(&scenarios, &agents, &results);
-        writeln!(io::stdout().lock(), "{json}")?;
-    } else if options.markdown {
-        write!(io::stdout().lock(), "{}", report::markdown(&scenarios, &agents, &results))?;
-        table.write_differences(&mut anstream::stderr().lock())?;
-    } else {
-        table.write(&mut anstream::stdout().lock())?;
-    }
+    write_reports(options, &table)?;
     let incomplete = if is_incomplete { CommandStatus::Error } else { CommandStatus::Success };
     Ok(exit_status(&results).max(incomplete))
 }
 
+/// How long a step may wait with an agent that does not get through the measured turn.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Measures the agents that will run something, and says what follows from it.
+async fn calibrate_all(
+    agents: &mut [VerifyAgent],
+    loaded: &VerifyScenarioFiles,
+    kept: &[VerifyResult],
+    config: &VerifyConfig,
+) {
+    for (index, agent) in agents.iter_mut().enumerate() {
+        let runs = |(scenario, it): (usize, &Scenario)| {
+            agent.runs(it) && !kept.iter().any(|it| (it.scenario, it.agent) == (scenario, index))
+        };
+        if !loaded.scenarios.iter().enumerate().any(runs) {
+            continue;
+        }
+        agent.calibration = calibrate(agent, config).await;
+        let label = &agent.label;
+        match agent.calibration {
+            Some(VerifyCalibration { turn, timeout }) => eprintln!(
+                "note: a turn takes {label} {:.1} s, so its steps may wait {} s",
+                turn.as_secs_f64(),
+                timeout.as_secs()
+            ),
+            None => eprintln!(
+                "note: {label} did not get through the turn that measures its speed; its steps may wait {} s",
+                config.timeout.as_secs()
+            ),
+        }
+    }
+}
+
+fn write_reports(options: &VerifyArgs, table: &VerifyTable<'_>) -> Result<(), VerifyError> {
+    let VerifyTable { scenarios, agents, results, .. } = *table;
+    if let Some(path) = &options.junit {
+        fs::write(path, report::junit(scenarios, agents, results))
+            .map_err(|source| VerifyError::WriteFile { path: path.clone(), source })?;
+    }
+    if options.json {
+        writeln!(io::stdout().lock(), "{}", report::json(scenarios, agents, results))?;
+    } else if options.markdown {
+        let page = report::markdown(scenarios, agents, results, &explanations());
+        write!(io::stdout().lock(), "{page}")?;
+        table.write_differences(&mut anstream::stderr().lock())?;
+    } else {
+        table.write(&mut anstream::stdout().lock())?;
+    }
+    Ok(())
+}
+
+/// What each message means, for the page about the protocol.
+fn explanations() -> Vec<report::MessageExplanation> {
+    let all = wire::explanation::explanations().into_iter();
+    all.map(|it| report::MessageExplanation {
+        name: it.name.to_owned(),
+        group: it.group.to_owned(),
+        text: it.text,
+    })
+    .collect()
+}
+
 /// Waits for the results or a signal. After a signal all processes of all sandboxes are killed,
 /// because their runners are dropped.
-async fn until_interrupted(
-    results: impl Future<Output = Vec<VerifyResult>>,
-) -> Result<Vec<VerifyResult>, VerifyError> {
+async fn until_interrupted<T>(results: impl Future<Output = T>) -> Result<T, VerifyError> {
     let mut interrupt = signal(SignalKind::interrupt()).map_err(VerifyError::Runtime)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(VerifyError::Runtime)?;
     tokio::select! {
@@ -152,142 +241,10 @@ async fn until_interrupted(
     }
 }
 
-/// The directory of the scenario suite.
-const SUITE: &str = "scenarios";
-const EXTENSION: &str = "scenario";
-
-/// There are no scenarios to run.
-#[derive(Debug, thiserror::Error)]
-enum VerifySelectionError {
-    #[error("there is no directory `{SUITE}` here")]
-    NoSuite,
-    #[error("there are no scenarios in `{0}`")]
-    Empty(String),
-    #[error("there is no scenario `{0}`")]
-    NotFound(String),
-}
-
-impl VerifySelectionError {
-    fn hint(&self) -> String {
-        match self {
-            Self::NoSuite => {
-                "give files or directories, as in `towpath verify path/to/x.scenario`".into()
-            }
-            Self::Empty(_) => format!("scenario files end with `.{EXTENSION}`"),
-            Self::NotFound(_) => "`towpath verify --list` prints all scenarios".into(),
-        }
-    }
-}
-
-/// The files for the given files, directories, names and name patterns. Without any, the whole suite.
-fn select(words: &[String]) -> Result<Vec<PathBuf>, VerifySelectionError> {
-    if words.is_empty() {
-        return suite();
-    }
-    let mut files: Vec<PathBuf> = Vec::new();
-    for word in words {
-        for file in select_one(word)? {
-            if !files.contains(&file) {
-                files.push(file);
-            }
-        }
-    }
-    Ok(files)
-}
-
-fn select_one(word: &str) -> Result<Vec<PathBuf>, VerifySelectionError> {
-    let path = Path::new(word);
-    if path.is_dir() {
-        return non_empty(find_files(path), word);
-    }
-    let has_extension = path.extension().is_some_and(|it| it == EXTENSION);
-    if has_extension || path.is_file() {
-        return Ok(vec![path.to_owned()]);
-    }
-    let pattern = word.replace('*', "…");
-    let mut files = suite()?;
-    files.retain(|file| {
-        let name = file.file_stem().unwrap_or_default().to_string_lossy();
-        matches_text(&pattern, &name, &ScenarioVariables::default())
-    });
-    if files.is_empty() { Err(VerifySelectionError::NotFound(word.into())) } else { Ok(files) }
-}
-
-fn suite() -> Result<Vec<PathBuf>, VerifySelectionError> {
-    if !Path::new(SUITE).is_dir() {
-        return Err(VerifySelectionError::NoSuite);
-    }
-    non_empty(find_files(Path::new(SUITE)), SUITE)
-}
-
-fn non_empty(files: Vec<PathBuf>, directory: &str) -> Result<Vec<PathBuf>, VerifySelectionError> {
-    if files.is_empty() { Err(VerifySelectionError::Empty(directory.into())) } else { Ok(files) }
-}
-
-/// All scenario files below a directory, sorted by path.
-fn find_files(directory: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-    let mut files: Vec<PathBuf> = entries
-        .flat_map(|entry| {
-            let path = entry.path();
-            if path.is_dir() {
-                find_files(&path)
-            } else if path.extension().is_some_and(|it| it == EXTENSION) {
-                vec![path]
-            } else {
-                Vec::new()
-            }
-        })
-        .collect();
-    // Without the extension `hello` comes before `hello-again`, with it after.
-    files.sort_by_key(|file| file.with_extension(""));
-    files
-}
-
-/// The scenarios that could be loaded, each with its file.
-struct VerifyScenarioFiles {
-    files: Vec<PathBuf>,
-    scenarios: Vec<Scenario>,
-    has_errors: bool,
-}
-
-impl VerifyScenarioFiles {
-    /// Loads the files, and prints the errors of those that cannot be loaded.
-    fn load(selected: Vec<PathBuf>) -> Self {
-        let mut loaded = Self { files: Vec::new(), scenarios: Vec::new(), has_errors: false };
-        for file in selected {
-            match Scenario::load(&file) {
-                Ok(scenario) => {
-                    loaded.files.push(file);
-                    loaded.scenarios.push(scenario);
-                }
-                Err(error) => {
-                    report_error(&error, error.hint().as_deref());
-                    loaded.has_errors = true;
-                }
-            }
-        }
-        loaded
-    }
-}
-
-fn list(scenarios: &[Scenario]) -> io::Result<()> {
-    let mut out = anstream::stdout().lock();
-    let width = scenarios.iter().map(|it| it.name.chars().count()).max().unwrap_or(0);
-    for scenario in scenarios {
-        let versions = if scenario.versions.is_unbounded() {
-            String::new()
-        } else {
-            format!("  ({})", scenario.versions)
-        };
-        writeln!(out, "{:<width$}  {}{versions}", scenario.name, scenario.title)?;
-    }
-    Ok(())
-}
-
 fn exit_status(results: &[VerifyResult]) -> CommandStatus {
     let statuses = results.iter().map(|result| match result.outcome {
         VerifyOutcome::Passed | VerifyOutcome::NotApplicable => CommandStatus::Success,
+        VerifyOutcome::Flaky(_) | VerifyOutcome::TimedOut(_) => CommandStatus::Uncertain,
         VerifyOutcome::Differs(_) => CommandStatus::Negative,
         VerifyOutcome::CouldNotRun(_) => CommandStatus::Error,
     });
@@ -296,45 +253,4 @@ fn exit_status(results: &[VerifyResult]) -> CommandStatus {
 
 fn cores() -> usize {
     std::thread::available_parallelism().map_or(2, Into::into)
-}
-
-/// A shell script that enables the loopback interface and then runs its arguments.
-const ENABLE_LOOPBACK: &str =
-    "{ ip link set lo up || ifconfig lo up; } 2>/dev/null || exit 97; exec \"$@\"";
-
-/// Replaces this process by the same program in a network namespace with loopback only. Returns the
-/// reason if that is not possible.
-#[expect(clippy::disallowed_methods, reason = "the program restarts itself")]
-fn restart_without_network() -> String {
-    if !cfg!(target_os = "linux") {
-        return "only Linux has network namespaces".to_owned();
-    }
-    let Ok(program) = std::env::current_exe() else {
-        return "the path of this program is unknown".to_owned();
-    };
-    // The first works for root, the second for other users if the system allows it.
-    for flags in ["-n", "-rn"] {
-        let mut words: Vec<OsString> =
-            [flags, "--", "sh", "-c", ENABLE_LOOPBACK, "sh"].map(Into::into).into();
-        let status = Command::new("unshare")
-            .args(&words)
-            .arg("true")
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .status();
-        match status {
-            Ok(status) if status.success() => {}
-            Ok(_) => continue,
-            Err(_) => return "`unshare` is not installed".to_owned(),
-        }
-        words.push(program.into());
-        // The flag follows the name of the command, because after a `--` it would not be a flag.
-        let mut arguments = std::env::args_os().skip(1);
-        words.extend(arguments.next());
-        words.push("--isolated".into());
-        words.extend(arguments);
-        return Command::new("unshare").args(words).exec().to_string();
-    }
-    "the system does not allow network namespaces".to_owned()
 }

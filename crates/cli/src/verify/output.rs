@@ -12,6 +12,7 @@ use testbed::verify::{VerifyAgent, VerifyOutcome, VerifyProgress, VerifyResult};
 
 const GOOD: Style = AnsiColor::Green.on_default();
 const BAD: Style = AnsiColor::Red.on_default().bold();
+const UNCERTAIN: Style = AnsiColor::Yellow.on_default().bold();
 const DIM: Style = Style::new().dimmed();
 
 /// The results as a table with a row for each scenario and a column for each agent.
@@ -59,9 +60,14 @@ impl VerifyTable<'_> {
             let file = self.files[result.scenario].display();
             match &result.outcome {
                 VerifyOutcome::Passed | VerifyOutcome::NotApplicable => continue,
-                VerifyOutcome::Differs(difference) => {
-                    let line = difference.line;
-                    writeln!(out, "\n{BAD}✗{BAD:#} {file}:{line} ({agent}): {difference}")?;
+                VerifyOutcome::Differs(difference) | VerifyOutcome::TimedOut(difference) => {
+                    let (line, sign) = (difference.line, sign(&result.outcome));
+                    writeln!(out, "\n{sign} {file}:{line} ({agent}): {difference}")?;
+                }
+                VerifyOutcome::Flaky(difference) => {
+                    let (line, sign) = (difference.line, sign(&result.outcome));
+                    let rate = flake_rate(result);
+                    writeln!(out, "\n{sign} {file}:{line} ({agent}): {rate}: {difference}")?;
                 }
                 VerifyOutcome::CouldNotRun(problem) => {
                     writeln!(out, "\n{BAD}?{BAD:#} {file} ({agent}): {problem}")?;
@@ -80,6 +86,8 @@ impl VerifyTable<'_> {
         let labels = [
             ("passed", "passed"),
             ("differs", differ),
+            ("flaky", "flaky"),
+            ("timed_out", "timed out"),
             ("not_applicable", "not applicable"),
             ("could_not_run", "could not run"),
         ];
@@ -89,16 +97,25 @@ impl VerifyTable<'_> {
             .filter(|(count, _)| *count > 0)
             .map(|(count, label)| format!("{count} {label}"))
             .collect();
-        writeln!(out, "\n{} in {:.1} s", totals.join(", "), self.duration.as_secs_f64())?;
-        for result in self.results.iter().filter(|it| it.attempts > 1) {
+        let kept = self.results.iter().filter(|it| it.kept).count();
+        let known =
+            if kept > 0 { format!(" ({kept} known from earlier runs)") } else { String::new() };
+        writeln!(out, "\n{}{known} in {:.1} s", totals.join(", "), self.duration.as_secs_f64())?;
+        for result in self.results.iter().filter(|it| it.attempts > 1 && !it.kept) {
             if let VerifyOutcome::Passed = result.outcome {
                 let scenario = &self.scenarios[result.scenario].name;
                 let agent = &self.agents[result.agent].label;
-                writeln!(out, "{scenario} ({agent}) passed only on the second attempt")?;
+                writeln!(out, "{scenario} ({agent}) was too slow at first and passed alone")?;
             }
         }
         Ok(())
     }
+}
+
+/// How often a flaky scenario differed.
+fn flake_rate(result: &VerifyResult) -> String {
+    let differed = result.attempts - result.passes;
+    format!("differs in {differed} of {} runs", result.attempts)
 }
 
 /// The coloured sign of an outcome.
@@ -106,6 +123,8 @@ fn sign(outcome: &VerifyOutcome) -> impl fmt::Display {
     let (style, sign) = match outcome {
         VerifyOutcome::Passed => (GOOD, '✓'),
         VerifyOutcome::Differs(_) => (BAD, '✗'),
+        VerifyOutcome::Flaky(_) => (UNCERTAIN, '~'),
+        VerifyOutcome::TimedOut(_) => (UNCERTAIN, '⧖'),
         VerifyOutcome::NotApplicable => (DIM, '–'),
         VerifyOutcome::CouldNotRun(_) => (BAD, '?'),
     };
@@ -124,13 +143,14 @@ pub(super) struct VerifyProgressLine {
 }
 
 impl VerifyProgressLine {
-    pub(super) fn new(scenarios: &[Scenario], agents: &[VerifyAgent]) -> Self {
+    /// `kept` results are known before anything is run.
+    pub(super) fn new(scenarios: &[Scenario], agents: &[VerifyAgent], kept: usize) -> Self {
         Self {
             scenarios: scenarios.iter().map(|it| it.name.clone()).collect(),
             agents: agents.iter().map(|it| it.label.clone()).collect(),
             started: Instant::now(),
             running: Vec::new(),
-            finished: 0,
+            finished: kept,
             failed: 0,
             is_terminal: io::stderr().is_terminal(),
         }
@@ -139,6 +159,13 @@ impl VerifyProgressLine {
     pub(super) fn update(&mut self, progress: &VerifyProgress<'_>) {
         match progress {
             VerifyProgress::Started { scenario, agent } => self.running.push((*scenario, *agent)),
+            VerifyProgress::Unconfirmed(result) => {
+                self.running.retain(|it| *it != (result.scenario, result.agent));
+                if !self.is_terminal {
+                    let name = self.name(result.scenario, result.agent);
+                    eprintln!("{} {name}: will be run again, alone", sign(&result.outcome));
+                }
+            }
             VerifyProgress::Finished(result) => {
                 self.running.retain(|it| *it != (result.scenario, result.agent));
                 self.finished += 1;

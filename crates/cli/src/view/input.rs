@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use wire::{Rejoiner, Splitter};
 
-use super::ViewError;
+use super::{ViewArgs, ViewError};
 
 /// Bytes read at a time.
 const CHUNK_BYTES: usize = 64 << 10;
@@ -33,22 +33,26 @@ pub(super) struct ViewInput {
 
 /// Whether lines are joined to events.
 enum LineRejoining {
-    /// The first line with content decides.
+    /// No line with content was read yet.
     Undecided,
+    /// The first line with content was not pretty-printed, and none so far was a row of a terminal.
     Off,
-    /// The input is pretty-printed.
     On(Rejoiner),
 }
 
 impl LineRejoining {
+    fn on() -> Self {
+        Self::On(Rejoiner::with_cap(MAX_LINE_BYTES))
+    }
+
     /// Calls `each` for the lines that are complete with this one, and returns their number.
     fn push(&mut self, line: &[u8], mut each: impl FnMut(&[u8])) -> usize {
-        if matches!(self, Self::Undecided) && !line.trim_ascii().is_empty() {
-            *self = if Rejoiner::is_needed_after(line) {
-                Self::On(Rejoiner::with_cap(MAX_LINE_BYTES))
-            } else {
-                Self::Off
-            };
+        let is_first = matches!(self, Self::Undecided) && !line.trim_ascii().is_empty();
+        let needed = is_first && Rejoiner::is_needed_after(line);
+        if needed || (!matches!(self, Self::On(_)) && Rejoiner::looks_wrapped(line)) {
+            *self = Self::on();
+        } else if is_first {
+            *self = Self::Off;
         }
         let Self::On(rejoiner) = self else {
             each(line);
@@ -80,7 +84,8 @@ enum InputSource {
 }
 
 impl ViewInput {
-    pub(super) fn open(file: Option<&Path>, follow: bool) -> Result<Self, ViewError> {
+    pub(super) fn open(args: &ViewArgs) -> Result<Self, ViewError> {
+        let (file, follow) = (args.file.as_deref(), args.follow);
         let (name, source) = match file.filter(|path| *path != Path::new("-")) {
             None => ("-".to_owned(), InputSource::Stdin(read_stdin())),
             Some(path) => {
@@ -103,7 +108,7 @@ impl ViewInput {
             name,
             source,
             splitter: Splitter::with_cap(MAX_LINE_BYTES),
-            rejoining: LineRejoining::Undecided,
+            rejoining: if args.rejoin { LineRejoining::on() } else { LineRejoining::Undecided },
             chunk: vec![0; CHUNK_BYTES],
             ended: false,
         })

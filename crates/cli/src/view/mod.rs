@@ -3,9 +3,8 @@
 //! Input is processed line by line: each line is folded, and finished items are written out and
 //! dropped. Memory holds what is still open, never the whole conversation.
 
-pub(crate) mod document;
-mod export;
 mod input;
+mod page_file;
 pub(crate) mod printer;
 
 use std::io::{self, IsTerminal as _, Write as _};
@@ -13,20 +12,21 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use clap::Args;
+use view::ViewDocument;
 
 pub(crate) use printer::BottomArea;
 
 use crate::exit::CommandStatus;
 use crate::exit::report_error;
-use document::ViewDocument;
-use export::HtmlExport;
 use input::ViewInput;
+use page_file::{begin_page, save_page, write_page};
 use printer::{ConversationPrinter, TerminalScreen};
 
 /// Display a stream or transcript as a readable conversation
 ///
 /// Reads the output of `claude --output-format stream-json`, session files under
-/// `~/.claude/projects`, and recordings of older versions. A stream is shown as it arrives; a file
+/// `~/.claude/projects`, and recordings of older versions; also the own streams and session files of
+/// other agents (Codex, Gemini, Cursor, Droid, Copilot, pi and more). A stream is shown as it arrives; a file
 /// opens in a pager. Lines that are not recognized are shown unchanged.
 #[derive(Args)]
 #[command(after_help = "\
@@ -38,6 +38,7 @@ Examples:
   towpath view --follow run.jsonl              # while another program writes it
   towpath view --html talk.html run.jsonl      # export one HTML file that opens offline
   towpath view --full run.jsonl | less -R      # with thinking, raw events and complete output")]
+#[expect(clippy::struct_excessive_bools, reason = "they are independent switches")]
 pub(crate) struct ViewArgs {
     /// File to read; `-` or no file for stdin
     pub(crate) file: Option<PathBuf>,
@@ -50,6 +51,10 @@ pub(crate) struct ViewArgs {
     /// Show everything: thinking, raw events, complete output
     #[arg(long)]
     pub(crate) full: bool,
+    /// Rejoin events that a terminal or a pretty-printer split over several lines; the usual cases are
+    /// found without it
+    #[arg(long)]
+    pub(crate) rejoin: bool,
     /// Print to the terminal without a pager
     #[arg(long)]
     pub(crate) no_pager: bool,
@@ -107,7 +112,7 @@ impl ViewError {
 }
 
 fn view(args: &ViewArgs) -> Result<(), ViewError> {
-    let mut input = ViewInput::open(args.file.as_deref(), args.follow)?;
+    let mut input = ViewInput::open(args)?;
     if let Some(out) = &args.html {
         return export(args, &mut input, out);
     }
@@ -128,7 +133,7 @@ fn view(args: &ViewArgs) -> Result<(), ViewError> {
         if pager.wait() == PagerOutcome::Ran {
             return result;
         }
-        input = ViewInput::open(args.file.as_deref(), args.follow)?;
+        input = ViewInput::open(args)?;
     }
     print(args, &mut input, ConversationPrinter::new(stdout(), screen, args.full))
 }
@@ -145,6 +150,7 @@ fn print<W: io::Write>(
     input: &mut ViewInput,
     mut printer: ConversationPrinter<W>,
 ) -> Result<(), ViewError> {
+    printer.show_agent();
     let mut document = ViewDocument::new(args.full);
     while input.next(|line, at| document.push_line(line, at))?.is_some() {
         printer.update(&mut document).map_err(ViewError::Write)?;
@@ -155,16 +161,17 @@ fn print<W: io::Write>(
 fn export(args: &ViewArgs, input: &mut ViewInput, out: &Path) -> Result<(), ViewError> {
     let failed = |source| ViewError::Export { name: out.display().to_string(), source };
     let mut document = ViewDocument::new(args.full);
-    let mut export = HtmlExport::new(args.full).map_err(failed)?;
+    let mut page = begin_page(args.full).map_err(failed)?;
     while input.next(|line, at| document.push_line(line, at))?.is_some() {
-        export.update(&mut document).map_err(failed)?;
+        page.update(&mut document).map_err(failed)?;
     }
-    export.finish(&mut document).map_err(failed)?;
+    page.finish(&mut document).map_err(failed)?;
     if out == Path::new("-") {
         let mut stdout = io::stdout().lock();
-        export.write(&document, &mut stdout).and_then(|()| stdout.flush()).map_err(ViewError::Write)
+        let written = write_page(page, &document, &mut stdout);
+        written.and_then(|()| stdout.flush()).map_err(ViewError::Write)
     } else {
-        export.save(&document, out).map_err(failed)
+        save_page(page, &document, out).map_err(failed)
     }
 }
 

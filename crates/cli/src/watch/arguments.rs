@@ -11,15 +11,18 @@ use ::watch::{
     WatchSettings,
 };
 use clap::{Args, ValueEnum};
+use wire::note::Trigger;
+
+use super::change_actions::ChangeActionArgs;
 
 /// The prefixes of the environment variables that configure object stores.
 const STORE_VARIABLES: [&str; 3] = ["AWS_", "GOOGLE_", "AZURE_"];
 
 /// The environment variable with the bearer token for web servers.
-const TOKEN_VARIABLE: &str = "TOWPATH_WATCH_TOKEN";
+pub(super) const TOKEN_VARIABLE: &str = "TOWPATH_WATCH_TOKEN";
 
 /// The default branch of a session's own working tree.
-const DEFAULT_BRANCH: &str = "towpath/{session}";
+pub(super) const DEFAULT_BRANCH: &str = "towpath/{session}";
 
 /// Copy a stream unchanged and act on every file the agent changes
 ///
@@ -43,64 +46,22 @@ Examples:
   … | towpath watch --scan --exec 'rsync -a \"$1\" host:project/\"$1\"'
   … | towpath watch --post ./my-hook | towpath inspect")]
 pub(crate) struct WatchArgs {
-    /// Copy changed files to a directory or an address (repeatable)
-    #[arg(long, value_name = "TARGET")]
-    pub(crate) to: Vec<String>,
-    /// Run a command for each changed file, with the path as `$1` (repeatable)
-    #[arg(long, value_name = "COMMAND")]
-    pub(crate) exec: Vec<String>,
+    #[command(flatten)]
+    pub(crate) actions: ChangeActionArgs,
     /// The project directory [default: the agent's working directory, else the current directory]
     #[arg(long, value_name = "DIR")]
     pub(crate) project: Option<PathBuf>,
-    /// Only files that match this name or path, with `*` as wildcard (repeatable)
-    #[arg(long, value_name = "PATTERN")]
-    pub(crate) include: Vec<String>,
-    /// No files that match this name or path (repeatable)
-    #[arg(long, value_name = "PATTERN")]
-    pub(crate) exclude: Vec<String>,
-    /// Also find files that shell commands changed, except those in `.gitignore`
-    #[arg(long)]
-    pub(crate) scan: bool,
     /// Join events that a terminal or a pretty-printer split into several lines
     #[arg(long)]
     pub(crate) rejoin: bool,
-    /// Copy files after each change, or at the end of each turn
-    #[arg(long, value_name = "WHEN", default_value = "change")]
-    pub(crate) every: WatchTrigger,
-    /// Commit the agent's changes, one commit per turn or per change
-    #[arg(long, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_missing_value = "turn")]
-    pub(crate) commit: Option<WatchTrigger>,
-    /// The commit message, with the placeholders `{summary}`, `{prompt}`, `{session}`, `{files}`,
-    /// `{tool}` and `{count}`
-    #[arg(long, value_name = "TEMPLATE", requires = "commit")]
-    pub(crate) message: Option<String>,
-    /// A trailer of the commit message, instead of the session and the co-author (repeatable)
-    #[arg(long, value_name = "LINE", requires = "commit", conflicts_with = "no_trailers")]
-    pub(crate) trailer: Vec<String>,
-    /// Add no trailers to the commit message
-    #[arg(long, requires = "commit")]
-    pub(crate) no_trailers: bool,
-    /// The author of commits, as `Name <address>` [default: you]
-    #[arg(long, value_name = "AUTHOR", requires = "commit")]
-    pub(crate) author: Option<String>,
-    /// Commit to a separate branch per session, whatever is checked out
-    #[arg(long, value_name = "NAME", requires = "commit", num_args = 0..=1, require_equals = true, default_missing_value = DEFAULT_BRANCH)]
-    pub(crate) branch: Option<String>,
-    /// Commit in a separate working tree per session, below this directory
-    #[arg(long, value_name = "DIR", requires = "commit")]
-    pub(crate) worktree: Option<PathBuf>,
-    /// Run a command before a file changes, with the CLI's hook JSON on stdin
-    #[arg(long, value_name = "COMMAND")]
-    pub(crate) pre: Option<String>,
-    /// Run a command after a file has changed
-    #[arg(long, value_name = "COMMAND")]
-    pub(crate) post: Option<String>,
     /// Run a command at the end of each turn
-    #[arg(long, value_name = "COMMAND")]
+    #[arg(
+        long,
+        visible_alias = "stop-hook",
+        value_name = "COMMAND",
+        help_heading = "Changed files"
+    )]
     pub(crate) stop: Option<String>,
-    /// Run GitButler's hooks, if the installed `but` has them
-    #[arg(long)]
-    pub(crate) gitbutler: bool,
     /// The time limit of one copy, commit or hook
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) timeout: u64,
@@ -133,6 +94,15 @@ pub(crate) enum WatchTrigger {
     Turn,
 }
 
+impl From<WatchTrigger> for Trigger {
+    fn from(trigger: WatchTrigger) -> Self {
+        match trigger {
+            WatchTrigger::Change => Self::Change,
+            WatchTrigger::Turn => Self::Turn,
+        }
+    }
+}
+
 impl From<WatchTrigger> for ActionTrigger {
     fn from(trigger: WatchTrigger) -> Self {
         match trigger {
@@ -144,7 +114,7 @@ impl From<WatchTrigger> for ActionTrigger {
 
 /// Arguments that cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum WatchArgsError {
+pub(crate) enum WatchArgsError {
     #[error(transparent)]
     Pattern(#[from] PatternError),
     #[error(transparent)]
@@ -158,7 +128,7 @@ pub(super) enum WatchArgsError {
 }
 
 impl WatchArgsError {
-    pub(super) fn hint(&self) -> Option<&'static str> {
+    pub(crate) fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Target(TargetError::Address(_)) => {
                 Some("a target is a directory, or an address like `s3://bucket/prefix`")
@@ -180,34 +150,35 @@ impl WatchArgs {
         }
         let project = self.project.as_deref().unwrap_or(&current_directory);
         let mut targets = Vec::new();
-        for address in &self.to {
+        for address in &self.actions.to {
             targets.push(target(address, project)?);
         }
-        for line in &self.exec {
+        for line in &self.actions.exec {
             targets.push(Target::Command(CommandTarget::new(line.clone(), timeout)));
         }
         Ok(WatchSettings {
             project: self.project.clone(),
-            selection: Selection::new(&self.include, &self.exclude)?,
+            selection: Selection::new(&self.actions.include, &self.actions.exclude)?,
             rejoin: self.rejoin,
-            scan: self.scan,
+            scan: self.actions.scan,
             scan_since: None,
             targets,
-            trigger: self.every.into(),
+            trigger: self.actions.every.into(),
             retry: RetryPolicy {
                 attempts: self.attempts,
                 timeout,
                 grace: Duration::from_secs(self.grace),
                 ..RetryPolicy::default()
             },
-            commit: self.commit.map(|trigger| self.commit_settings(trigger, timeout)),
+            commit: self.actions.commit.map(|trigger| self.commit_settings(trigger, timeout)),
             hooks: HookSettings {
-                pre: self.pre.clone(),
-                post: self.post.clone(),
+                pre: self.actions.pre.clone(),
+                post: self.actions.post.clone(),
                 stop: self.stop.clone(),
-                gitbutler: self.gitbutler.then(|| PathBuf::from("but")),
+                gitbutler: self.actions.gitbutler.then(|| PathBuf::from("but")),
                 timeout,
                 home: env::home_dir(),
+                pre_by_agent: false,
             },
             current_directory,
         })
@@ -215,19 +186,19 @@ impl WatchArgs {
 
     fn commit_settings(&self, trigger: WatchTrigger, timeout: Duration) -> CommitSettings {
         let defaults = CommitSettings::default();
-        let trailers = if self.no_trailers {
+        let trailers = if self.actions.no_trailers {
             Vec::new()
-        } else if self.trailer.is_empty() {
+        } else if self.actions.trailer.is_empty() {
             defaults.trailers
         } else {
-            self.trailer.clone()
+            self.actions.trailer.clone()
         };
         CommitSettings {
             trigger: trigger.into(),
-            message: self.message.clone().unwrap_or(defaults.message),
+            message: self.actions.message.clone().unwrap_or(defaults.message),
             trailers,
-            author: self.author.clone(),
-            target: commit_target(self.worktree.as_deref(), self.branch.as_deref()),
+            author: self.actions.author.clone(),
+            target: commit_target(self.actions.worktree.as_deref(), self.actions.branch.as_deref()),
             timeout,
         }
     }

@@ -1,6 +1,7 @@
 //! `towpath watch`: a pipe that acts on every file the agent changes.
 
 mod arguments;
+mod change_actions;
 
 use std::io::{self, Write as _};
 use std::path::PathBuf;
@@ -17,7 +18,8 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::exit::{CommandStatus, report_error};
 
-pub(crate) use arguments::{WatchArgs, commit_target, store_options, token_in};
+pub(crate) use arguments::{WatchArgs, WatchArgsError, commit_target, store_options, token_in};
+pub(crate) use change_actions::ChangeActionArgs;
 
 const GOOD: Style = AnsiColor::Green.on_default();
 const BAD: Style = AnsiColor::Red.on_default().bold();

@@ -3,18 +3,19 @@
 //! Packages are installed under `target/` on first use. Without node, npm or Chromium a test reports
 //! that it was skipped; if `CI` is `true` that is a failure.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-use tempfile::TempDir;
+use tempfile::{NamedTempFile, TempDir};
 use test_support::packages::{self, OptionalPackages};
 
 const PACKAGES: [&str; 5] = [
     "playwright-core@1.56.1",
     "axe-core@4.11.0",
     "typescript@5.9.3",
-    "prettier@3.6.2",
+    "prettier@3.9.10",
     "@types/node@20",
 ];
 const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
@@ -49,12 +50,23 @@ fn install() -> Result<PathBuf, String> {
     packages::npm(&directory, &PACKAGES, OptionalPackages::Install)?;
     // A module finds its packages in its own directory.
     let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/web");
-    for script in std::fs::read_dir(scripts).map_err(|error| error.to_string())? {
-        let script = script.map_err(|error| error.to_string())?;
-        std::fs::copy(script.path(), directory.join(script.file_name()))
-            .map_err(|error| error.to_string())?;
-    }
+    copy_scripts(&scripts, &directory).map_err(|error| error.to_string())?;
     Ok(directory)
+}
+
+/// Copies scripts that have changed, each in one step: another program may be running them.
+fn copy_scripts(from: &Path, to: &Path) -> std::io::Result<()> {
+    for script in std::fs::read_dir(from)? {
+        let script = script?;
+        let (text, copy) = (std::fs::read(script.path())?, to.join(script.file_name()));
+        if std::fs::read(&copy).is_ok_and(|it| it == text) {
+            continue;
+        }
+        let mut temporary = NamedTempFile::new_in(to)?;
+        temporary.write_all(&text)?;
+        temporary.persist(copy)?;
+    }
+    Ok(())
 }
 
 fn browser() -> Option<PathBuf> {

@@ -2,7 +2,6 @@
 
 use futures_util::future::join_all;
 use journal::Seq;
-use session::OpenError;
 use wire::note::{Note, TurnEnding};
 
 use crate::fixture::{
@@ -42,13 +41,17 @@ pub(crate) async fn check() {
     assert_eq!(fixture.setup.processes(), [] as [i32; 0], "nothing is left running");
 }
 
-/// A session that another process drives is refused until that process releases it.
+/// A process that opens a session of another process sends its commands there, and drives the session
+/// once the other has released it.
 pub(crate) async fn one_owner() {
     let fixture = DrivingFixture::with_player("api text \"hello\"").await;
     let (first, second) = (fixture.towpath(), fixture.towpath());
     let session = first.create(&fixture).await;
-    let refused = second.sessions.open(session.id()).await.expect_err("it is driven already");
-    assert!(matches!(refused, OpenError::Owned(_)), "{refused}");
+    let remote = second.sessions.open(session.id()).await.expect("its owner takes commands");
+    assert!(second.sessions.is_remote(session.id()) && !first.sessions.is_remote(session.id()));
+    remote.wake().await.expect("an agent");
     session.release().await;
-    second.sessions.open(session.id()).await.expect("it was let go of").release().await;
+    remote.close().await.expect("the second process has taken it over");
+    assert!(!second.sessions.is_remote(session.id()));
+    remote.release().await;
 }

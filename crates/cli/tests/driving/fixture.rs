@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use journal::{Entry, Follower, Journal, Origin, Seq, SessionId};
+use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 use session::{
     AgentProgram, NewPrompt, Session, SessionLimits, SessionOptions, SessionSpec, Sessions,
@@ -18,7 +19,7 @@ use uuid::Uuid;
 use wire::note::{Actor, Delivery, Note};
 
 /// Longer than anything takes on a loaded machine, shorter than a test's own timeout.
-pub(crate) const TIMEOUT: Duration = Duration::from_mins(1);
+pub(crate) const TIMEOUT: Duration = Duration::from_mins(3);
 
 /// Everything around sessions except Towpath itself.
 pub(crate) struct DrivingFixture {
@@ -37,6 +38,8 @@ pub(crate) struct TestSetup {
     pub(crate) idle: Duration,
     /// After how many milliseconds an idle agent is parked.
     pub(crate) park: Option<u64>,
+    /// An agent over the Agent Client Protocol that sessions can choose.
+    pub(crate) acp_agent: Option<session::AgentSpec>,
 }
 
 /// One Towpath, which can be dropped at any time.
@@ -64,6 +67,7 @@ impl DrivingFixture {
             agent,
             idle: Duration::ZERO,
             park: None,
+            acp_agent: None,
         };
         Self { _root: root, api, setup }
     }
@@ -109,15 +113,25 @@ impl TestSetup {
     pub(crate) fn config(&self) -> SessionsConfig {
         SessionsConfig {
             data: self.path("data"),
+            allow_bypass: false,
+            config_file: None,
             runtime: self.path("tmp"),
             towpath: env!("CARGO_BIN_EXE_towpath").into(),
             agent: AgentProgram {
                 program: self.agent[0].clone(),
                 arguments: self.agent[1..].to_vec(),
             },
+            agents: session::AgentCatalog::with(self.acp_agent.clone().into_iter().collect()),
             environment: self.environment(),
-            limits: SessionLimits { park: self.park, ..SessionLimits::default() },
+            limits: SessionLimits {
+                park: self.park,
+                // Agents on Node need a minute to start on a busy machine.
+                initialize: 180_000,
+                ..SessionLimits::default()
+            },
             unattended: UnattendedLimits { idle: self.idle, ..UnattendedLimits::SHORT },
+            takeover_delay: Duration::ZERO,
+            watch: session::WatchPolicy::default(),
         }
     }
 
@@ -172,6 +186,15 @@ impl TowpathInstance {
     pub(crate) async fn create_with(&self, options: SessionOptions) -> Session {
         let spec = SessionSpec { options, ..SessionSpec::default() };
         self.sessions.create(spec).await.expect("a session")
+    }
+
+    /// Where the journal of a session ends, which may not exist yet.
+    pub(crate) async fn last_seq(&self, session: SessionId) -> Seq {
+        let known = self.sessions.journal().session(session).await.expect("a journal");
+        if known.is_none() {
+            return Seq::default();
+        }
+        self.journal_of(session).await.last().map(|entry| entry.seq).unwrap_or_default()
     }
 
     pub(crate) async fn journal_of(&self, session: SessionId) -> Vec<Entry> {
@@ -259,4 +282,32 @@ pub(crate) async fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
         assert!(std::time::Instant::now() < deadline, "it did not come: {what}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
+}
+
+/// Stops a process as a debugger would, and waits until each of its threads has stopped.
+///
+/// `kill` returns before that: on a busy machine a thread still answers for a while.
+pub(crate) async fn suspend(process: Pid) {
+    kill_process(process, Signal::STOP).expect("a signal");
+    wait_until("the process is suspended", || is_suspended(process)).await;
+}
+
+#[cfg(target_os = "linux")]
+fn is_suspended(process: Pid) -> bool {
+    let threads = format!("/proc/{}/task", process.as_raw_nonzero());
+    std::fs::read_dir(threads).expect("the threads of a process").all(|thread| {
+        let stat = thread.expect("a thread").path().join("stat");
+        // A thread that ended meanwhile does not answer either.
+        std::fs::read_to_string(stat).map_or(true, |stat| {
+            let state = stat.rsplit_once(") ").and_then(|(_, fields)| fields.chars().next());
+            matches!(state, Some('T' | 't' | 'Z' | 'X'))
+        })
+    })
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_suspended(process: Pid) -> bool {
+    let id = process.as_raw_nonzero().to_string();
+    let output = std::process::Command::new("ps").args(["-o", "state=", "-p", &id]).output();
+    output.expect("ps").stdout.starts_with(b"T")
 }

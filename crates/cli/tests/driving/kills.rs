@@ -40,7 +40,7 @@ pub(crate) enum KillPoint {
 
 impl KillPoint {
     /// The answers of the model before and after the kill.
-    fn replies(self) -> &'static str {
+    pub(crate) fn replies(self) -> &'static str {
         match self {
             Self::Streaming => {
                 "api text \"one two three four\" hold gate after 2\napi text \"Afterwards.\""
@@ -66,7 +66,7 @@ impl KillPoint {
     }
 
     /// Waits until the point is reached.
-    async fn comes(self, setup: &TestSetup, session: &Session) {
+    pub(crate) async fn comes(self, setup: &TestSetup, session: &Session) {
         let mut reader = JournalReader::new(session, Seq::default());
         match self {
             Self::Streaming => drop(reader.until(agent_line("text_delta")).await),
@@ -79,7 +79,7 @@ impl KillPoint {
     }
 
     /// Lets the turn continue, if it still can.
-    async fn passes(self, fixture: &DrivingFixture, session: &Session) {
+    pub(crate) async fn passes(self, fixture: &DrivingFixture, session: &Session) {
         match self {
             Self::Streaming => fixture.api.open("gate"),
             Self::InTool => std::fs::write(fixture.project().join("gate"), "").expect("a gate"),
@@ -182,7 +182,7 @@ pub(crate) async fn check(agent: Vec<OsString>, killed: KilledProcess, point: Ki
     wait_until(&format!("{case}: nothing is left"), || fixture.setup.processes().is_empty()).await;
 }
 
-async fn begin(
+pub(crate) async fn begin(
     setup: &TestSetup,
     sessions: &session::Sessions,
     point: KillPoint,
@@ -236,7 +236,7 @@ pub(crate) async fn run_until_killed() {
     std::future::pending::<()>().await;
 }
 
-fn kill(setup: &TestSetup, session: SessionId, killed: KilledProcess) {
+pub(crate) fn kill(setup: &TestSetup, session: SessionId, killed: KilledProcess) {
     let name = if killed == KilledProcess::Agent { "agent" } else { "shim" };
     let pid = recorded_process(setup, session, name).expect("a process");
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("a kill");
@@ -246,14 +246,14 @@ fn is_request(entry: &Entry) -> bool {
     matches!(note(entry), Some(Note::RequestOpened { .. }))
 }
 
-fn ending(note: &Note) -> Option<(u64, TurnEnding)> {
+pub(crate) fn ending(note: &Note) -> Option<(u64, TurnEnding)> {
     match note {
         Note::TurnEnded { turn, ending } => Some((*turn, ending.clone())),
         _ => None,
     }
 }
 
-fn final_state(note: &Note) -> Option<(&'static str, String)> {
+pub(crate) fn final_state(note: &Note) -> Option<(&'static str, String)> {
     match note {
         Note::PromptStateChanged { prompt, state } if state.is_final() => {
             Some(("prompt", prompt.to_string()))

@@ -2,11 +2,14 @@
 
 #![expect(clippy::print_stdout, reason = "processes that are killed say how far they got")]
 
+mod acp_agents;
 mod concurrency;
 mod conversations;
 mod fixture;
 mod full_disk;
+mod hosting;
 mod kills;
+mod options;
 mod random_kills;
 mod real_cli;
 mod repeated_kills;
@@ -83,7 +86,7 @@ async fn an_interrupt_stops_the_turn_and_the_session_continues() {
     reader.until(agent_line("text_delta")).await;
     let asked = std::time::Instant::now();
     session.interrupt(QueuePolicy::Keep, ann()).await.expect("an interrupt");
-    assert!(asked.elapsed() < Duration::from_secs(5));
+    assert!(asked.elapsed() < Duration::from_secs(30));
     let seen = reader.until(is_turn_over).await;
     assert!(notes(&seen).contains(&Note::TurnEnded { turn: 1, ending: TurnEnding::Interrupted }));
     session.prompt(prompt("go on")).await.expect("a queued prompt");
@@ -205,6 +208,16 @@ async fn sessions_whose_shims_are_stopped_say_so_and_come_back_while_others_work
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_session_whose_last_owner_goes_away_slowly_is_opened() {
+    silent_shims::check_owned_shim().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_says_that_its_shim_has_stopped_answering() {
+    silent_shims::check_shim_stopped_later().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_session_whose_shim_is_stopped_can_be_deleted() {
     silent_shims::check_deletion_of_a_silent_session().await;
 }
@@ -235,6 +248,102 @@ async fn random_kills_with_the_real_cli() {
     let begun = std::time::Instant::now();
     random_kills::check(&command).await;
     println!("the kills took {:.0} s", begun.elapsed().as_secs_f64());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn session_options_have_their_effect() {
+    options::check(&fixture::player_command()).await;
+}
+
+#[tokio::test]
+async fn session_options_have_their_effect_on_the_real_cli() {
+    match real_cli::command().await {
+        Ok(_) => real_cli::without_network("options_of_the_real_cli"),
+        Err(why) => real_cli::skip(&why),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "it runs inside the test above, without a network"]
+async fn options_of_the_real_cli() {
+    let command = real_cli::command().await.expect("it was there just now");
+    options::check(&command).await;
+}
+
+use hosting::HostedVictim;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_goes_on_when_its_host_or_its_client_is_killed() {
+    for victim in [HostedVictim::Host, HostedVictim::Client, HostedVictim::HostAndClient] {
+        hosting::check(victim, KillPoint::Streaming).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_waits_when_its_host_or_its_client_is_killed() {
+    for victim in [HostedVictim::Host, HostedVictim::Client, HostedVictim::HostAndClient] {
+        hosting::check(victim, KillPoint::Asking).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_killed_shim_cuts_a_hosted_turn_and_the_session_continues() {
+    hosting::check(HostedVictim::Shim, KillPoint::Streaming).await;
+    hosting::check(HostedVictim::Shim, KillPoint::Asking).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn prompts_run_once_whenever_their_host_is_killed() {
+    hosting::check_random_kills().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "this is the process that other tests kill"]
+async fn the_client_that_is_killed() {
+    hosting::run_client().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_clients_get_one_host() {
+    hosting::check_one_host().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_exits_when_nothing_is_left_to_do() {
+    hosting::check_exit().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_has_nothing_of_the_process_that_started_it() {
+    hosting::check_detachment().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_user_is_refused_by_a_host_and_by_an_owner() {
+    hosting::check_other_user().await;
+}
+
+#[test]
+#[ignore = "another test starts it as another user"]
+fn the_client_of_another_user() {
+    hosting::run_other_user();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_takes_a_turn_over_from_a_background_host() {
+    for point in [KillPoint::Streaming, KillPoint::Asking] {
+        hosting::check_server_in_mid_turn(point).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sessions_move_between_servers_and_background_hosts() {
+    hosting::check_server().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn doctor_shows_a_background_host_and_stop_ends_it() {
+    hosting::check_commands().await;
 }
 
 /// The same with the real CLI, in its own network namespace.

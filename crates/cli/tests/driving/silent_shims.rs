@@ -5,12 +5,14 @@ use std::time::{Duration, Instant};
 
 use journal::{Seq, SessionId};
 use rustix::process::{Pid, Signal, kill_process};
+use session::shim::ShimConnection;
 use session::{OpenError, Session};
+use tokio::sync::watch;
 use wire::note::{Note, TurnEnding};
 
 use crate::fixture::{
     DrivingFixture, JournalReader, TIMEOUT, TestSetup, TowpathInstance, agent_line, format_entries,
-    is_turn_over, notes, prompt, wait_until,
+    is_turn_over, note, notes, prompt, suspend, wait_until,
 };
 
 /// Well below the time that a shim may take to answer.
@@ -24,8 +26,15 @@ pub(crate) fn recorded_process(setup: &TestSetup, session: SessionId, name: &str
 }
 
 fn signal_shim(fixture: &DrivingFixture, session: SessionId, signal: Signal) {
-    let shim = recorded_process(&fixture.setup, session, "shim").expect("a shim");
-    kill_process(shim, signal).expect("a signal");
+    kill_process(shim_of(fixture, session), signal).expect("a signal");
+}
+
+async fn suspend_shim(fixture: &DrivingFixture, session: SessionId) {
+    suspend(shim_of(fixture, session)).await;
+}
+
+fn shim_of(fixture: &DrivingFixture, session: SessionId) -> Pid {
+    recorded_process(&fixture.setup, session, "shim").expect("a shim")
 }
 
 /// Sessions in the middle of their first turn, which no Towpath drives.
@@ -66,7 +75,7 @@ pub(crate) async fn check_stopped_shims() {
     let sessions = begun_sessions(&fixture, 5).await;
     let (silent, answering) = sessions.split_at(3);
     for (id, _) in silent {
-        signal_shim(&fixture, *id, Signal::STOP);
+        suspend_shim(&fixture, *id).await;
     }
 
     let towpath = fixture.towpath();
@@ -115,6 +124,30 @@ pub(crate) async fn check_stopped_shims() {
     assert_eq!(fixture.setup.processes(), [] as [i32; 0], "nothing is left running");
 }
 
+/// A shim that still has its last owner answers, so the session is opened when that owner is gone,
+/// however long it takes.
+pub(crate) async fn check_owned_shim() {
+    let mut fixture =
+        DrivingFixture::with_player("api text \"one two three four\" hold gate after 2").await;
+    fixture.setup.idle = Duration::from_mins(5);
+    let sessions = begun_sessions(&fixture, 1).await;
+    let (id, after) = sessions[0];
+    let live = fixture.setup.config().live_directory(id);
+    let attached = ShimConnection::attach(&live, 0).await.expect("a shim without an owner");
+    let leaving = tokio::spawn(async move {
+        // Longer than a shim may be silent.
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        drop(attached);
+    });
+    let towpath = fixture.towpath();
+    let session = towpath.sessions.open(id).await.expect("a session whose last owner has gone");
+    assert_eq!(towpath.sessions.problem(id), None);
+    leaving.await.expect("no panic");
+    fixture.api.open("gate");
+    check_first_turn(&towpath, &session, after).await;
+    towpath.sessions.stop().await.expect("a journal");
+}
+
 /// A session whose shim is stopped is deleted, and its agent with it.
 pub(crate) async fn check_deletion_of_a_silent_session() {
     let mut fixture =
@@ -125,7 +158,7 @@ pub(crate) async fn check_deletion_of_a_silent_session() {
     // One is driven when its shim stops, the other is not.
     towpath.sessions.open(sessions[0].0).await.expect("a session");
     for (id, _) in sessions {
-        signal_shim(&fixture, id, Signal::STOP);
+        suspend_shim(&fixture, id).await;
         towpath.sessions.delete(id).await.expect("a deletion");
         assert!(!fixture.setup.config().live_directory(id).exists());
     }
@@ -171,5 +204,42 @@ pub(crate) async fn check_damaged_files() {
     // Only the record of the second would have shown which agent its dead shim left.
     for pid in fixture.setup.processes().into_iter().filter_map(Pid::from_raw) {
         let _ = kill_process(pid, Signal::KILL);
+    }
+}
+
+/// The shim of a session that is driven is stopped and continues.
+pub(crate) async fn check_shim_stopped_later() {
+    let fixture = DrivingFixture::with_player("api text \"done\"").await;
+    let towpath = fixture.towpath();
+    let session = towpath.create(&fixture).await;
+    let mut changes = towpath.sessions.problem_changes();
+    let mut reader = JournalReader::new(&session, Seq::default());
+    session.prompt(prompt("go")).await.expect("a queued prompt");
+    reader.until(is_turn_over).await;
+    assert_eq!(session.problem(), None);
+
+    suspend_shim(&fixture, session.id()).await;
+    session.prompt(prompt("go on")).await.expect("a queued prompt");
+    wait_for_problem(&session, &mut changes, true).await;
+    let problem = towpath.sessions.problem(session.id()).expect("a problem");
+    assert!(problem.contains("does not answer"), "{problem}");
+    let reported = |entry: &journal::Entry| matches!(note(entry), Some(Note::Problem { .. }));
+    reader.until(reported).await;
+
+    signal_shim(&fixture, session.id(), Signal::CONT);
+    wait_for_problem(&session, &mut changes, false).await;
+    assert_eq!(towpath.sessions.problem(session.id()), None);
+    let seen = reader.until(is_turn_over).await;
+    let over = Note::TurnEnded { turn: 2, ending: TurnEnding::Completed };
+    assert!(notes(&seen).contains(&over), "{}", format_entries(&seen));
+    session.close().await.expect("a stopped agent");
+    towpath.sessions.release().await;
+}
+
+/// Waits until a session has a problem or has none.
+async fn wait_for_problem(session: &Session, changes: &mut watch::Receiver<u64>, expected: bool) {
+    while session.problem().is_some() != expected {
+        let woken = tokio::time::timeout(TIMEOUT, changes.changed()).await;
+        assert!(woken.is_ok(), "{:?}", session.problem());
     }
 }

@@ -41,6 +41,50 @@ fn events_of_every_dialect_have_one_format() {
 }
 
 #[test]
+fn usage_of_results_and_denials_are_counted_in_every_output_format() {
+    let object = r#"{"type":"result","subtype":"success","is_error":false,"session_id":"s1","result":"no","usage":{"input_tokens":10,"output_tokens":5},"permission_denials":[{"tool_name":"Write","tool_use_id":"t1","tool_input":{"file_path":"/p/a.txt"}},{"tool_name":"Bash","tool_use_id":"t9","tool_input":{}}]}"#;
+    let report = Program::inspect(&[]).stdin(object).run().stdout;
+    assert!(report.contains("  tokens  10 in, 5 out, 0 from cache, 0 to cache\n"), "{report}");
+    assert!(report.contains("  denied  2 calls: Bash 1, Write 1\n"), "{report}");
+    // The result of the call does not say that it was denied.
+    let lines: Vec<&str> = TURN.lines().collect();
+    let array = format!("[{},{}]\n", lines[..3].join(","), object);
+    let json = Program::inspect(&["--json"]).stdin(&array).run().stdout;
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["files"][0]["ok"], false, "{json}");
+    let session = &json["sessions"][0];
+    assert_eq!(session["tokens"]["output"], 1, "messages have usage: {json}");
+    assert_eq!(session["denials"]["Write"], 1);
+    assert_eq!(session["tools"]["Write"]["failed"], 1);
+    let flat = r#"{"type":"result","sessionId":"s","result":{"stopReason":"end_turn","usage":{"inputTokens":5,"outputTokens":7}}}"#;
+    let report = Program::inspect(&[]).stdin(flat).run().stdout;
+    assert!(report.contains("  tokens  5 in, 7 out"), "{report}");
+}
+
+#[test]
+fn the_agents_own_description_is_in_the_report() {
+    let tools: Vec<String> = (0..10_000).map(|n| format!("\"mcp__tool_{n}\"")).collect();
+    let init = format!(
+        r#"{{"type":"system","subtype":"init","cwd":"/p","session_id":"s1","permissionMode":"plan","tools":[{}],"mcp_servers":[{{"name":"db","status":"failed"}}],"skills":["verify"],"plugins":[{{"name":"notes","path":"/x"}}],"apiKeySource":"none","output_style":"default"}}"#,
+        tools.join(",")
+    );
+    let report = Program::inspect(&[]).stdin(&init).run().stdout;
+    for line in [
+        "MCP servers   1: db (failed)",
+        "skills        1: verify",
+        "plugins       1: notes",
+        "API key       none",
+    ] {
+        assert!(report.contains(line), "{line} is not in {report}");
+    }
+    assert!(report.contains(" and 9,988 more\n") && report.len() < 2000, "{report}");
+    let json = Program::inspect(&["--json"]).stdin(&init).run().stdout;
+    assert!(json.len() < 60_000, "{}", json.len());
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["sessions"][0]["agent"]["tools"]["total"], 10_000);
+}
+
+#[test]
 fn anomalies_are_listed_with_their_position() {
     insta::assert_snapshot!(Program::inspect(&[]).stdin(ANOMALIES).run());
 }
@@ -96,14 +140,14 @@ fn a_closed_pipe_ends_it_quietly() {
 }
 
 #[test]
-fn events_spread_over_lines_are_rejoined_on_request() {
+fn events_spread_over_lines_are_rejoined() {
     let wrapped = "{\"type\":\"result\",\"subtype\":\"succ\r\ness\",\"is_error\":false,\r\n\"result\":\"ok\"}\r\n";
-    let plain = Program::inspect(&["--json"]).stdin(wrapped).run();
-    assert!(plain.stdout.contains(r#""noise":3"#), "{}", plain.stdout);
-    let rejoined = Program::inspect(&["--json", "--rejoin"]).stdin(wrapped).run();
-    assert!(rejoined.stdout.contains(r#""events":{"result/success":1}"#), "{}", rejoined.stdout);
-    let totals = format!(r#""lines":3,"bytes":{},"noise":0"#, wrapped.len());
-    assert!(rejoined.stdout.contains(&totals), "{}", rejoined.stdout);
+    for arguments in [&["--json"][..], &["--json", "--rejoin"]] {
+        let output = Program::inspect(arguments).stdin(wrapped).run();
+        assert!(output.stdout.contains(r#""events":{"result/success":1}"#), "{}", output.stdout);
+        let totals = format!(r#""lines":3,"bytes":{},"noise":0"#, wrapped.len());
+        assert!(output.stdout.contains(&totals), "{}", output.stdout);
+    }
 }
 
 #[test]
@@ -170,7 +214,47 @@ fn help_shows_examples_and_completions_are_printed() {
     for shell in ["bash", "zsh", "fish"] {
         let output = Program::new(&["completions", shell]).run();
         assert!(output.code == 0 && output.stdout.contains("towpath"), "{shell}");
+        for agent in ["codex", "gemini", "opencode"] {
+            assert!(output.stdout.contains(agent), "{shell} does not know {agent}");
+        }
     }
     let version = Program::new(&["--version"]).run();
     assert_eq!(version.stdout, format!("towpath {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn other_agents_are_named_and_counted() {
+    let path = capture("codex-0.166.0/session/edit.jsonl");
+    insta::assert_snapshot!("codex_rollout", Program::inspect(&[]).stdin(&read(&path)).run());
+    let path = capture("gemini-cli-0.61.0/stream/write.jsonl");
+    insta::assert_snapshot!("gemini_stream", Program::inspect(&[]).stdin(&read(&path)).run());
+    let path = capture("opencode-1.18.33/stream/edit.jsonl");
+    let events = Program::inspect(&["--events"]).stdin(&read(&path)).run();
+    insta::assert_snapshot!("opencode_events", events);
+    for (name, dialect, program, turns, tool) in [
+        ("codex-0.166.0/stream/shell", "codex-exec", "codex", 1, "command_execution"),
+        ("codex-0.166.0/session/shell", "codex-rollout", "codex", 1, "exec_command"),
+        ("gemini-cli-0.61.0/stream/shell", "gemini", "gemini", 1, "run_shell_command"),
+        ("opencode-1.18.33/stream/shell", "opencode", "opencode", 1, "bash"),
+        ("copilot-1.0.102/stream/shell", "copilot", "copilot", 1, "bash"),
+        ("copilot-1.0.102/session/shell", "copilot", "copilot", 1, "bash"),
+        ("pi-0.73.1/stream/shell", "pi", "pi", 1, "bash"),
+        ("pi-0.73.1/session/shell", "pi", "pi", 1, "bash"),
+    ] {
+        let path = capture(&format!("{name}.jsonl"));
+        let output = Program::inspect(&["--json", "--strict"]).stdin(&read(&path)).run();
+        assert_eq!(output.code, 0, "{name}");
+        let json: serde_json::Value = serde_json::from_str(&output.stdout).unwrap();
+        let dialects = json["dialects"].as_object().unwrap();
+        assert_eq!(dialects.keys().collect::<Vec<_>>(), [dialect], "{name}");
+        assert_eq!((&json["noise"], &json["mismatch_count"]), (&0.into(), &0.into()), "{name}");
+        let session = &json["sessions"][0];
+        assert_eq!(session["program"], program, "{name}");
+        assert_eq!(session["turns"], turns, "{name}");
+        assert_eq!(session["tools"][tool]["calls"], 1, "{name}: {json}");
+    }
+}
+
+fn read(path: &std::path::Path) -> String {
+    fs::read_to_string(path).expect("a capture")
 }

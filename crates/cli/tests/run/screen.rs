@@ -158,7 +158,8 @@ impl Terminal {
         let usual = LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG;
         assert!(modes.local_modes.contains(usual), "the terminal modes are restored");
         drop(self.other_side);
-        while let Ok(chunk) = self.chunks.recv_timeout(Duration::from_millis(200)) {
+        // The thread that reads ends with the terminal, unless a process in the background still has it.
+        while let Ok(chunk) = self.chunks.recv_timeout(Duration::from_secs(5)) {
             self.raw.extend_from_slice(&chunk);
         }
         (code, plain(&String::from_utf8_lossy(&self.raw)))

@@ -57,6 +57,37 @@ fn a_damaged_session_says_so_and_all_others_are_listed_shown_and_resumed() {
 }
 
 #[test]
+fn a_session_whose_options_cannot_be_read_is_not_copied() {
+    let home = TestHome::new();
+    assert_eq!(home.towpath(&["run", "--demo", "think"]).code, 0);
+    // It is JSON, but the list of forbidden tools would be lost.
+    let line = br#"{"type":"system","subtype":"init"}"#.to_vec();
+    write_session(&home, 7 << 96, r#"{"disallowed_tools":"Bash"}"#, agent_lines(vec![line]));
+    let id = Uuid::from_u128(7 << 96).to_string();
+    let output = home.towpath(&["run", "--demo", "--resume", &id, "--fork", "think"]);
+    assert_eq!(output.code, 2, "{output}");
+    assert!(output.stderr.contains("options"), "{output}");
+    assert!(
+        output.stderr.contains("start a new session") || output.stderr.contains("export"),
+        "{output}"
+    );
+    let list = home.json(&["sessions", "--json"]);
+    assert_eq!(list.as_array().map(Vec::len), Some(2), "no copy was made: {list}");
+}
+
+#[test]
+fn what_the_built_in_agent_writes_is_private() {
+    let home = TestHome::new();
+    for prompt in ["think", "plan"] {
+        let output = home.towpath(&["run", "--demo", "--mode", "plan", prompt]);
+        assert_ne!(output.code, 2, "{output}");
+        let output = home.towpath(&["sessions"]);
+        assert_eq!((output.code, output.stderr.as_str()), (0, ""), "{output}");
+    }
+    assert!(home.data().join("demo-home/.claude/plans").is_dir(), "a plan was written");
+}
+
+#[test]
 fn a_line_of_70_mb_is_exported_whole_and_can_be_inspected() {
     const SIZE: usize = 70 << 20;
     let home = TestHome::new();
@@ -202,4 +233,51 @@ fn an_unknown_session_is_exit_code_2() {
     }
     // The empty string is a prefix of every id.
     assert_eq!(home.towpath(&["sessions", "show", ""]).code, 2);
+}
+
+/// Writes a session file of the CLI with one prompt. Returns its id.
+fn write_transcript(home: &TestHome, number: u128, text: &str) -> String {
+    let directory = home.work().canonicalize().expect("a directory");
+    let folder = home.data().parent().expect("a home").join(".claude/projects/-work");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let id = Uuid::from_u128(number << 96 | 5).to_string();
+    let line = serde_json::json!({"type": "user", "uuid": Uuid::from_u128(number), "parentUuid": null,
+        "sessionId": id, "cwd": directory, "timestamp": "2026-11-15T09:36:40.000Z",
+        "message": {"role": "user", "content": text}});
+    std::fs::write(folder.join(format!("{id}.jsonl")), format!("{line}\n")).expect("a file");
+    id
+}
+
+#[test]
+fn what_was_said_in_any_session_is_found_until_it_is_deleted() {
+    let home = TestHome::new();
+    let line = br#"{"type":"user","message":{"content":"why is the marmalade \u001b[31mblue"}}"#;
+    write_session(&home, 1 << 96, "{}", agent_lines(vec![line.to_vec()]));
+    let other = write_transcript(&home, 2, "marmalade, 果酱");
+
+    let output = home.towpath(&["sessions", "search", "MARMA"]);
+    assert_eq!(output.code, 0, "{output}");
+    assert!(output.stdout.contains("why is the marmalade") && !output.stdout.contains('\u{1b}'));
+    assert!(output.stdout.contains(&other[..8]) && output.stdout.contains("user"), "{output}");
+    let found = home.json(&["sessions", "search", "--json", "\"果酱\""]);
+    assert_eq!((&found[0]["id"], &found[0]["origin"]), (&other.clone().into(), &"cli".into()));
+    assert_eq!(found[0]["snippet"][1], serde_json::json!({"text": "果酱", "match": true}));
+    let one = home.json(&["sessions", "search", "marmalade", "--json", "--limit", "1"]);
+    assert_eq!(one.as_array().map(Vec::len), Some(1));
+    let nowhere = home.towpath(&["sessions", "search", "marmalade", "--cwd", "/nowhere"]);
+    assert_eq!((nowhere.code, nowhere.stderr.trim_end()), (1, "nothing was found"));
+
+    assert_eq!(home.towpath(&["sessions", "import", &other[..12]]).code, 0);
+    let again = home.towpath(&["sessions", "import", "--all-in", "."]);
+    assert!(again.code == 0 && again.stderr.contains("is already session"), "{again}");
+    let found = home.json(&["sessions", "search", "--json", "果酱"]);
+    assert_eq!(found.as_array().map(Vec::len), Some(1), "once: {found}");
+    assert_eq!(found[0]["origin"], "towpath");
+    assert_eq!(home.towpath(&["sessions", "import", "ffffffff"]).code, 2);
+
+    let id = Uuid::from_u128(1 << 96).to_string();
+    assert_eq!(home.towpath(&["sessions", "delete", "--yes", &id]).code, 0);
+    let bytes = std::fs::read(home.data().join("search.db")).expect("an index");
+    assert!(!bytes.windows(4).any(|it| it == b"blue"), "its words are gone with it");
+    assert!(bytes.windows(9).any(|it| it == b"marmalade"), "of the other session");
 }

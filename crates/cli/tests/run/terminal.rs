@@ -6,6 +6,7 @@ use crate::screen::Terminal;
 const ENTER: &str = "\r";
 const CTRL_C: &str = "\x03";
 const CTRL_D: &str = "\x04";
+const SHIFT_TAB: &str = "\x1b[Z";
 
 /// The first request of the last session.
 fn first_request(home: &TestHome) -> serde_json::Value {
@@ -167,6 +168,8 @@ fn prompts_are_queued_while_the_agent_works_and_can_be_taken_back() {
     terminal.wait_for("? Allow Write");
     terminal.press("\t");
     terminal.wait_for("Tab to answer");
+    terminal.press(SHIFT_TAB);
+    terminal.wait_for("● Queue");
     terminal.press("first think\r");
     terminal.wait_for("⋯ queued: first think");
     terminal.press("second think\r");
@@ -247,7 +250,7 @@ fn ctrl_c_stops_the_turn_and_twice_leaves_the_agent_to_finish_it() {
     terminal.wait_for("Interrupted");
     terminal.wait_for("? help · Ctrl-D exits");
     terminal.press("?");
-    terminal.wait_for("steer: add the text to the running turn");
+    terminal.wait_for("send now: add the text to the running turn");
     terminal.press("go on slowly\r");
     terminal.wait_for("step step");
     terminal.press(CTRL_C);
@@ -270,6 +273,8 @@ fn listing_sessions_starts_no_agent_for_queued_prompts() {
     terminal.wait_for("? Allow Write");
     terminal.press("\t");
     terminal.wait_for("Tab to answer");
+    terminal.press(SHIFT_TAB);
+    terminal.wait_for("● Queue");
     terminal.press("think\r");
     terminal.wait_for("⋯ queued: think");
     terminal.kill();

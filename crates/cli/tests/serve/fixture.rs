@@ -1,19 +1,12 @@
 //! A server with its environment, and clients.
 
 use std::collections::BTreeMap;
-use std::io::Read as _;
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::process::Command;
 
 use futures_util::{SinkExt as _, StreamExt as _};
 use reqwest::{Client, Method, Response};
 use serde_json::{Value, json};
-use tempfile::TempDir;
-use testbed::api::{ApiOptions, ApiScript, ApiServer};
-use testbed::scenario::Scenario;
-use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::io::BufReader;
 use tokio::net::TcpStream;
 use tokio::process::{Child, ChildStdout};
 use tokio::time::timeout;
@@ -22,14 +15,8 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 use uuid::Uuid;
 
-/// Longer than anything takes on a busy machine.
-pub(crate) const TIMEOUT: Duration = Duration::from_mins(1);
-
-/// The environment of a server: directories, and a scripted API.
-pub(crate) struct Fixture {
-    root: TempDir,
-    pub(crate) api: ApiServer,
-}
+use crate::environment::ServerProcess;
+pub(crate) use crate::environment::{TIMEOUT, TestEnvironment as Fixture};
 
 /// A running server.
 pub(crate) struct TestServer {
@@ -41,42 +28,8 @@ pub(crate) struct TestServer {
 }
 
 impl Fixture {
-    /// An environment whose model answers with the `replies` of a scenario.
-    pub(crate) async fn new(replies: &str) -> Self {
-        let root = tempfile::tempdir().expect("a directory");
-        for name in ["data", "project", "home", "tmp"] {
-            std::fs::create_dir(root.path().join(name)).expect("a directory");
-        }
-        let project = root.path().join("project").display().to_string();
-        let replies = replies.replace("$cwd", &project);
-        let text = format!("# A server\n\n{replies}\n> user \"a scenario needs a step\"\n");
-        let scenario = Scenario::parse("serve", &text).unwrap_or_else(|error| panic!("{error}"));
-        let script = ApiScript::from_scenario(&scenario).expect("no recording among the replies");
-        let api = ApiServer::start(script, ApiOptions::default()).await.expect("a port");
-        let agent = root.path().join("agent");
-        let line = format!("#!/bin/sh\nexec '{}' play \"$@\"\n", env!("CARGO_BIN_EXE_towpath"));
-        std::fs::write(&agent, line).expect("a script");
-        let executable = std::fs::Permissions::from_mode(0o755);
-        std::fs::set_permissions(&agent, executable).expect("a script that can be run");
-        Self { root, api }
-    }
-
-    pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.root.path().join(name)
-    }
-
-    pub(crate) fn project(&self) -> String {
-        self.path("project").display().to_string()
-    }
-
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_towpath"));
-        command.arg("serve").args(arguments);
-        command.env("TOWPATH_DATA", self.path("data")).env("HOME", self.path("home"));
-        command.env("XDG_RUNTIME_DIR", self.path("tmp")).env("TMPDIR", self.path("tmp"));
-        command.env("ANTHROPIC_BASE_URL", &self.api.url).env("ANTHROPIC_API_KEY", "sk-dummy");
-        command.current_dir(self.path("project"));
-        command
+        self.program(&[&["serve"], arguments].concat())
     }
 
     pub(crate) async fn serve(&self) -> TestServer {
@@ -93,37 +46,11 @@ impl Fixture {
     /// Starts a server with a command whose output is not decided yet.
     pub(crate) async fn start(&self, mut command: Command) -> TestServer {
         command.args(["--listen", "127.0.0.1:0", "--json"]);
-        let log = std::fs::File::options().create(true).append(true).open(self.path("log"));
-        command.stdout(Stdio::piped()).stderr(log.expect("a log")).stdin(Stdio::null());
-        let mut command = tokio::process::Command::from(command);
-        let mut child = command.kill_on_drop(true).spawn().expect("the binary starts");
-        let mut stdout = BufReader::new(child.stdout.take().expect("a pipe"));
-        let mut line = String::new();
-        let read = timeout(TIMEOUT, stdout.read_line(&mut line)).await;
-        assert!(matches!(read, Ok(Ok(1..))), "no ready line: {}", self.log());
-        let ready: Value = serde_json::from_str(&line).expect("a line of JSON");
+        let ServerProcess { child, ready, _stdout: stdout } = self.spawn(command).await;
         let text = |key: &str| ready[key].as_str().expect("a string").to_owned();
         let (url, token) = (text("url"), text("token"));
         let http = test_support::http_client();
         TestServer { url, token, child, _stdout: stdout, http }
-    }
-
-    pub(crate) fn log(&self) -> String {
-        let mut text = String::new();
-        if let Ok(mut file) = std::fs::File::open(self.path("log")) {
-            file.read_to_string(&mut text).expect("a log");
-        }
-        text
-    }
-}
-
-/// Agents outlive their server, but not the fixture. The first command may only find a server that is
-/// being killed; the second finds the agents it left.
-impl Drop for Fixture {
-    fn drop(&mut self) {
-        for _ in 0..2 {
-            let _ = self.command(&["--stop"]).output();
-        }
     }
 }
 

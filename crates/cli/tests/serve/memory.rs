@@ -241,3 +241,104 @@ async fn a_line_of_100_megabytes_and_stalled_clients_stay_within_the_bound() {
     assert_eq!(after.json::<Value>().await.expect("JSON")["sessions"][0]["last"], 3);
     check_peak(&server, "a line of 100 MB was downloaded");
 }
+
+/// Sends the head of a prompt that declares `length` bytes, and `sent` bytes of it.
+async fn slow_prompt(server: &TestServer, session: &str, length: usize, sent: usize) -> TcpStream {
+    let mut stream = TcpStream::connect(server.address()).await.expect("a connection");
+    let (host, token) = (server.address(), &server.token);
+    let head = format!(
+        "POST /api/v1/sessions/{session}/prompts HTTP/1.1\r\nhost: {host}\r\n\
+         authorization: Bearer {token}\r\ncontent-type: application/json\r\n\
+         content-length: {length}\r\n\r\n{{\"text\":\""
+    );
+    let text = vec![b'x'; sent];
+    // The server may refuse it before all of it is sent.
+    let _ = stream.write_all(head.as_bytes()).await;
+    let _ = timeout(5 * TIMEOUT, stream.write_all(&text)).await;
+    stream
+}
+
+/// Whether the server has refused the request. It may close the connection before its response is
+/// read, because it does not read the rest of the request.
+fn is_refused(stream: &TcpStream) -> bool {
+    let mut head = [0; 12];
+    match stream.try_read(&mut head) {
+        Ok(0) => true,
+        Ok(read) => head.get(9..read) == Some(b"503"),
+        Err(error) => error.kind() != std::io::ErrorKind::WouldBlock,
+    }
+}
+
+/// The status of a response, if one has come.
+fn status_so_far(stream: &TcpStream) -> Option<u16> {
+    let mut head = [0; 12];
+    let read = stream.try_read(&mut head).ok()?;
+    std::str::from_utf8(head.get(9..read)?).ok()?.parse().ok()
+}
+
+#[tokio::test]
+async fn prompts_that_100_clients_send_slowly_stay_within_the_bound() {
+    let fixture = Fixture::new("api text \"hi\"").await;
+    let server = fixture.serve().await;
+    let session = server.session(&fixture).await;
+    let slow = (0..100).map(|_| slow_prompt(&server, &session, 30_000_000, 4_000_000));
+    let slow = join_all(slow).await;
+    check_peak(&server, "100 clients sent 4 MB each");
+    let too_large = (0..20).map(|_| slow_prompt(&server, &session, 60_000_000, 4_000_000));
+    let too_large = join_all(too_large).await;
+    check_peak(&server, "20 clients more declared 60 MB");
+    let sessions = server.get("/sessions").await;
+    assert_eq!(sessions["sessions"].as_array().map(Vec::len), Some(1), "others are served");
+
+    // The slow ones keep a quick one out for two seconds at most.
+    let prompt = json!({ "id": Uuid::new_v4(), "text": "y".repeat(4 << 20) });
+    let path = format!("/sessions/{session}/prompts");
+    let mut answer = server.post(&path, prompt.clone()).await;
+    for _ in 0..100 {
+        if answer.0 == 202 {
+            break;
+        }
+        assert_eq!(answer.0, 503, "{answer:?}");
+        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+        answer = server.post(&path, prompt.clone()).await;
+    }
+    assert_eq!(answer.0, 202, "{answer:?}");
+    check_peak(&server, "a quick prompt of 4 MB");
+
+    // The rest fits into the bound, or waits without taking memory.
+    let mut waiting: Vec<&TcpStream> = slow.iter().collect();
+    let refused = async {
+        while waiting.len() > 20 {
+            waiting.retain(|stream| !is_refused(stream));
+            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        }
+    };
+    let refused = timeout(TIMEOUT, refused).await;
+    assert!(refused.is_ok(), "only {} of 100 were refused", 100 - waiting.len());
+    for stream in &too_large {
+        let came = timeout(TIMEOUT, stream.readable()).await;
+        came.expect("in time").expect("a response");
+        assert_eq!(status_so_far(stream), Some(413));
+    }
+    check_peak(&server, "all are answered");
+}
+
+#[tokio::test]
+async fn a_queue_takes_only_so_many_bytes() {
+    let fixture = Fixture::new("api text \"one two three\" hold gate after 1").await;
+    let server = fixture.serve().await;
+    let session = server.session(&fixture).await;
+    let path = format!("/sessions/{session}/prompts");
+    let mut statuses = Vec::new();
+    for _ in 0..12 {
+        let prompt = json!({ "id": Uuid::new_v4(), "text": "y".repeat(1 << 20) });
+        statuses.push(server.post(&path, prompt).await.0);
+    }
+    let taken = statuses.iter().take_while(|it| **it == 202).count();
+    assert!((8..=9).contains(&taken), "{statuses:?}");
+    assert!(statuses[taken..].iter().all(|it| *it == 429), "{statuses:?}");
+    let mut client = server.follow(&format!("/sessions/{session}/follow")).await;
+    client.until(|page| page.snapshots > 0).await;
+    check_peak(&server, "a full queue is followed");
+    fixture.api.open("gate");
+}

@@ -30,6 +30,26 @@ async fn a_prompt_sent_twice_is_one_turn() {
 }
 
 #[tokio::test]
+async fn what_the_agent_says_about_itself_is_served_without_a_running_agent() {
+    let fixture = Fixture::new("api text \"hi\"").await;
+    let server = fixture.serve().await;
+    let session = server.session(&fixture).await;
+    let path = format!("/sessions/{session}/agent");
+    let nothing = server.get(&path).await;
+    assert_eq!((&nothing["version"], &nothing["tools"]["total"]), (&Value::Null, &json!(0)));
+    server.prompt(&session, "say hi").await;
+    let mut client = server.follow(&format!("/sessions/{session}/follow")).await;
+    client.until(|page| page.snapshots > 0 && page.is_idle() && page.contains("hi")).await;
+    server.post(&format!("/sessions/{session}/close"), json!({})).await;
+    let agent = server.get(&path).await;
+    assert!(agent["version"].is_string() && agent["model"].is_string(), "{agent}");
+    let tools = agent["tools"]["items"].as_array().expect("a list");
+    assert!(tools.iter().any(|tool| tool == "Bash"), "{agent}");
+    assert_eq!(agent["tools"]["total"], tools.len());
+    assert!(agent["mcp_servers"]["items"].is_array(), "{agent}");
+}
+
+#[tokio::test]
 async fn a_request_in_two_browsers_is_answered_once() {
     let fixture =
         Fixture::new("api tool Bash {\"command\":\"touch made\"}\napi text \"made it\"").await;

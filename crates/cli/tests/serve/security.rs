@@ -449,6 +449,7 @@ fn reading_paths(document: &Value, session: &str) -> Vec<String> {
     let fill = |(path, _): (&String, &Value)| {
         let path = path.replace("{id}", session).replace("{turn}", "1").replace("{seq}", "1");
         let path = path.replace("{number}", "0").replace("{item}", "p:none");
+        let path = path.replace("{commit}", "HEAD").replace("{terminal}", "1");
         assert!(!path.contains('{'), "{path}");
         if path.ends_with("/rewind") {
             format!("{path}?prompt=00000000-0000-4000-8000-000000000001")
@@ -538,4 +539,56 @@ async fn a_prompt_that_is_too_large_is_refused_before_it_is_stored() {
     }
     assert_eq!(server.get(&path).await["prompts"], json!([]));
     assert_eq!(server.get(&format!("/sessions/{session}")).await["last"], 0);
+}
+
+#[tokio::test]
+async fn a_rule_for_the_project_does_not_follow_a_link_out_of_it() {
+    let write = |path: &str| {
+        format!("api tool Write {{\"file_path\":\"$cwd/{path}\",\"content\":\"x\"}}\n")
+    };
+    let replies = ["src/a.txt", "src/b.txt", "src/link/evil.txt", "src/hooks/post-commit", "c.txt"];
+    let replies = replies.map(write).concat();
+    let fixture = Fixture::new(&format!("{replies}api text \"Done.\"")).await;
+    std::fs::create_dir_all(fixture.path("project/src")).expect("a directory");
+    std::fs::create_dir_all(fixture.path("project/.git/hooks")).expect("a directory");
+    let link = |target: std::path::PathBuf, name: &str| {
+        std::os::unix::fs::symlink(target, fixture.path("project/src").join(name)).expect("a link");
+    };
+    link(fixture.path("home"), "link");
+    link(fixture.path("project/.git/hooks"), "hooks");
+    let server = fixture.serve().await;
+    let session = server.session(&fixture).await;
+    server.prompt(&session, "write them").await;
+    let mut client = server.follow(&format!("/sessions/{session}/follow")).await;
+    let mut asked = Vec::new();
+    loop {
+        client
+            .until(|page| {
+                let known = |it: &Value| asked.iter().any(|(id, _)| *id == it["id"]);
+                page.snapshots > 0
+                    && (page.requests().iter().any(|it| !known(it))
+                        || page.is_idle() && page.contains("Done."))
+            })
+            .await;
+        let Some(request) = client.page.requests().first().cloned() else { break };
+        let path =
+            format!("/sessions/{session}/requests/{}", request["id"].as_str().expect("an id"));
+        let answer = if asked.is_empty() {
+            json!({ "decision": "allow", "remember": { "rule": "directory" } })
+        } else {
+            json!({ "decision": "deny", "message": "no" })
+        };
+        let (status, answered) = server.post(&path, answer).await;
+        assert_eq!(status, 200, "{answered}");
+        let rules = request["rules"].as_array().expect("rules").len();
+        asked.push((request["id"].clone(), rules));
+    }
+    // Only the first call, which gave the rule, and the two through links were asked.
+    assert_eq!(asked.len(), 3, "{asked:?}");
+    assert!(asked[0].1 > 0 && asked[1].1 + asked[2].1 == 0, "no rule is offered: {asked:?}");
+    for name in ["src/a.txt", "src/b.txt", "c.txt"] {
+        assert!(fixture.path("project").join(name).exists(), "{name}");
+    }
+    assert!(!fixture.path("home/evil.txt").exists());
+    assert!(!fixture.path("project/.git/hooks/post-commit").exists());
 }

@@ -64,3 +64,30 @@ fn processes(fixture: &Fixture) -> Vec<String> {
     found.extend(running.map(|entry| format!("shim of {}", entry.path().display())));
     found
 }
+
+#[tokio::test]
+async fn stop_finds_a_demo_by_its_address_or_by_its_name() {
+    let fixture = Fixture::new("api text \"hi\"").await;
+    for by_name in [false, true] {
+        let mut server = fixture.start(fixture.command(&["--demo"])).await;
+        let address = server.address().to_owned();
+        let run = async |arguments: &[&str]| {
+            let mut stop = tokio::process::Command::from(fixture.command(arguments));
+            let output = tokio::time::timeout(TIMEOUT, stop.output()).await;
+            let output = output.expect("in time").expect("it runs");
+            (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+        };
+        // Another address is not stopped, but it is said how to.
+        let (code, said) = run(&["--stop"]).await;
+        assert_eq!(code, Some(1), "{said}");
+        assert!(said.contains(&format!("--stop --listen {address}")), "{said}");
+        let (code, said) = if by_name {
+            run(&["--stop", "--demo"]).await
+        } else {
+            run(&["--stop", "--listen", &address]).await
+        };
+        assert_eq!(code, Some(0), "{said}");
+        assert!(said.contains(&format!("stopped the demo server on {address}")), "{said}");
+        server.child.wait().await.expect("an end");
+    }
+}

@@ -28,14 +28,14 @@ async fn serve(fixture: &Fixture) -> TestServer {
     fixture.serve_with(&["--root", &fixture.path("copies").display().to_string()]).await
 }
 
-async fn kill(mut server: TestServer) {
+pub(crate) async fn kill(mut server: TestServer) {
     let pid = server.child.id().and_then(|it| Pid::from_raw(it.cast_signed())).expect("it runs");
     kill_process(pid, Signal::KILL).expect("it can be killed");
     server.child.wait().await.expect("an end");
 }
 
 /// Waits until something is so.
-async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+pub(crate) async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
     let looking = async {
         while !is_so().await {
             sleep(Duration::from_millis(20)).await;
@@ -437,4 +437,110 @@ async fn a_failing_target_is_logged_and_does_not_block_others() {
     let errors = log.as_array().expect("lines").iter().filter(|it| it["error"] == true).count();
     assert!(errors >= 2, "{log}");
     assert!(fixture.log().contains("TOWPATH_NOT_SET"), "{}", fixture.log());
+}
+
+fn repository(directory: &Path) -> impl Fn(&[&str]) -> String + use<> {
+    let directory = directory.to_owned();
+    let git = move |arguments: &[&str]| {
+        let mut command = Command::new("git");
+        let output = command.args(arguments).current_dir(&directory).output().expect("git");
+        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    };
+    git(&["init", "--quiet", "--initial-branch=main"]);
+    git(&["config", "user.name", "User"]);
+    git(&["config", "user.email", "user@example.org"]);
+    git(&["commit", "--quiet", "--allow-empty", "--message", "first"]);
+    git
+}
+
+#[tokio::test]
+async fn the_default_of_the_server_applies_to_every_session_that_does_not_choose() {
+    let write = |name: &str| {
+        format!(
+            "api tool Write {{\"file_path\":\"$cwd/{name}.txt\",\"content\":\"x\"}}\napi text \"Wrote {name}.\"\n"
+        )
+    };
+    let replies: String = ["before", "one", "two", "three", "four", "five"].map(write).concat();
+    let fixture = fixture(replies.trim()).await;
+    let git = repository(&fixture.path("project"));
+    let files = || git(&["log", "--format=", "--name-only", "--reverse", "main"]);
+    // What a session did before there was a default is not acted on.
+    let server = serve(&fixture).await;
+    assert_eq!(server.get("/watch").await, json!({ "default": null }));
+    let new = json!({ "cwd": fixture.project(), "mode": "acceptEdits" });
+    let (_, made) = server.post("/sessions", new.clone()).await;
+    let old = made["id"].as_str().expect("an id").to_owned();
+    server.turn(&old, "write", "Wrote before.").await;
+    kill(server).await;
+    let copy = fixture.path("tmp/copies/{project}").display().to_string();
+    let arguments = ["--commit", "--to", &copy, "--exclude", "*.log"];
+    let server = fixture.serve_with(&arguments).await;
+    let default = server.get("/watch").await["default"].clone();
+    assert_eq!(default["commit"]["every"], "turn", "{default}");
+    // No admin is needed to inherit what the person who started the server chose.
+    let (status, made) = server.post("/tokens", json!({ "name": "d", "role": "drive" })).await;
+    assert_eq!(status, 201, "{made}");
+    let drive = made["token"].as_str().expect("a token").to_owned();
+    let url = format!("{}/api/v1/sessions", server.url);
+    let made =
+        server.http.post(url).bearer_auth(&drive).json(&new).send().await.expect("an answer");
+    let made: Value = made.json().await.expect("JSON");
+    let session = made["id"].as_str().expect("an id").to_owned();
+    let shown = server.get(&format!("/sessions/{session}/watch")).await;
+    assert_eq!((&shown["inherited"], &shown["config"]), (&json!(true), &default));
+    server.turn(&session, "write", "Wrote one.").await;
+    until("a commit", async || files() == "one.txt").await;
+    until("a copy", async || fixture.path("tmp/copies/project/one.txt").exists()).await;
+    server.turn(&old, "write", "Wrote two.").await;
+    until("a commit", async || files() == "one.txt\n\ntwo.txt" || files() == "one.txt\ntwo.txt")
+        .await;
+    // A session may do without.
+    let path = format!("/sessions/{session}/settings");
+    let set = async |watch: Value| {
+        server.status_as(&drive, Method::PATCH, &path, &json!({ "watch": watch })).await
+    };
+    assert_eq!(set(Value::Null).await, 204);
+    let shown = server.get(&format!("/sessions/{session}/watch")).await;
+    assert_eq!((&shown["inherited"], &shown["config"]), (&json!(false), &Value::Null));
+    server.turn(&session, "write", "Wrote three.").await;
+    assert_eq!(set(json!("inherit")).await, 204);
+    server.turn(&session, "write", "Wrote four.").await;
+    until("a commit", async || files().ends_with("four.txt")).await;
+    assert!(!files().contains("three.txt") && !files().contains("before.txt"), "{}", files());
+    let mut log = Value::Null;
+    until("the log", async || {
+        log = server.get(&format!("/sessions/{session}/watch")).await["log"].clone();
+        log.as_array().expect("lines").iter().filter(|it| it["kind"] == "commit").count() == 2
+    })
+    .await;
+    let copied = |it: &&Value| it["kind"] == "sync" && it["path"] == "four.txt";
+    assert_eq!(log.as_array().expect("lines").iter().filter(copied).count(), 1, "{log}");
+    let ids = log.as_array().expect("lines").iter().filter_map(|it| it["commit"].as_str());
+    assert!(
+        ids.clone().count() == 2 && ids.clone().all(|id| git(&["cat-file", "-t", id]) == "commit")
+    );
+    // The log survives a restart, and so does the default's progress.
+    kill(server).await;
+    let server = fixture.serve_with(&arguments).await;
+    assert_eq!(server.get(&format!("/sessions/{session}/watch")).await["log"], log);
+    server.turn(&session, "write", "Wrote five.").await;
+    until("a commit", async || files().ends_with("five.txt")).await;
+    assert_eq!(git(&["rev-list", "--count", "main"]), "5");
+}
+
+#[tokio::test]
+async fn a_new_session_inherits_the_default_even_if_the_server_is_killed_at_once() {
+    let fixture = fixture(
+        "api tool Write {\"file_path\":\"$cwd/a.txt\",\"content\":\"a\"}\napi text \"Written.\"",
+    )
+    .await;
+    let git = repository(&fixture.path("project"));
+    let server = fixture.serve_with(&["--commit=change"]).await;
+    let new = json!({ "cwd": fixture.project(), "mode": "acceptEdits", "prompt": "write" });
+    let (status, made) = server.post("/sessions", new).await;
+    assert_eq!(status, 201, "{made}");
+    kill(server).await;
+    let server = fixture.serve_with(&["--commit=change"]).await;
+    server.says(made["id"].as_str().expect("an id"), "Written.").await;
+    until("a commit", async || git(&["rev-list", "--count", "main"]) == "2").await;
 }

@@ -48,7 +48,7 @@ async fn a_new_session_works_only_below_the_roots() {
 }
 
 #[tokio::test]
-async fn a_command_or_a_button_stops_the_turn_and_the_queue_continues() {
+async fn a_command_or_a_button_stops_the_turn_and_the_queue_waits_to_be_resumed() {
     let fixture = Fixture::new(
         "api for \"slowly\" text \"one two three four five six\" hold gate after 2\n\
          api for \"again\" text \"seven eight nine ten\" hold other after 2\n\
@@ -64,12 +64,33 @@ async fn a_command_or_a_button_stops_the_turn_and_the_queue_continues() {
     fixture.wait_for_text(chat, QUEUED).await;
     let reply = fixture.wait_for_reply(chat, ANN, "/stop").await;
     assert!(reply.text.contains(STOPPING), "{}", reply.text);
+    assert!(reply.text.contains("/resume"), "{}", reply.text);
+    fixture.wait_for_text(chat, "Interrupted").await;
+    assert_eq!(fixture.count_prompts("waiting"), 0, "it is held");
+    fixture.telegram.user_sends(chat, ANN, "/resume");
     fixture.wait_for_text(chat, "My turn.").await;
     fixture.wait_for_no_button(chat, STOP).await;
     fixture.telegram.user_sends(chat, ANN, "again");
     let notification = fixture.tap(chat, ANN, STOP).await;
     assert!(notification.contains(STOPPING), "{notification}");
     fixture.wait_for_no_button(chat, STOP).await;
+    fixture.assert_correct();
+}
+
+#[tokio::test]
+async fn a_message_that_waits_for_a_budget_says_so_and_is_sent_with_resume() {
+    let fixture = Fixture::new("api text \"The first.\"\napi text \"The second.\"").await;
+    let _bridge = fixture.start_bridge().await;
+    let chat = fixture.telegram.private_chat(ANN);
+    fixture.wait_for_reply(chat, ANN, "/new --budget 0.000001").await;
+    fixture.telegram.user_sends(chat, ANN, "one");
+    fixture.wait_for_text(chat, "The first.").await;
+    fixture.wait_for_no_button(chat, STOP).await;
+    let reply = fixture.wait_for_reply(chat, ANN, "two").await;
+    assert!(reply.text.contains(" spent. Go on?"), "{}", reply.text);
+    assert_eq!(fixture.count_prompts("two"), 0, "it waits");
+    fixture.telegram.user_sends(chat, ANN, "/resume");
+    fixture.wait_for_text(chat, "The second.").await;
     fixture.assert_correct();
 }
 
@@ -94,7 +115,7 @@ async fn a_queued_message_can_be_edited_and_cancelled() {
     fixture.tap(chat, ANN, "never mind").await;
     fixture.telegram.user_edits(chat, first, "too late");
     fixture.wait_for_text(chat, PROMPT_NOT_CHANGED).await;
-    fixture.model.open("gate");
+    fixture.api.open("gate");
     fixture.wait_for_text(chat, "To the better words.").await;
     assert_eq!(fixture.count_prompts("worse words"), 0);
     assert_eq!(fixture.count_prompts("never mind"), 0);

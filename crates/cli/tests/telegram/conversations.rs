@@ -122,7 +122,7 @@ async fn a_new_session_in_a_chat_removes_everything_of_the_one_before() {
     fixture.wait_for_button(chat, STOP).await;
     fixture.wait_for_reply(chat, ANN, "/new").await;
     fixture.wait_for_no_button(chat, STOP).await;
-    fixture.model.open("gate");
+    fixture.api.open("gate");
     fixture.telegram.user_sends(chat, ANN, "where?");
     fixture.wait_for_text(chat, "Elsewhere.").await;
     assert_eq!(fixture.count_texts(chat, "one two three"), 0, "{:?}", fixture.bot_texts(chat));
@@ -177,7 +177,7 @@ async fn two_hundred_chats_stream_at_once_and_each_gets_its_answers_in_order() {
         .collect();
     fixture.wait_for_requests("turn in every chat", timeout, |it| it.len() >= chats.len()).await;
     let all_running = start.elapsed();
-    fixture.model.open("gate");
+    fixture.api.open("gate");
     let start = Instant::now();
     for (n, chat) in chats.iter().enumerate() {
         let prefix = format!("First {n}:");

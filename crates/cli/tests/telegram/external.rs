@@ -65,7 +65,7 @@ async fn conversation_with_the_real_cli() {
     fixture.wait_until_stored(progress).await;
     bridge.kill().await;
     let _bridge = fixture.start_bridge().await;
-    fixture.model.open("gate");
+    fixture.api.open("gate");
     fixture.wait_for_text(chat, "alpha beta gamma delta epsilon").await;
     assert_eq!(fixture.count_texts(chat, "alpha"), 1, "{:?}", fixture.bot_texts(chat));
     let requests = fixture.model_requests();

@@ -2,28 +2,22 @@
 //!
 //! What these tests use of other crates is in this file.
 
-use std::io::Read as _;
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::ops::Deref;
+use std::process::Command;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use session::shim::Ownership;
-use tempfile::TempDir;
 use test_support::bot_api::{
     BotApi, BotApiCallbackId, BotApiChatId, BotApiMessageId, BotApiOptions, BotApiUserId,
     MessageSnapshot,
 };
-use testbed::api::{ApiOptions, ApiRequestKind, ApiScript, ApiServer};
-use testbed::scenario::Scenario;
-use tokio::io::{AsyncBufReadExt as _, BufReader};
-use tokio::process::{Child, ChildStdout};
+use testbed::api::ApiRequestKind;
 use tokio::time::{Instant, sleep, timeout};
 
-/// Longer than anything takes on a loaded machine.
-pub(crate) const TIMEOUT: Duration = Duration::from_mins(1);
+use crate::environment::TestEnvironment;
+pub(crate) use crate::environment::{ServerProcess as BridgeProcess, TIMEOUT};
 
 /// How much faster than real time the clocks of the double and of the bridge run.
 pub(crate) const SPEED: u32 = 8;
@@ -38,8 +32,7 @@ pub(crate) const BOB: BotApiUserId = BotApiUserId(12);
 pub(crate) const EVE: BotApiUserId = BotApiUserId(66);
 
 pub(crate) struct Fixture {
-    root: TempDir,
-    pub(crate) model: ApiServer,
+    environment: TestEnvironment,
     pub(crate) telegram: BotApi,
     speed: u32,
     pub(crate) allowed_users: Vec<i64>,
@@ -47,12 +40,12 @@ pub(crate) struct Fixture {
     pub(crate) other_api: Option<(String, String)>,
 }
 
-/// A running `towpath telegram` or `towpath serve --telegram`.
-pub(crate) struct BridgeProcess {
-    child: Child,
-    /// The line that the process prints when it is ready.
-    pub(crate) ready: Value,
-    _stdout: BufReader<ChildStdout>,
+impl Deref for Fixture {
+    type Target = TestEnvironment;
+
+    fn deref(&self) -> &TestEnvironment {
+        &self.environment
+    }
 }
 
 impl Fixture {
@@ -63,16 +56,7 @@ impl Fixture {
     }
 
     pub(crate) async fn with_speed(replies: &str, speed: u32) -> Self {
-        let root = tempfile::tempdir().expect("a temporary directory");
-        for name in ["data", "project", "home", "tmp"] {
-            std::fs::create_dir(root.path().join(name)).expect("a directory");
-        }
-        let project = root.path().join("project").display().to_string();
-        let replies = replies.replace("$cwd", &project);
-        let text = format!("# Replies\n\n{replies}\n> user \"a scenario needs a step\"\n");
-        let scenario = Scenario::parse("replies", &text).unwrap_or_else(|error| panic!("{error}"));
-        let script = ApiScript::from_scenario(&scenario).expect("no recording among the replies");
-        let model = ApiServer::start(script, ApiOptions::default()).await.expect("a port");
+        let environment = TestEnvironment::new(replies).await;
         let defaults = BotApiOptions::default();
         let options = BotApiOptions {
             speed: f64::from(speed),
@@ -85,37 +69,13 @@ impl Fixture {
         telegram.set_user_name(BOB, "Bob", "bob");
         telegram.set_user_name(EVE, "Eve", "eve");
         let allowed_users = vec![ANN.0, BOB.0];
-        let fixture = Self { root, model, telegram, speed, allowed_users, other_api: None };
-        let player = format!("#!/bin/sh\nexec '{}' play \"$@\"\n", env!("CARGO_BIN_EXE_towpath"));
-        fixture.set_agent(&player);
-        fixture
-    }
-
-    /// Replaces the agent by a script.
-    pub(crate) fn set_agent(&self, script: &str) {
-        let path = self.path("agent");
-        std::fs::write(&path, script).expect("a script");
-        let executable = std::fs::Permissions::from_mode(0o755);
-        std::fs::set_permissions(&path, executable).expect("an executable script");
-    }
-
-    pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.root.path().join(name)
-    }
-
-    pub(crate) fn project(&self) -> String {
-        self.path("project").display().to_string()
+        Self { environment, telegram, speed, allowed_users, other_api: None }
     }
 
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_towpath"));
-        command.args(arguments);
-        command.env("TOWPATH_DATA", self.path("data")).env("HOME", self.path("home"));
-        command.env("XDG_RUNTIME_DIR", self.path("tmp")).env("TMPDIR", self.path("tmp"));
-        command.env("ANTHROPIC_BASE_URL", &self.model.url).env("ANTHROPIC_API_KEY", "sk-dummy");
+        let mut command = self.program(arguments);
         let token = self.other_api.as_ref().map_or(&self.telegram.token, |(_, token)| token);
         command.env("TOWPATH_TELEGRAM_TOKEN", token);
-        command.current_dir(self.path("project"));
         command
     }
 
@@ -127,7 +87,7 @@ impl Fixture {
         self.start(&["serve", "--listen", "127.0.0.1:0", "--telegram"]).await
     }
 
-    async fn start(&self, command: &[&str]) -> BridgeProcess {
+    pub(crate) async fn start(&self, command: &[&str]) -> BridgeProcess {
         let (agent, project) = (self.path("agent").display().to_string(), self.project());
         let users: Vec<String> = self.allowed_users.iter().map(ToString::to_string).collect();
         let (users, speed) = (users.join(","), self.speed.to_string());
@@ -135,40 +95,19 @@ impl Fixture {
         let mut arguments = command.to_vec();
         arguments.extend(["--claude", &agent, "--root", &project, "--allow", &users]);
         arguments.extend(["--api-url", url, "--hurry", &speed, "--json"]);
-        let log = std::fs::File::options().create(true).append(true).open(self.path("log"));
-        let mut command = self.command(&arguments);
-        command.stdout(Stdio::piped()).stderr(log.expect("a log")).stdin(Stdio::null());
-        let mut command = tokio::process::Command::from(command);
-        let mut child = command.kill_on_drop(true).spawn().expect("the binary starts");
-        let mut stdout = BufReader::new(child.stdout.take().expect("a pipe"));
-        let mut line = String::new();
-        let read = timeout(TIMEOUT, stdout.read_line(&mut line)).await;
-        assert!(matches!(read, Ok(Ok(1..))), "no ready line: {}", self.log());
-        let ready = serde_json::from_str(&line).expect("a line of JSON");
-        BridgeProcess { child, ready, _stdout: stdout }
-    }
-
-    /// The stderr of every process that was started here.
-    pub(crate) fn log(&self) -> String {
-        let mut text = String::new();
-        if let Ok(mut file) = std::fs::File::open(self.path("log")) {
-            file.read_to_string(&mut text).expect("a log");
-        }
-        text
+        self.spawn(self.command(&arguments)).await
     }
 
     /// The messages of each request to the model, as JSON. Side requests are left out.
     pub(crate) fn model_requests(&self) -> Vec<String> {
-        let requests =
-            self.model.requests().into_iter().filter(|it| it.kind == ApiRequestKind::Main);
+        let requests = self.api.requests().into_iter().filter(|it| it.kind == ApiRequestKind::Main);
         requests.map(|it| it.body["messages"].to_string()).collect()
     }
 
     /// How many requests to the model contain these words in their newest message.
     pub(crate) fn count_prompts(&self, words: &str) -> usize {
         let newest = |body: &Value| body["messages"].as_array()?.last().map(ToString::to_string);
-        let requests =
-            self.model.requests().into_iter().filter(|it| it.kind == ApiRequestKind::Main);
+        let requests = self.api.requests().into_iter().filter(|it| it.kind == ApiRequestKind::Main);
         requests.filter(|it| newest(&it.body).is_some_and(|it| it.contains(words))).count()
     }
 
@@ -328,16 +267,6 @@ fn button(message: &MessageSnapshot, label: &str) -> Option<String> {
     message.buttons.iter().flatten().find(|it| it.contains(label)).cloned()
 }
 
-/// Agents outlive their bridge but must not outlive the fixture. The first command may only find
-/// the bridge that is just being killed; the second one finds the agents that it left.
-impl Drop for Fixture {
-    fn drop(&mut self) {
-        for _ in 0..2 {
-            let _ = self.command(&["serve", "--stop"]).output();
-        }
-    }
-}
-
 impl BridgeProcess {
     /// Kills the process as `kill -9` does.
     pub(crate) async fn kill(mut self) {
@@ -351,6 +280,6 @@ impl BridgeProcess {
         let start = Instant::now();
         let status = timeout(TIMEOUT, self.child.wait()).await.expect("the process ends");
         assert_eq!(status.expect("a status").code(), Some(0));
-        assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
+        assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
     }
 }

@@ -22,7 +22,7 @@ async fn an_answer_that_was_interrupted_by_a_kill_is_delivered_once_by_the_next_
     bridge.kill().await;
     fixture.telegram.user_sends(chat, ANN, "and then?");
     let _bridge = fixture.start_bridge().await;
-    fixture.model.open("gate");
+    fixture.api.open("gate");
     fixture.wait_for_text(chat, "alpha beta gamma delta epsilon").await;
     fixture.wait_for_text(chat, "Another.").await;
     assert_eq!(fixture.count_texts(chat, "alpha"), 1, "{:?}", fixture.bot_texts(chat));
@@ -94,7 +94,7 @@ async fn a_terminated_bridge_leaves_its_agents_running_and_the_next_one_delivers
     fixture.telegram.user_sends(chat, ANN, "tell");
     fixture.wait_for_button(chat, STOP).await;
     bridge.terminate().await;
-    fixture.model.open("gate");
+    fixture.api.open("gate");
     let _bridge = fixture.start_bridge().await;
     fixture.wait_for_text(chat, "alpha beta gamma delta").await;
     assert_eq!((fixture.count_texts(chat, "alpha"), fixture.count_prompts("tell")), (1, 1));

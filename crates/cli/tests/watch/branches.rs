@@ -5,6 +5,8 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
+use rustix::process::Signal;
+
 use crate::interrupted::{KillMode, run_to_end, turn};
 use crate::process::Project;
 
@@ -150,7 +152,7 @@ fn a_worktree_whose_directory_was_deleted_or_not_finished_is_made_again() {
 }
 
 #[test]
-fn two_watchers_of_a_branch_commit_everything_and_the_second_one_says_so() {
+fn a_second_watcher_of_a_branch_does_not_commit_until_the_first_has_ended() {
     let project = Project::with_repository();
     let arguments = ["--commit=change", "--branch=b"];
     let mut first = project.watch(&arguments);
@@ -158,19 +160,39 @@ fn two_watchers_of_a_branch_commit_everything_and_the_second_one_says_so() {
     first.change("t", "Write", "0.txt");
     first.wait_for("committed");
     let mut second = project.watch(&arguments);
-    for number in 1..=8 {
-        let file = format!("{number}.txt");
-        project.write(&file, "x");
-        let watch = if number % 2 == 0 { &mut first } else { &mut second };
-        watch.change(&format!("t{number}"), "Write", &file);
-    }
-    second.wait_for("another watcher commits to the branch `b`, too");
+    project.write("1.txt", "x");
+    second.change("t1", "Write", "1.txt");
+    second.wait_for("commits to the branch `b`, and only one may");
+    project.write("2.txt", "x");
+    first.change("t2", "Write", "2.txt");
+    first.wait_for("committed");
+    assert_eq!(project.git(&["rev-list", "--count", "b"]), "3\n");
     assert_eq!(first.finish().code, 0);
+    project.write("3.txt", "x");
+    second.change("t3", "Write", "3.txt");
+    second.wait_for("committed");
     let result = second.finish();
-    assert_eq!(result.code, 0, "{:?}", result.log);
-    assert_eq!(project.git(&["rev-list", "--count", "b"]), "10\n");
-    assert_eq!(project.git(&["ls-tree", "--name-only", "b"]).lines().count(), 11);
+    assert_eq!(result.code, 1, "what it did not commit is a failure: {:?}", result.log);
+    assert_eq!(project.git(&["rev-list", "--count", "b"]), "4\n");
     assert!(!project.root().join(".git/towpath").exists());
+}
+
+#[test]
+fn a_watcher_takes_over_the_branch_of_one_that_was_killed() {
+    let project = Project::with_repository();
+    let arguments = ["--commit=change", "--branch=b"];
+    let mut first = project.watch(&arguments);
+    project.write("0.txt", "x");
+    first.change("t", "Write", "0.txt");
+    first.wait_for("committed");
+    first.signal(Signal::KILL);
+    first.wait_for_kill();
+    let mut second = project.watch(&arguments);
+    project.write("1.txt", "x");
+    second.change("t1", "Write", "1.txt");
+    second.wait_for("committed");
+    assert_eq!(second.finish().code, 0);
+    assert_eq!(project.git(&["rev-list", "--count", "b"]), "3\n");
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod branches;
 mod commits;
 mod interrupted;
 mod lost_replies;
+mod other_agents;
 mod pipe;
 mod process;
 mod signals;

@@ -1,5 +1,5 @@
 // Every colour that text is written in, on every ground it stands on, in light and in dark: at least
-// 4.5 to 1. Needs no browser.
+// 4.5 to 1, and 7 to 1 in high contrast. Needs no browser.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -10,6 +10,10 @@ const part = (from, to) => style.slice(style.indexOf(from), style.indexOf(to));
 const light = colours(part(":root {", "@media (prefers-color-scheme: dark)"));
 const dark = { ...light, ...colours(part(":root[data-theme=dark]", ":root[data-theme=light]")) };
 assert.deepEqual({ ...light, ...colours(part("@media (prefers-color-scheme: dark)", ":root[data-theme=dark]")) }, dark, "dark by choice is dark by the system");
+
+const own = colours(part(":root[data-theme=contrast]", "\n.item {"));
+const strong = { ...light, ...own };
+assert.deepEqual(Object.keys(dark).filter((name) => dark[name] !== light[name] && !own[name]), [], "a dark system changes nothing of high contrast");
 
 const GROUNDS = ["back", "card", "sunk"];
 /** What is no colour of text: grounds, borders, and marks behind text. */
@@ -31,5 +35,6 @@ function contrast(one, other) {
 }
 
 assert.ok(PAIRS.length > 90, `${PAIRS.length} pairs`);
-const poor = Object.entries({ light, dark }).flatMap(([theme, all]) => PAIRS.map(([name, ground]) => [theme, name, ground, contrast(all[name], all[ground]).toFixed(2)])).filter(([, , , ratio]) => !(ratio >= 4.5));
+const LEAST = { light: 4.5, dark: 4.5, strong: 7 };
+const poor = Object.entries({ light, dark, strong }).flatMap(([theme, all]) => PAIRS.map(([name, ground]) => [theme, name, ground, contrast(all[name], all[ground]).toFixed(2)])).filter(([theme, , , ratio]) => !(ratio >= LEAST[theme]));
 assert.deepEqual(poor, []);

@@ -1,7 +1,7 @@
 // What the page does in unusual browsers and with unusual content. The API is a stub, so that each case
 // takes a moment.
-import { assert, composer, DESKTOP, PHONE, Screen, Server, until } from "./fixture.mjs";
-import { callHtml, codeHtml, item, request, session, StubbedPage } from "./stub-api.mjs";
+import { assert, composer, DESKTOP, PHONE, until } from "./fixture.mjs";
+import { callHtml, codeHtml, item, OFFLINE, request, session, stubbedSteps } from "./stub-api.mjs";
 
 const card = (page) => page.locator("section.request");
 const queued = (more) => ({ id: "33333333-3333-4333-8333-333333333333", text: "bring tea", delivery: "queue", state: "queued", images: 1, ...more });
@@ -61,6 +61,35 @@ const steps = {
       await stubbed.context.close();
     }
   },
+  "a message on its way is back after a reload, and is sent once": async (open) => {
+    const stubbed = await open(DESKTOP);
+    const { page } = stubbed;
+    const sent = () => stubbed.calls.filter((it) => it.path === "/prompts");
+    const prompt = (id, text) => ({ id, text, author: "user", images: 0, state: "done" });
+    stubbed.replies = { "POST /prompts": OFFLINE };
+    await stubbed.show();
+    await composer(page).fill("words that matter");
+    await composer(page).press("Enter");
+    await until("it is sent", () => sent().length > 0);
+    await stubbed.reload();
+    await until("it is back", async () => (await composer(page).inputValue()) === "words that matter");
+    const { id } = sent()[0].body;
+    stubbed.replies = { "POST /prompts": { id, state: "queued" } };
+    await composer(page).press("Enter");
+    await until("it is sent again", () => sent().at(-1).body.text === "words that matter" && sent().length > 1);
+    assert.deepEqual([...new Set(sent().map((it) => it.body.id))], [id], "the server knows it by its id");
+    await until("it is no draft", async () => (await page.evaluate(() => Object.keys(localStorage).filter((it) => it.startsWith("towpath.draft")))).length === 0);
+    // One that the server has, although its response was lost, is not put back.
+    stubbed.replies = { "POST /prompts": OFFLINE };
+    await composer(page).fill("arrived");
+    await composer(page).press("Enter");
+    await until("it is sent", () => sent().at(-1).body.text === "arrived");
+    const arrived = prompt(sent().at(-1).body.id, "arrived");
+    stubbed.snapshot = { ...stubbed.snapshot, items: [item(`<div class="item prompt"><div class="words">arrived</div></div>`, { kind: "prompt", prompt: arrived })] };
+    await stubbed.reload();
+    await page.locator(".item.prompt").waitFor();
+    assert.equal(await composer(page).inputValue(), "");
+  },
   "a request of an unknown kind shows what it is, and can only be denied": async (open) => {
     const stubbed = await open(DESKTOP);
     const { page } = stubbed;
@@ -105,6 +134,28 @@ const steps = {
     await page.evaluate(() => history.back());
     await page.getByRole("dialog").waitFor({ state: "detached" });
     assert.deepEqual(stubbed.calls.filter((it) => it.method === "PATCH"), []);
+  },
+  "the back gesture of a phone closes the drawer and nothing else": async (open) => {
+    const stubbed = await open(PHONE, () => {
+      window.watchers = [];
+      window.CloseWatcher = class {
+        constructor() {
+          window.watchers.push(this);
+        }
+        destroy() {
+          window.watchers = window.watchers.filter((it) => it !== this);
+        }
+      };
+    });
+    const { page } = stubbed;
+    await stubbed.show();
+    assert.equal(await page.evaluate(() => window.watchers.length), 0);
+    await page.getByRole("button", { name: "Sessions", exact: true }).click();
+    await page.locator(".sidebar.open").waitFor();
+    await page.evaluate(() => window.watchers[0].onclose());
+    await page.locator(".sidebar.open").waitFor({ state: "detached" });
+    assert.equal(await page.evaluate(() => window.watchers.length), 0);
+    await composer(page).waitFor();
   },
   "a waiting call is closed in the conversation, because its card shows it": async (open) => {
     const stubbed = await open(DESKTOP);
@@ -168,25 +219,4 @@ const steps = {
   },
 };
 
-const server = await Server.start({ demo: true });
-const screen = await Screen.open(server);
-try {
-  for (const [name, step] of Object.entries(steps)) {
-    const began = Date.now();
-    const opened = [];
-    await step(async (kind, init) => {
-      const stubbed = await StubbedPage.open(screen.browser, server, kind, init, (page) => screen.watch(page));
-      opened.push(stubbed);
-      return stubbed;
-    }).catch((problem) => {
-      throw new Error(`${name}: ${problem.stack}`);
-    });
-    for (const stubbed of opened) await stubbed.context.close();
-    assert.deepEqual(screen.faults, [], name);
-    console.log(`✓ ${name} (${Date.now() - began} ms)`);
-  }
-  await screen.close();
-} finally {
-  await screen.browser.close().catch(() => undefined);
-  await server.stop();
-}
+await stubbedSteps(steps);

@@ -15,6 +15,8 @@ const { TOWPATH, SCRATCH, BROWSER } = process.env;
 const PAGES_LIVE = process.env.PAGES_LIVE;
 const SCENARIO = fileURLToPath(new URL("page.scenario", import.meta.url));
 const FLAGS = ["--no-sandbox", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run"];
+/** How long anything may take, in milliseconds, on a machine that has much else to do. */
+const PATIENCE = 60_000;
 export const DESKTOP = { viewport: { width: 1280, height: 800 } };
 export const PHONE = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true };
 
@@ -32,8 +34,8 @@ export class Server {
   async begin(listen) {
     // The player replaces the CLI; its texts come from the scenario or its own tour. The real CLI gets
     // the scenario's texts from the scripted API.
-    const { claude } = this.options;
-    const agent = claude ? ["--claude", claude] : ["--demo"];
+    const { claude, more = [] } = this.options;
+    const agent = [...(claude ? ["--claude", claude] : ["--demo"]), ...more];
     const environment = { ...process.env, HOME: SCRATCH, TMPDIR: SCRATCH, TOWPATH_PLAY_PACE: "4" };
     if (claude) Object.assign(environment, await this.script());
     else if (!this.options.demo) Object.assign(environment, { TOWPATH_PLAY_SCENARIO: SCENARIO });
@@ -133,11 +135,11 @@ export class Screen {
     return screen;
   }
 
-  async page(kind = DESKTOP, session = undefined) {
+  async page(kind = DESKTOP, session = undefined, token = this.server.token) {
     const context = await this.browser.newContext({ ...kind, reducedMotion: "reduce" });
     const page = await context.newPage();
     this.watch(page);
-    await page.goto(`${this.server.address}/#token=${encodeURIComponent(this.server.token)}`);
+    await page.goto(`${this.server.address}/#token=${encodeURIComponent(token)}`);
     await page.waitForSelector(".sidebar, .sign-in", { state: "attached" });
     await page.waitForFunction(() => !location.hash.includes("token"));
     if (session) await this.show(page, session);
@@ -150,7 +152,7 @@ export class Screen {
       // The browser reports connections that a test cuts on purpose.
       if (message.type() === "error" && !/WebSocket|ERR_|Failed to load resource/.test(message.text())) this.faults.push(message.text());
     });
-    page.setDefaultTimeout(15_000);
+    page.setDefaultTimeout(PATIENCE);
   }
 
   async show(page, session) {
@@ -174,7 +176,7 @@ export async function say(page, text, key = "Enter") {
 /** The agent's texts on the screen, without sub-agents. */
 export const shown = (page) => page.$$eval(".entry > .item.text", (items) => items.map((item) => item.textContent.trim()));
 
-export async function until(what, check, limit = 15_000) {
+export async function until(what, check, limit = PATIENCE) {
   const end = Date.now() + limit;
   let last;
   while (Date.now() < end) {
@@ -190,7 +192,7 @@ export const idle = (page) => page.waitForFunction(() => document.querySelector(
 /** The screen shows exactly the texts of the journal, once. */
 export async function agree(server, page, session) {
   const flat = (texts) => texts.map((text) => text.replace(/\s+/g, " ").trim());
-  await until("screen and journal agree", async () => JSON.stringify(flat(await shown(page))) === JSON.stringify(flat(await server.texts(session))), 6000).catch(async () => {
+  await until("screen and journal agree", async () => JSON.stringify(flat(await shown(page))) === JSON.stringify(flat(await server.texts(session)))).catch(async () => {
     assert.deepEqual(flat(await shown(page)), flat(await server.texts(session)));
   });
 }

@@ -28,9 +28,10 @@ export async function layoutFaults({ target, contrast }) {
   const style = (element) => styles.get(element) ?? styles.set(element, getComputedStyle(element)).get(element);
   const dock = document.querySelector(".dock");
   const clips = (element) => /auto|scroll|hidden|clip/.test(style(element).overflowX + style(element).overflowY);
+  // Sizes are compared first: there are thousands of elements, and few of them are larger inside.
   const scrolls = (element, axis) =>
-    /auto|scroll/.test(axis === "x" ? style(element).overflowX : style(element).overflowY) &&
-    (axis === "x" ? element.scrollWidth > element.clientWidth + 1 : element.scrollHeight > element.clientHeight + 1);
+    (axis === "x" ? element.scrollWidth > element.clientWidth + 1 : element.scrollHeight > element.clientHeight + 1) &&
+    /auto|scroll/.test(axis === "x" ? style(element).overflowX : style(element).overflowY);
   /** The part of the window in which the conversation is seen. */
   const reading = () => ({
     ...screen,
@@ -46,11 +47,8 @@ export async function layoutFaults({ target, contrast }) {
     }
     return seen;
   };
-  const shown = (element) => {
-    if (!element.checkVisibility({ visibilityProperty: true }) || element.closest(".visually-hidden, .skip")) return false;
-    for (let up = element; up; up = up.parentElement) if (style(up).opacity === "0") return false;
-    return element.getClientRects().length > 0;
-  };
+  const shown = (element) =>
+    element.checkVisibility({ visibilityProperty: true, opacityProperty: true }) && !element.closest(".visually-hidden, .skip") && element.getClientRects().length > 0;
   const container = (element) => {
     for (let up = element.parentElement; up && up !== document.body; up = up.parentElement) if (scrolls(up, "y") || scrolls(up, "x")) return up;
     return element.closest(".page") && !element.closest(".dock, .top, .bar") ? document.documentElement : undefined;
@@ -65,24 +63,26 @@ export async function layoutFaults({ target, contrast }) {
   /** Whether one is meant to float above the conversation, which can be scrolled. */
   const floats = (one, other) => Boolean(one.closest(".menu, .pill-row") && other.closest(".log"));
 
-  const checkGeometry = () => {
+  const checkGeometry = (all) => {
     const scrollBefore = scrollY;
-    const all = controls();
     if (!all.length) faults.add("there are no controls at all");
     // What a decision needs is in sight without scrolling.
-    for (const element of layer.querySelectorAll(".request-actions .button, .request-reason .button, .request-rules [type=submit], .sheet-foot .button, .sheet-head .icon-button, .composer textarea, .composer .send")) {
+    for (const element of layer.querySelectorAll(".request-actions .button, .request-reason .button, .request-rules [type=submit], .sheet-foot .button, .sheet-head .icon-button, .composer textarea, .composer .send, .continue .button, .sidebar-search input")) {
       if (!shown(element)) continue;
       const [width, height] = size(visible(element));
       const [wholeWidth, wholeHeight] = size(box(element));
       const tall = element.matches("textarea");
       if (width < wholeWidth - 1.5 || (height < wholeHeight - 1.5 && !(tall && height > 30))) faults.add(`out of sight: ${describe(element)} ${JSON.stringify(box(element))}`);
     }
+    // A title of any length leaves the buttons beside it in one row.
+    const row = [...document.querySelectorAll(".bar > .icon-button, .bar > h1")].filter(shown).map((it) => (box(it).top + box(it).bottom) / 2);
+    if (row.length && Math.max(...row) - Math.min(...row) > 12) faults.add("the bar has its buttons in several rows");
     for (const element of [...layer.querySelectorAll(".request-body")].filter(shown)) {
       const [, height] = size(visible(element));
       if (height < Math.min(element.scrollHeight - 2, 36)) faults.add(`no room to read in: ${describe(element)} ${Math.round(height)} px`);
     }
     // Parts of the page do not lie across each other.
-    const parts = layer === document.body ? [...document.querySelectorAll(".sidebar, .top, .bar, .side, .request, .todo-strip, .queued-prompts, .composer, .status, .sheet-head, .sheet-body, .sheet-foot")].filter(shown) : [...layer.querySelectorAll(".sheet-head, .sheet-body, .sheet-foot")];
+    const parts = layer === document.body ? [...document.querySelectorAll(".sidebar, .top, .bar, .side, .request, .todo-strip, .queued-prompts, .composer, .continue, .status, .sheet-head, .sheet-body, .sheet-foot")].filter(shown) : [...layer.querySelectorAll(".sheet-head, .sheet-body, .sheet-foot")];
     parts.forEach((one, n) => {
       for (const other of parts.slice(n + 1)) {
         if (one.contains(other) || other.contains(one)) continue;
@@ -98,10 +98,10 @@ export async function layoutFaults({ target, contrast }) {
         if (!scrolls(outer, "y") && (whole.bottom > inside.bottom + 1.5 || whole.top < inside.top - 1.5 || sideways)) faults.add(`sticks out of ${describe(outer)}: ${describe(child)}`);
       }
     }
-    // Nothing scrolls sideways except tables, code and diffs, which do so in themselves.
+    // Nothing scrolls sideways except tables, formulas, code and diffs, which do so in themselves.
     if (document.documentElement.scrollWidth > innerWidth) faults.add(`the page is ${document.documentElement.scrollWidth - innerWidth} px too wide`);
     for (const element of layer.querySelectorAll("*:not(.diff *, pre *, svg *)")) {
-      if (!scrolls(element, "x") || !shown(element) || element.matches("pre, .diff, .diff .side, .output, .table, .table-wrap, input, textarea")) continue;
+      if (!scrolls(element, "x") || !shown(element) || element.matches("pre, .diff, .diff .side, .output, .table, .math.display, .table-wrap, .terminal-scroller, input, textarea")) continue;
       faults.add(`scrolls sideways: ${describe(element)} ${element.scrollWidth} > ${element.clientWidth}`);
     }
     for (const element of layer.querySelectorAll(".request pre, .request .diff")) if (scrolls(element, "x")) faults.add(`a card hides text to the right: ${describe(element)}`);
@@ -189,16 +189,19 @@ export async function layoutFaults({ target, contrast }) {
     }
   };
 
-  const boxes = () => JSON.stringify(controls().map(box));
   const root = document.documentElement;
-  root.dataset.theme = "light";
-  checkGeometry();
-  if (contrast) checkContrast("light");
-  const inLight = boxes();
-  root.dataset.theme = "dark";
+  // A change of the theme styles the whole page anew, so each call begins with that of the last one.
+  const themes = { dark: ["dark", "light"], contrast: ["contrast", "light"] }[root.dataset.theme] ?? ["light", "dark"];
+  root.dataset.theme = themes[0];
+  const all = controls();
+  // One that the theme hides has an empty box.
+  const boxes = () => JSON.stringify(all.map(box));
+  checkGeometry(all);
+  if (contrast) checkContrast(themes[0]);
+  const before = boxes();
+  root.dataset.theme = themes[1];
   styles.clear();
-  if (contrast) checkContrast("dark");
-  if (boxes() !== inLight) faults.add("the theme moves controls");
-  delete root.dataset.theme;
+  if (contrast) checkContrast(themes[1]);
+  if (boxes() !== before) faults.add("the theme moves controls");
   return [...faults];
 }

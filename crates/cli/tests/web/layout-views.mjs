@@ -1,6 +1,16 @@
 // What `layout.mjs` shows: a view has a name, the content of the conversation, and how it is opened and
 // closed. `each` opens it anew for every size; `fresh` loads the page first.
-import { callHtml, codeHtml, diffHtml, item, MODES, request, session } from "./stub-api.mjs";
+import { pushViews } from "./layout-push.mjs";
+import { acpAgentReply, agentReply, agentsReply } from "./stub-options.mjs";
+import { gitViews } from "./layout-git.mjs";
+import { fileViews } from "./layout-files.mjs";
+import { optionViews } from "./layout-options.mjs";
+import { readingViews } from "./layout-reading.mjs";
+import { pageViews } from "./layout-page.mjs";
+import { sessionViews } from "./layout-sessions.mjs";
+import { terminalViews } from "./layout-terminal.mjs";
+import { scheduleViews } from "./layout-schedule.mjs";
+import { callHtml, CODEX, codeHtml, diffHtml, item, MODES, request, session } from "./stub-api.mjs";
 
 const lines = (count, words = "export const value = compute(previous, next); // a line of a file") => Array.from({ length: count }, (_, n) => `${words} ${n + 1}`).join("\n");
 const WORD = "x".repeat(5000);
@@ -63,6 +73,29 @@ const cards = Object.entries(SIZES).flatMap(([size, text]) => {
     : [];
   return [...kinds.map(([name, more]) => ({ name: `permission for ${name}, ${size}`, content: () => ({ requests: [request(more)] }) })), ...states].map((view) => ({ ...view, sessions: waiting }));
 });
+
+/** Cards with choices of the agent's own: few, many, with short and with very long names. */
+const KINDS_OF_CHOICES = ["allow_once", "allow_always", "reject_once", "reject_always"];
+const choices = (count, name) => Array.from({ length: count }, (_, n) => ({ id: `option-${n}`, name: name(n), kind: KINDS_OF_CHOICES[n % 4] }));
+const NAMES = {
+  "short names": (n) => ["Yes", "Always", "No", "Never"][n % 4],
+  "long names": (n) => `Yes, and do not ask again for commands that start with \`cargo test --workspace\` in /home/me/shop/src (${n})`,
+  "one long word": () => WORD.slice(0, 400),
+};
+const withAgent = () => [session({ tier: "needs_you", status: "waiting", requests: 1, agent: CODEX })];
+const choiceCards = Object.entries(NAMES).flatMap(([names, name]) =>
+  [2, 4, 8].flatMap((count) =>
+    ["tiny", "40 lines"].flatMap((size) => {
+      const { Bash, Edit } = permissions(SIZES[size]);
+      const content = (more) => () => ({ requests: [request({ ...more, rules: [], choices: choices(count, name) })] });
+      const title = `${count} choices, ${names}, ${size}`;
+      return [
+        { name: `command with ${title}`, content: content(Bash), sessions: withAgent },
+        ...(size === "tiny" ? [] : [{ name: `edit with ${title}, all shown`, content: content(Edit), sessions: withAgent, open: seeAll }]),
+      ];
+    }),
+  ),
+);
 
 const question = (more) => ({ question: "Which database should the service use for the order history, given that it must be queried by customer and by day?", header: "Database", multiSelect: false, options: options(4), ...more });
 const options = (count, description = "A description of this choice that is as long as those that Claude usually writes, with the trade-offs: it is fast and cheap, but needs a migration.") =>
@@ -132,7 +165,8 @@ const page = [
   { name: "search, with everything", content: everything, sessions: waiting, open: async (page) => { await press(".bar [aria-label^='Find in']")(page); await page.waitForSelector(".search:not([hidden])"); await page.locator(".search input").fill("nothing like this"); await page.waitForFunction(() => document.querySelector(".search output").textContent); }, close: press(".search [aria-label=Close]") },
   { name: "toasts", content: everything, open: (page) => page.evaluate(async (word) => { const { toast } = await import("/js/ui/toast.js"); for (const text of ["ExitPlanMode: allowed by link (browser)", word, "Stopping. 3 prompts still in the queue."]) toast(text); }, WORD), close: (page) => page.evaluate(() => document.querySelectorAll(".toast").forEach((it) => it.remove())) },
   { name: "the agent could not be started", content: () => ({ ...conversation("Fix the cart"), queue: queued(1, "fix the cart").map((it) => ({ ...it, state: "queued" })), status: { phase: { kind: "stopped", cause: { cause: "not_started", message: `no such file: ${WORD.slice(0, 300)}` } } } }) },
-  { name: "watch only", role: "watch", fresh: true, content: () => ({ ...conversation("Fix the cart"), requests: [], queue: queued(3, "x") }) },
+  { name: "MCP servers with problems", fresh: true, replies: { "GET /agent": agentReply(12) }, content: () => ({ ...conversation("Fix the cart"), status: WORKING }), open: (page) => page.waitForSelector(".chip-button.problem:not([hidden])") },
+  { name: "watch only", role: "watch", content: () => ({ ...conversation("Fix the cart"), requests: [], queue: queued(3, "x") }) },
   { name: "drive again", fresh: true, content: () => conversation("Fix the cart") },
   { name: "commands", content: () => conversation("Fix the cart"), replies: { "POST /wake": { models: [], commands: Array.from({ length: 40 }, (_, n) => ({ name: `command-${n}-${WORD.slice(0, n * 10)}`, description: "Does something that takes a while to explain in words", argument_hint: "" })) } }, open: async (page) => { await page.locator(".composer textarea").fill("/"); await page.waitForSelector(".menu [role=option]"); }, close: (page) => page.locator(".composer textarea").fill("") },
 ];
@@ -141,9 +175,9 @@ const manySessions = (count, title) => () =>
   [session(), ...Array.from({ length: count }, (_, n) => session({ id: `00000000-0000-4000-8000-${String(n).padStart(12, "0")}`, title: `${title} ${n}`, cwd: `/home/me/${title}`, tier: ["needs_you", "running", "idle"][n % 3], status: ["waiting", "running", "failed"][n % 3], requests: n % 3 ? 0 : 12, problem: n % 4 ? null : `its data is damaged: ${title}` }))];
 const drawer = { open: (page) => page.evaluate(() => document.querySelector(".sidebar.open") || (document.querySelector(".bar .drawer")?.checkVisibility() && document.querySelector(".bar .drawer").click())), close: (page) => page.evaluate(() => document.querySelector(".scrim:not([hidden])")?.click()) };
 const lists = [
-  { name: "list of 3 sessions", sessions: manySessions(3, "Fix the cart"), each: true, ...drawer },
-  { name: "list of 200 sessions", sessions: manySessions(200, "Fix the cart"), each: true, ...drawer },
-  { name: "list of long words", sessions: manySessions(12, WORD), each: true, ...drawer },
+  { name: "list of 3 sessions", sessions: manySessions(3, "Fix the cart"), ...drawer },
+  { name: "list of 200 sessions", sessions: manySessions(200, "Fix the cart"), ...drawer },
+  { name: "list of long words", sessions: manySessions(12, WORD), ...drawer },
 ];
 
 const shut = async (page) => {
@@ -176,9 +210,14 @@ const dialogs = [
   dialog("settings", settings),
   dialog("keyboard shortcuts", press(".sidebar [aria-label^='Keyboard']")),
   dialog("new session", press(".sidebar [aria-label='New session']"), { replies: { "GET /directories": { parent: "/home", directories: [] } } }),
-  dialog("new session, many directories", press(".sidebar [aria-label='New session']"), { replies: { "GET /directories": { parent: "/home", directories: Array.from({ length: 60 }, (_, n) => ({ name: `${"directory-".repeat(n)}${n}`, path: `/home/${n}`, repository: n % 2 === 0 })) } }, then: appears(".suggestions li") }),
-  dialog("switcher", press(".sidebar [aria-label^='Find a session']")),
-  dialog("switcher, 200 long sessions", press(".sidebar [aria-label^='Find a session']"), { sessions: manySessions(200, WORD.slice(0, 200)) }),
+  dialog("new session, another agent", press(".sidebar [aria-label='New session']"), {
+    then: async (page) => { await page.waitForSelector("[data-option=agent] select"); await page.locator("[data-option=agent] select").selectOption("codex"); await page.waitForSelector("[data-option=mode]", { state: "hidden" }); },
+  }),
+  dialog("new session, agents with long names", press(".sidebar [aria-label='New session']"), { fresh: true, replies: { "GET /agents": agentsReply([{ name: "mine", title: WORD.slice(0, 300), protocol: "acp", installed: false, install: WORD, sign_in: null, color: null, default: false }]) }, then: appears("[data-option=agent] select") }),
+  dialog("another agent", menuItem("Continue with another agent…"), { then: appears("#handover") }),
+  dialog("new session, many directories", press(".sidebar [aria-label='New session']"), { replies: { "GET /directories": { parent: "/home", directories: Array.from({ length: 60 }, (_, n) => ({ name: `${"directory-".repeat(n)}${n}`, path: `/home/${n}`, repository: n % 2 === 0 })) } }, then: async (page) => { await page.locator("dialog [role=combobox]").focus(); await appears(".suggestions li")(page); } }),
+  dialog("switcher", (page) => page.keyboard.press("Control+k")),
+  dialog("switcher, 200 long sessions", (page) => page.keyboard.press("Control+k"), { sessions: manySessions(200, WORD.slice(0, 200)) }),
   dialog("grants, none", fromSettings("Review: Always allowed")),
   dialog("grants, 40", fromSettings("Review: Always allowed"), { replies: { "GET /grants": grants(40, WORD.slice(0, 500)) }, then: appears("[data-grant]") }),
   dialog("tokens", fromSettings("Manage: Access tokens"), { replies: { "GET /tokens": tokens(2, "phone") }, then: appears("[data-token]") }),
@@ -203,6 +242,8 @@ const menus = [
   ["mode menu", ".status .chip-button[title^='Permission mode']", {}],
   ["model menu", ".status .chip-button[title^='Model']", {}],
   ["model menu, 40 models", ".status .chip-button[title^='Model']", { fresh: true, replies: { "POST /wake": { commands: [], models: Array.from({ length: 40 }, (_, n) => ({ value: `m${n}`, name: `Model ${n} ${WORD.slice(0, n * 4)}`, description: "The most capable one for ambitious work" })) } } }],
+  ["modes of another agent", ".status .chip-button[title^='Permission mode']", { sessions: () => [session({ agent: CODEX })], replies: { "GET /agent": acpAgentReply() } }],
+  ["40 options of another agent", ".status .chip-button[title^='Model']", { sessions: () => [session({ agent: CODEX })], replies: { "GET /agent": acpAgentReply(40, WORD.slice(0, 120)) } }],
   ["session menu", ".bar [aria-label='Session menu']", {}],
 ].map(([name, selector, more]) => ({
   name, each: true, content: () => conversation("Fix the cart"), ...more,
@@ -217,7 +258,12 @@ const side = {
 const goto = (hash) => async (page) => page.evaluate((hash) => (location.hash = hash), hash);
 const back = async (page, stubbed) => { await page.goto(stubbed.address); await page.waitForSelector(".composer", { state: "attached" }); };
 const usage = (count, title) => ({ "GET /usage": { days: Array.from({ length: count }, (_, n) => ({ day: `2026-01-${String((n % 28) + 1).padStart(2, "0")}`, model: `claude-${title}-${n % 5}`, session: `s${n}`, title: `${title} ${n}`, cost: n / 10, turns: n, tokens: { input: n * 1000, output: n * 100, cache_read: n, cache_write: n } })) } });
+const planOf = (title, rejected) => ({ today: 20.1, budget_per_day: 20, windows: ["five_hour", "seven_day", title].map((window, n) => ({ window, used: [0.42, 0.93, 0][n], status: rejected && n === 0 ? "rejected" : "allowed", resets_at: Date.now() / 1000 + 3600 * (n + 1), at: 1_790_000_000_000, session: "22222222-2222-4222-8222-222222222222", title })) });
+const usageWith = (replies, more) => ({ "GET /usage": { ...replies["GET /usage"], ...more } });
+const showUsage = async (page) => { await goto("#/usage")(page); await page.waitForSelector(".figures"); };
 const pages = [
+  { name: "usage, with windows of the plan", replies: usageWith(usage(40, "opus"), planOf("Fix the cart", true)), open: showUsage, close: back },
+  { name: "usage, with windows of long names", replies: usageWith(usage(3, "opus"), planOf(WORD.slice(0, 400), false)), open: showUsage, close: back },
   { name: "usage", replies: usage(40, "opus"), open: async (page) => { await goto("#/usage")(page); await page.waitForSelector(".figures"); }, close: back },
   { name: "usage, long words", replies: usage(400, WORD.slice(0, 200)), open: async (page) => { await goto("#/usage")(page); await page.waitForSelector(".figures"); }, close: back },
   { name: "no sessions", fresh: true, bare: true, open: async (page, stubbed) => { stubbed.sessions = []; stubbed.sockets.clear(); await page.goto(stubbed.address.replace(/#.*/, "#/")); await page.reload(); await page.waitForSelector(".empty h2"); }, close: async (page, stubbed) => { stubbed.sessions = [session()]; stubbed.sockets.clear(); await page.goto(stubbed.address); await page.reload(); await page.waitForSelector(".composer"); } },
@@ -228,4 +274,15 @@ const pages = [
   },
 ];
 
-export const VIEWS = [...cards, ...questions, ...plans, ...page, ...lists, ...dialogs, ...menus, side, ...pages];
+const sheets = optionViews({ dialog, press, menuItem, appears });
+const notifying = pushViews({ dialog, settings, fromSettings, tokens });
+const otherSessions = sessionViews({ drawer, back });
+const files = fileViews({ back, press });
+const git = gitViews({ dialog, press, menuItem, appears, drawer });
+const reading = readingViews({ dialog, menuItem, appears });
+
+const composing = pageViews({ write, press });
+
+
+
+export const VIEWS = [...cards, ...choiceCards, ...questions, ...plans, ...page, ...lists, ...dialogs, ...sheets, ...menus, side, ...otherSessions, ...files, ...terminalViews({ back }), ...pages, ...git, ...reading, ...composing, ...notifying, ...scheduleViews(conversation)];

@@ -1,5 +1,6 @@
 // Every card, sheet, dialog and menu of the page, with little, ordinary and very much content, on every
 // kind of screen, in light and in dark. `layout-checks.mjs` says what must hold.
+import { availableParallelism } from "node:os";
 import { layoutFaults } from "./layout-checks.mjs";
 import { VIEWS } from "./layout-views.mjs";
 import { assert, Screen, Server } from "./fixture.mjs";
@@ -12,6 +13,9 @@ const KINDS = [
   { name: "mouse", target: MOUSE, kind: {}, sizes: [[1440, 900], [1280, 720], [1024, 768]] },
   { name: "touch", target: FINGER, kind: TOUCH, sizes: [[390, 844], [320, 568], [844, 390], [390, 400]] },
 ];
+
+/** How many pages show views at the same time, for each kind of screen: one for each processor. */
+const PAGES = Math.max(1, Math.min(3, availableParallelism() >> 1));
 
 /** Only views with these words in their names, for work on one of them. */
 const ONLY = process.env.ONLY ?? "";
@@ -38,13 +42,23 @@ async function tryView(stubbed, { target, sizes }, view) {
     if (SHOTS) await page.screenshot({ path: `${SHOTS}/${view.name.replaceAll(/\W+/g, "-")}-${width}x${height}.png` });
   };
   stubbed.replies = view.replies ?? {};
-  stubbed.me.role = view.role ?? "admin";
-  if (view.fresh) await stubbed.reload();
+  const role = view.role ?? "admin";
+  const otherRole = role !== stubbed.me.role;
+  stubbed.me.role = role;
+  if (view.fresh || otherRole) await stubbed.reload();
   // This is quicker than the size of a window, of which there are a thousand.
-  const size = ([width, height]) => stubbed.devtools.send("Emulation.setDeviceMetricsOverride", { width, height, deviceScaleFactor: 1, mobile: target === FINGER });
+  const size = async (one) => {
+    if (stubbed.size === one) return;
+    stubbed.size = one;
+    const [width, height] = one;
+    await stubbed.devtools.send("Emulation.setDeviceMetricsOverride", { width, height, deviceScaleFactor: 1, mobile: target === FINGER });
+  };
+  // The browser goes back when a dialog was closed, which would undo what a view does next.
+  const settled = () => page.waitForFunction(() => !history.state?.layer);
   if (view.each) {
     for (const one of sizes) {
       await size(one);
+      await settled();
       await stubbed.show(view.content?.() ?? {}, view.sessions?.());
       await view.open(page, stubbed);
       await check(...one);
@@ -53,6 +67,7 @@ async function tryView(stubbed, { target, sizes }, view) {
     return;
   }
   await size(sizes[0]);
+  await settled();
   if (!view.bare) await stubbed.show(view.content?.() ?? {}, view.sessions?.());
   await view.open?.(page, stubbed);
   for (const one of sizes) {
@@ -62,22 +77,30 @@ async function tryView(stubbed, { target, sizes }, view) {
   await view.close?.(page, stubbed);
 }
 
+/** Opens a page and shows views in it until there are none left. */
+async function showViews(kind, views) {
+  const [width, height] = kind.sizes[0];
+  const stubbed = await StubbedPage.open(screen.browser, server, { ...kind.kind, viewport: { width, height } }, undefined, (page) => screen.watch(page));
+  // A busy machine is slow, and nothing here is expected to fail.
+  stubbed.page.setDefaultTimeout(60_000);
+  stubbed.devtools = await stubbed.context.newCDPSession(stubbed.page);
+  for (let view = views.shift(); view; view = views.shift()) {
+    try {
+      await tryView(stubbed, kind, view);
+    } catch (problem) {
+      throw new Error(`${view.name} (${kind.name}): ${problem.stack}`);
+    }
+  }
+  await stubbed.context.close();
+}
+
 const began = Date.now();
 try {
   await Promise.all(
-    KINDS.map(async (kind) => {
-      const stubbed = await StubbedPage.open(screen.browser, server, { ...kind.kind, viewport: { width: kind.sizes[0][0], height: kind.sizes[0][1] } }, undefined, (page) => screen.watch(page));
-      // A busy machine is slow, and nothing here is expected to fail.
-      stubbed.page.setDefaultTimeout(60_000);
-      stubbed.devtools = await stubbed.context.newCDPSession(stubbed.page);
-      for (const view of VIEWS.filter((it) => it.name.includes(ONLY))) {
-        try {
-          await tryView(stubbed, kind, view);
-        } catch (problem) {
-          throw new Error(`${view.name} (${kind.name}): ${problem.stack}`);
-        }
-      }
-      await stubbed.context.close();
+    KINDS.flatMap((kind) => {
+      // Every page takes the next view that none has shown yet.
+      const views = VIEWS.filter((it) => it.name.includes(ONLY));
+      return Array.from({ length: PAGES }, () => showViews(kind, views));
     }),
   );
   console.log(`${VIEWS.length} views, ${checked} layouts in ${Math.round((Date.now() - began) / 1000)} s`);

@@ -47,7 +47,11 @@ await steps({ steps: {
     await page.keyboard.type("rather not");
     await page.keyboard.press("Enter");
     await says(page, "Then I leave it.");
-    assert.equal(await page.locator(".item.call.denied").count(), 1);
+    await idle(page);
+    const denied = page.locator(".item.call.denied");
+    assert.equal(await denied.count(), 1, "the result of the turn, which lists it, changes nothing about it");
+    assert.doesNotMatch(await denied.textContent(), /✔/);
+    assert.match(await denied.textContent(), /⊘.*Denied by link.*rather not/s);
   },
   "a permission is remembered": async (server, screen) => {
     const { page, session } = await asked(server, screen, "make a file");
@@ -65,7 +69,7 @@ await steps({ steps: {
     const dialog = page.getByRole("dialog", { name: "Always allowed" });
     const grant = dialog.locator("li[data-grant]");
     await grant.waitFor();
-    assert.match(await grant.textContent(), /Bash.*made\.txt.*In this session.*until it is revoked.*Allowed by link \(browser\)/s);
+    assert.match(await grant.textContent(), /Bash.*made\.txt.*In this session.*until it is revoked.*Allowed by link \(browser on \w+\)/s);
     await clean(page, "grants");
     await grant.getByRole("button", { name: /Revoke/ }).press("Enter");
     await grant.waitFor({ state: "detached" });
@@ -145,6 +149,14 @@ await steps({ steps: {
     await says(other, "It is made.");
     const { entries } = await server.ask("GET", `/sessions/${session}/ledger`);
     assert.equal(entries.length, 1);
+    // What the browser said of itself when it signed in.
+    assert.match(entries[0].resolution.by.via, /^browser on (Linux|Mac|Windows)$/);
+    await other.waitForFunction(() => /allowed by you, on (Linux|Mac|Windows)/.test(document.querySelector(".toasts")?.textContent ?? ""));
+    await page.getByRole("button", { name: "Session menu" }).click();
+    await page.getByRole("menuitem", { name: /Permission history/ }).click();
+    assert.match(await page.getByRole("dialog", { name: "Permission history" }).locator("tbody").textContent(), /you, on (Linux|Mac|Windows)/);
+    await page.keyboard.press("Escape");
+    assert.match(await page.locator(".item.call .remark").first().textContent(), /Allowed by link, on (Linux|Mac|Windows)/);
   },
   "a request outlives a reload, is in the title, and w goes to it": async (server, screen) => {
     const { page } = await asked(server, screen, "make a file");

@@ -52,6 +52,8 @@ pub(crate) struct BotApiFaultRules(Vec<BotApiFaultRule>);
 struct BotApiFaultRule {
     /// `None` matches every method.
     method: Option<String>,
+    /// Only calls whose text has these words; all calls if they are empty.
+    words: String,
     fault: BotApiFault,
     expiry: BotApiFaultExpiry,
 }
@@ -66,7 +68,7 @@ impl BotApiFaultRules {
     pub(crate) fn add(
         &mut self,
         now: Duration,
-        method: Option<&str>,
+        (method, words): (Option<&str>, &str),
         fault: BotApiFault,
         span: BotApiFaultSpan,
     ) {
@@ -74,7 +76,8 @@ impl BotApiFaultRules {
             BotApiFaultSpan::Calls(count) => BotApiFaultExpiry::AfterCalls(count),
             BotApiFaultSpan::Time(time) => BotApiFaultExpiry::At(now + time),
         };
-        self.0.push(BotApiFaultRule { method: method.map(ToOwned::to_owned), fault, expiry });
+        let (method, words) = (method.map(ToOwned::to_owned), words.to_owned());
+        self.0.push(BotApiFaultRule { method, words, fault, expiry });
     }
 
     pub(crate) fn clear(&mut self) {
@@ -82,15 +85,15 @@ impl BotApiFaultRules {
     }
 
     /// The fault that applies to a call, if any. The call counts against the fault's span.
-    pub(crate) fn take(&mut self, now: Duration, method: &str) -> Option<BotApiFault> {
+    pub(crate) fn take(&mut self, now: Duration, method: &str, text: &str) -> Option<BotApiFault> {
         self.0.retain(|rule| match rule.expiry {
             BotApiFaultExpiry::AfterCalls(left) => left > 0,
             BotApiFaultExpiry::At(end) => now < end,
         });
-        let rule = self
-            .0
-            .iter_mut()
-            .find(|rule| rule.method.as_ref().is_none_or(|it| it.eq_ignore_ascii_case(method)))?;
+        let rule = self.0.iter_mut().find(|rule| {
+            let is_method = rule.method.as_ref().is_none_or(|it| it.eq_ignore_ascii_case(method));
+            is_method && text.contains(&rule.words)
+        })?;
         if let BotApiFaultExpiry::AfterCalls(left) = &mut rule.expiry {
             *left -= 1;
         }
@@ -108,8 +111,8 @@ mod tests {
     fn faults_expire_after_their_calls_or_their_time() {
         let mut faults = BotApiFaultRules::default();
         let at = Duration::from_secs;
-        faults.add(at(0), Some("sendMessage"), BotApiFault::Hang, BotApiFaultSpan::Calls(2));
-        faults.add(at(0), None, BotApiFault::Reset, BotApiFaultSpan::Time(at(5)));
+        faults.add(at(0), (Some("sendMessage"), ""), BotApiFault::Hang, BotApiFaultSpan::Calls(2));
+        faults.add(at(0), (None, ""), BotApiFault::Reset, BotApiFaultSpan::Time(at(5)));
         let cases = [
             (0, "sendmessage", Some(BotApiFault::Hang)),
             (1, "getMe", Some(BotApiFault::Reset)),
@@ -118,7 +121,17 @@ mod tests {
             (5, "sendMessage", None),
         ];
         for (now, method, fault) in cases {
-            assert_eq!(faults.take(at(now), method), fault, "{method} at {now}");
+            assert_eq!(faults.take(at(now), method, ""), fault, "{method} at {now}");
         }
+    }
+
+    #[test]
+    fn a_fault_of_a_text_leaves_other_texts_alone() {
+        let mut faults = BotApiFaultRules::default();
+        let (now, span) = (Duration::ZERO, BotApiFaultSpan::Calls(1));
+        faults.add(now, (Some("sendMessage"), "two"), BotApiFault::Hang, span);
+        assert_eq!(faults.take(now, "sendMessage", "one"), None);
+        assert_eq!(faults.take(now, "sendMessage", "and two"), Some(BotApiFault::Hang));
+        assert_eq!(faults.take(now, "sendMessage", "and two"), None);
     }
 }

@@ -95,13 +95,19 @@ impl BotApi {
     /// Makes the next calls of a method fail. Downloads count as the method `file`.
     pub fn fail(&self, method: &str, fault: BotApiFault, span: BotApiFaultSpan) {
         let now = self.service.state().now();
-        self.service.faults().add(now, Some(method), fault, span);
+        self.service.faults().add(now, (Some(method), ""), fault, span);
+    }
+
+    /// Makes the next calls of a method fail whose text has these words.
+    pub fn fail_text(&self, method: &str, words: &str, fault: BotApiFault, span: BotApiFaultSpan) {
+        let now = self.service.state().now();
+        self.service.faults().add(now, (Some(method), words), fault, span);
     }
 
     /// Makes the next calls of any method fail.
     pub fn fail_all(&self, fault: BotApiFault, span: BotApiFaultSpan) {
         let now = self.service.state().now();
-        self.service.faults().add(now, None, fault, span);
+        self.service.faults().add(now, (None, ""), fault, span);
     }
 
     /// Removes the faults of [`Self::fail`] and [`Self::fail_all`], and sends the responses that were

@@ -147,7 +147,7 @@ impl BotApiService {
 
     async fn download(&self, path: &str, connection: &BotApiConnection) -> Response<Body> {
         let now = self.state().now();
-        let fault = self.faults().take(now, "file");
+        let fault = self.faults().take(now, "file", "");
         let file = self.state().files.download(path);
         let response = match file {
             Some(bytes) => Response::new(Body::from(bytes)),
@@ -168,13 +168,14 @@ impl BotApiService {
     ) -> Response<Body> {
         let params = BotApiParams::read(parts, body).await;
         let summary = params.as_ref().map(BotApiParams::summary).unwrap_or_default();
+        let text = summary["text"].as_str().unwrap_or_default().to_owned();
         let (index, now) = self.modify(|state| {
             let (index, at) = (state.calls.len(), state.now());
             let (method, outcome) = (name.to_owned(), BotApiOutcome::Pending);
             state.calls.push(BotApiCall { at, method, params: summary, outcome, answered: false });
             (index, at)
         });
-        let fault = self.faults().take(now, name);
+        let fault = self.faults().take(now, name, &text);
         let mut cleared = self.clearings.subscribe();
         let is_late =
             |it: &BotApiFault| matches!(it, BotApiFault::LoseResponse | BotApiFault::HoldResponse);

@@ -10,7 +10,7 @@ use towpath_test_support::bot_api::{
 
 pub(crate) const ANN: BotApiUserId = BotApiUserId(7);
 pub(crate) const BOB: BotApiUserId = BotApiUserId(8);
-pub(crate) const TIMEOUT: Duration = Duration::from_secs(10);
+pub(crate) const TIMEOUT: Duration = Duration::from_mins(1);
 pub(crate) const NOT_MODIFIED: &str = "Bad Request: message is not modified: specified new message content and reply markup are \
      exactly the same as a current content and reply markup of the message";
 

@@ -5,6 +5,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use session::RequestAnswer;
 use std::path::Path;
 use view::{Request, ToolAction};
+use wire::acp::{PermissionChoice, PermissionChoiceKind};
 use wire::consent::{self, RuleId};
 use wire::note::RequestKind;
 use wire::outgoing::PermissionMode;
@@ -27,6 +28,7 @@ fn prompt(tool: &str, wants: RequestKind, input: &str) -> RequestPrompt {
         suggestions: None,
         at: None,
         expires: None,
+        choices: Vec::new(),
         rules: consent::rules(tool, input, "/p"),
     };
     let mut prompt = RequestPrompt::new(request, Path::new("/p"));
@@ -313,4 +315,57 @@ fn an_unknown_request_is_shown_as_it_is_and_can_only_be_denied() {
         }
         assert_eq!(press(&mut ask, "n"), denied("", false));
     }
+}
+
+/// A request for a command, with choices of the agent's own.
+fn with_choices(command: &str, choices: &[(PermissionChoiceKind, &str)]) -> RequestPrompt {
+    let input = serde_json::json!({ "command": command }).to_string();
+    let mut request = prompt("Bash", RequestKind::Permission, &input).request;
+    let choice = |(number, (kind, name)): (usize, &(PermissionChoiceKind, &str))| {
+        PermissionChoice { id: format!("id{number}"), name: (*name).to_owned(), kind: *kind }
+    };
+    request.choices = choices.iter().enumerate().map(choice).collect();
+    let mut prompt = RequestPrompt::new(request, Path::new("/p"));
+    prompt.resize(80, 20);
+    prompt
+}
+
+fn chosen(choice: &str) -> RequestKeyEffect {
+    RequestKeyEffect::Resolve(RequestAnswer::Choose { choice: choice.to_owned() })
+}
+
+#[test]
+fn the_choices_of_an_agent_are_lines_with_its_words_and_a_key_each() {
+    use PermissionChoiceKind::{AllowAlways, AllowOnce, RejectOnce};
+    let choices =
+        [(AllowAlways, "Always in this project"), (AllowOnce, "Once"), (RejectOnce, "No")];
+    let ask = || with_choices("make", &choices);
+    let shown = text(&ask());
+    for line in ["1  ✔ Always in this project", "2  ✔ Once", "3  ✘ No"] {
+        assert!(shown.contains(line), "{shown}");
+    }
+    assert!(!shown.contains("always:") && !shown.contains("reason"), "{shown}");
+    assert_eq!(press(&mut ask(), "1"), chosen("id0"));
+    // A plain yes is the narrowest one.
+    assert_eq!(press(&mut ask(), "y"), chosen("id1"));
+    assert_eq!(press(&mut ask(), "n"), chosen("id2"));
+    assert_eq!(press(&mut ask(), "4"), RequestKeyEffect::Ignored);
+    assert_eq!(press(&mut ask(), "s"), denied("", true));
+    assert_eq!(press(&mut with_choices("make", &choices[..2]), "n"), denied("", false));
+}
+
+#[test]
+fn a_choice_that_allows_works_only_after_all_of_a_long_command_was_shown() {
+    use PermissionChoiceKind::{AllowOnce, RejectOnce};
+    let long = (0..40).map(|it| format!("echo {it}")).collect::<Vec<_>>().join("\n");
+    let name = "Yes, ".repeat(40);
+    let mut prompt = with_choices(&long, &[(AllowOnce, name.as_str()), (RejectOnce, "No")]);
+    assert_eq!(press(&mut prompt, "1"), RequestKeyEffect::Ignored);
+    assert_eq!(press(&mut prompt, "y"), RequestKeyEffect::Ignored);
+    assert!(text(&prompt).contains("show all"), "{}", text(&prompt));
+    assert_eq!(press(&mut prompt, "2"), chosen("id1"));
+    assert_eq!(press(&mut prompt, "v"), RequestKeyEffect::ShowAll);
+    assert!(printed(&prompt).contains("echo 39"));
+    prompt.mark_reviewed();
+    assert_eq!(press(&mut prompt, "1"), chosen("id0"));
 }

@@ -10,52 +10,78 @@
 //! it. The work to do and the progress are both in the journal, the progress as follower state. So it
 //! does not matter when this process ends, or which process runs the session meanwhile.
 
+mod hook_runner;
 mod session_actions;
+mod session_log;
 mod session_watch;
 mod setup;
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anstream::eprintln;
 use gateway::Roots;
 use gateway::watch_state::{WATCH_STATE, WatchState};
 use journal::{Journal, SessionId, SessionRecord, StateChange};
+use serde::{Deserialize, Serialize};
+use session::{HookRequest, Sessions};
+use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::watch::{Receiver, Sender, channel};
 use tokio::task::{Id, JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep_until};
+use wire::note::{WatchChoice, WatchConfig};
 
+use crate::clock::now;
+use session_log::{SessionLogs, removal};
 use session_watch::{SessionWatch, WatchEnd};
 
 /// The minimum time between two checks of all sessions. A busy session commits many times a second.
 const MIN_INTERVAL: Duration = Duration::from_secs(1);
 
+/// The key of the [`DefaultRecord`] in the watcher's state.
+const DEFAULT_KEY: &str = "default";
+
+/// That the server has a default configuration. As long as it is stored, sessions that inherit it are
+/// watched from their first entry on, even if this process was killed before it stored their state.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct DefaultRecord {
+    /// Since when there has been a default, in milliseconds since 1970. Earlier sessions are watched
+    /// from the entry on that was their last at that time: what was done before is the user's.
+    since: u64,
+}
+
+/// What all tasks of the supervisor use.
+#[derive(Clone)]
+struct WatchContext {
+    journal: Journal,
+    roots: Roots,
+    /// The configuration of sessions that have none of their own.
+    default: Option<Arc<WatchConfig>>,
+    logs: Arc<SessionLogs>,
+}
+
 /// Acts on changes until it is stopped.
 #[derive(Debug)]
-pub(super) struct WatchSupervisor {
+pub(crate) struct WatchSupervisor {
     stop: Sender<bool>,
     task: JoinHandle<()>,
 }
 
 impl WatchSupervisor {
-    pub(super) fn start(journal: Journal, roots: Roots) -> Self {
+    pub(crate) fn start(
+        sessions: Sessions,
+        hooks: UnboundedReceiver<HookRequest>,
+        roots: Roots,
+    ) -> Self {
         let (stop, stopping) = channel(false);
-        let task = SupervisorTask {
-            changes: journal.changes(),
-            journal,
-            roots,
-            stopping,
-            idle: HashMap::new(),
-            tasks: JoinSet::new(),
-            running: HashMap::new(),
-            failed: HashSet::new(),
-        };
-        Self { stop, task: tokio::spawn(task.run()) }
+        let task = supervise(sessions, hooks, roots, stopping);
+        Self { stop, task: tokio::spawn(task) }
     }
 
     /// Starts nothing new and waits for the work in progress. If the caller does not wait until the
     /// end, nothing is lost: the next server does again what was not finished.
-    pub(super) async fn stop(self) {
+    pub(crate) async fn stop(self) {
         self.stop.send_replace(true);
         if let Err(panic) = self.task.await {
             eprintln!("note: acting on changed files crashed: {panic}");
@@ -63,10 +89,42 @@ impl WatchSupervisor {
     }
 }
 
-struct SupervisorTask {
-    journal: Journal,
-    changes: Receiver<u64>,
+async fn supervise(
+    sessions: Sessions,
+    hooks: UnboundedReceiver<HookRequest>,
     roots: Roots,
+    stopping: Receiver<bool>,
+) {
+    let journal = sessions.journal().clone();
+    let stored = match journal.read_state(WATCH_STATE).await {
+        Ok(stored) => stored,
+        Err(error) => {
+            eprintln!("note: cannot act on changed files: {error}");
+            Vec::new()
+        }
+    };
+    let logs = Arc::new(SessionLogs::restore(&stored));
+    let default = sessions.config().watch.default.clone();
+    // Hooks run even if nothing else does: agents wait for them.
+    tokio::spawn(hook_runner::run(hooks, sessions, Arc::clone(&logs), stopping.clone()));
+    let task = SupervisorTask {
+        changes: journal.changes(),
+        context: WatchContext { journal, roots, default, logs },
+        default_since: u64::MAX,
+        stopping,
+        idle: HashMap::new(),
+        tasks: JoinSet::new(),
+        running: HashMap::new(),
+        failed: HashSet::new(),
+    };
+    task.run(&stored).await;
+}
+
+struct SupervisorTask {
+    context: WatchContext,
+    changes: Receiver<u64>,
+    /// Since when there has been a default.
+    default_since: u64,
     stopping: Receiver<bool>,
     /// The states of sessions without a running task.
     idle: HashMap<SessionId, WatchState>,
@@ -77,8 +135,8 @@ struct SupervisorTask {
 }
 
 impl SupervisorTask {
-    async fn run(mut self) {
-        if let Err(error) = self.load_states().await {
+    async fn run(mut self, stored: &[(String, Vec<u8>)]) {
+        if let Err(error) = self.load_states(stored).await {
             eprintln!("note: cannot act on changed files: {error}");
             return;
         }
@@ -110,44 +168,81 @@ impl SupervisorTask {
         while self.tasks.join_next().await.is_some() {}
     }
 
-    async fn load_states(&mut self) -> Result<(), journal::Error> {
-        for (key, value) in self.journal.read_state(WATCH_STATE).await? {
-            if let (Ok(id), Ok(state)) = (key.parse(), serde_json::from_slice(&value)) {
+    async fn load_states(&mut self, stored: &[(String, Vec<u8>)]) -> Result<(), journal::Error> {
+        let mut default_record: Option<DefaultRecord> = None;
+        for (key, value) in stored {
+            if let (Ok(id), Ok(state)) = (key.parse(), serde_json::from_slice(value)) {
                 self.idle.insert(SessionId(id), state);
+            } else if key == DEFAULT_KEY {
+                default_record = serde_json::from_slice(value).ok();
             }
+        }
+        match (&self.context.default, default_record) {
+            (Some(_), Some(record)) => self.default_since = record.since,
+            (Some(_), None) => self.start_default().await?,
+            (None, Some(_)) => {
+                let remove = StateChange { key: DEFAULT_KEY.to_owned(), value: None };
+                self.context.journal.write_state(WATCH_STATE, vec![remove]).await?;
+            }
+            (None, None) => {}
         }
         Ok(())
     }
 
+    /// There is a default from now on: what is in the journal already is not acted on.
+    async fn start_default(&mut self) -> Result<(), journal::Error> {
+        self.default_since = now();
+        let record = DefaultRecord { since: self.default_since };
+        let mut changes = vec![state_change(DEFAULT_KEY, &record)];
+        for record in self.context.journal.sessions().await? {
+            let own = self.idle.get(&record.id).filter(|it| it.created == record.created);
+            let inherits = own.is_none_or(|it| it.config.is_inherit());
+            if inherits && choice_of(&record).is_inherit() {
+                let state = state_from_now_on(&record, self.default_since);
+                changes.push(state_change(&record.id.to_string(), &state));
+                self.idle.insert(record.id, state);
+            }
+        }
+        self.context.journal.write_state(WATCH_STATE, changes).await
+    }
+
     /// Starts a task for every configured session with new entries.
     async fn check_sessions(&mut self) -> Result<(), journal::Error> {
-        let records = self.journal.sessions().await?;
+        let records = self.context.journal.sessions().await?;
         self.remove_deleted(&records).await?;
         for record in &records {
             let SessionRecord { id, last, .. } = record;
             if self.failed.contains(id) || self.running.values().any(|it| it == id) {
                 continue;
             }
-            let state = self.idle.get(id);
-            let configured = state.is_some_and(|it| it.config.is_some()) || has_config(record);
-            let same = |it: &WatchState| it.created == record.created;
-            if configured && state.is_none_or(|it| !same(it) || it.after < last.0) {
-                let state = self.idle.remove(id).filter(same);
-                let new = || WatchState { created: record.created, ..WatchState::default() };
-                self.start_task(record, state.unwrap_or_else(new));
+            let default = self.context.default.as_deref();
+            let state = self.idle.get(id).filter(|it| it.created == record.created);
+            let configured = state.is_some_and(|it| it.config.resolve(default).is_some())
+                || choice_of(record).resolve(default).is_some();
+            if configured && state.is_none_or(|it| it.after < last.0) {
+                let state = state.cloned().unwrap_or_else(|| self.new_state(record));
+                self.idle.remove(id);
+                self.start_task(record, state);
             }
         }
         Ok(())
     }
 
+    /// The state of a session that nothing is known of.
+    fn new_state(&self, record: &SessionRecord) -> WatchState {
+        let (choice, created) = (choice_of(record), record.created);
+        let is_old = created < self.default_since;
+        if choice.is_inherit() && is_old {
+            return state_from_now_on(record, now());
+        }
+        // Its journal says from which entry on it has a configuration of its own.
+        let config = if is_old { WatchChoice::Off } else { WatchChoice::Inherit };
+        WatchState { created, config, since: created, ..WatchState::default() }
+    }
+
     fn start_task(&mut self, record: &SessionRecord, state: WatchState) {
-        let watch = SessionWatch::new(
-            self.journal.clone(),
-            self.roots.clone(),
-            record,
-            state,
-            self.stopping.clone(),
-        );
+        let (context, stopping) = (self.context.clone(), self.stopping.clone());
+        let watch = SessionWatch::new(context, record, state, stopping);
         let task = self.tasks.spawn(watch.run());
         self.running.insert(task.id(), record.id);
     }
@@ -178,18 +273,35 @@ impl SupervisorTask {
         let deleted: Vec<SessionId> =
             self.idle.keys().filter(|id| !existing.contains(id)).copied().collect();
         if !deleted.is_empty() {
-            let remove = |id: &SessionId| StateChange { key: id.to_string(), value: None };
-            self.journal.write_state(WATCH_STATE, deleted.iter().map(remove).collect()).await?;
+            let changes = deleted.iter().copied().flat_map(removal).collect();
+            self.context.journal.write_state(WATCH_STATE, changes).await?;
+            for id in &deleted {
+                self.context.logs.remove(*id);
+            }
             self.idle.retain(|id, _| existing.contains(id));
         }
         Ok(())
     }
 }
 
-/// Whether a session has a watch configuration. The text is searched first, because most sessions have
-/// none and parsing their options on every check would be a waste.
-fn has_config(record: &SessionRecord) -> bool {
-    record.options.contains("\"watch\"")
-        && serde_json::from_str::<session::SessionOptions>(&record.options)
-            .is_ok_and(|options| options.watch.is_some())
+/// What a session says about its watch configuration. The text is searched first, because most sessions
+/// say nothing and parsing their options on every check would be a waste.
+fn choice_of(record: &SessionRecord) -> WatchChoice {
+    if !record.options.contains("\"watch\"") {
+        return WatchChoice::Inherit;
+    }
+    // Unreadable options may be the ones that switch it off.
+    let options = serde_json::from_str::<session::SessionOptions>(&record.options);
+    options.map_or(WatchChoice::Off, |options| options.watch)
+}
+
+/// The state of a session whose entries so far are not acted on.
+fn state_from_now_on(record: &SessionRecord, since: u64) -> WatchState {
+    WatchState { created: record.created, after: record.last.0, since, ..WatchState::default() }
+}
+
+fn state_change(key: &str, value: &impl Serialize) -> StateChange {
+    // Numbers and texts serialise.
+    let value = serde_json::to_vec(value).unwrap_or_default();
+    StateChange { key: key.to_owned(), value: Some(value) }
 }

