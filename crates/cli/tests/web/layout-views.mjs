@@ -9,6 +9,7 @@ import { readingViews } from "./layout-reading.mjs";
 import { pageViews } from "./layout-page.mjs";
 import { sessionViews } from "./layout-sessions.mjs";
 import { terminalViews } from "./layout-terminal.mjs";
+import { closeDialogs } from "./layout-navigation.mjs";
 import { scheduleViews } from "./layout-schedule.mjs";
 import { callHtml, CODEX, codeHtml, diffHtml, item, MODES, request, session } from "./stub-api.mjs";
 
@@ -180,11 +181,7 @@ const lists = [
   { name: "list of long words", sessions: manySessions(12, WORD), ...drawer },
 ];
 
-const shut = async (page) => {
-  await page.evaluate(() => document.querySelectorAll("dialog").forEach((it) => it.close()));
-  await page.waitForSelector("dialog", { state: "detached" });
-};
-const dialog = (name, open, more = {}) => ({ name, content: () => conversation("Fix the cart"), ...more, open: async (page, stubbed) => { await open(page, stubbed); await page.waitForSelector("dialog[open]"); await more.then?.(page); }, close: shut });
+const dialog = (name, open, more = {}) => ({ name, content: () => conversation("Fix the cart"), ...more, open: async (page, stubbed) => { await open(page, stubbed); await page.waitForSelector("dialog[open]"); await more.then?.(page); }, close: closeDialogs });
 const menuItem = (name) => async (page) => {
   await press(".bar [aria-label='Session menu']")(page);
   await page.waitForSelector(".popover button");

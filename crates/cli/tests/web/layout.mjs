@@ -2,6 +2,7 @@
 // kind of screen, in light and in dark. `layout-checks.mjs` says what must hold.
 import { availableParallelism } from "node:os";
 import { layoutFaults } from "./layout-checks.mjs";
+import { settled } from "./layout-navigation.mjs";
 import { VIEWS } from "./layout-views.mjs";
 import { assert, Screen, Server } from "./fixture.mjs";
 import { StubbedPage } from "./stub-api.mjs";
@@ -53,12 +54,10 @@ async function tryView(stubbed, { target, sizes }, view) {
     const [width, height] = one;
     await stubbed.devtools.send("Emulation.setDeviceMetricsOverride", { width, height, deviceScaleFactor: 1, mobile: target === FINGER });
   };
-  // The browser goes back when a dialog was closed, which would undo what a view does next.
-  const settled = () => page.waitForFunction(() => !history.state?.layer);
   if (view.each) {
     for (const one of sizes) {
       await size(one);
-      await settled();
+      await settled(page);
       await stubbed.show(view.content?.() ?? {}, view.sessions?.());
       await view.open(page, stubbed);
       await check(...one);
@@ -67,7 +66,7 @@ async function tryView(stubbed, { target, sizes }, view) {
     return;
   }
   await size(sizes[0]);
-  await settled();
+  await settled(page);
   if (!view.bare) await stubbed.show(view.content?.() ?? {}, view.sessions?.());
   await view.open?.(page, stubbed);
   for (const one of sizes) {

@@ -109,8 +109,8 @@ impl StreamPlan {
         Value::Object(settings)
     }
 
-    /// How the settings of a stream differ. A stream that is stored on more servers or on disk instead of
-    /// in memory does not differ.
+    /// How the settings of a stream differ, by name. A stream that is stored on more servers or on disk
+    /// instead of in memory does not differ.
     pub(super) fn differences(&self, found: &Value) -> Vec<StreamDifference> {
         let differs = |(setting, needed): (&String, &Value)| {
             let found = &found[setting.as_str()];
@@ -120,7 +120,10 @@ impl StreamPlan {
                 needed: needed.clone(),
             })
         };
-        self.settings.iter().filter_map(differs).collect()
+        let mut differences: Vec<_> = self.settings.iter().filter_map(differs).collect();
+        // The order of a map depends on a feature of serde_json that another crate may turn on.
+        differences.sort_by(|one, other| one.setting.cmp(&other.setting));
+        differences
     }
 
     /// The settings of a stream with the differences removed, and everything else as it was.
