@@ -1,4 +1,6 @@
 // The views of `layout.mjs` that are about files, each with little, ordinary and very much content.
+import { closeLayers } from "./layout-navigation.mjs";
+
 const LONG = "x".repeat(300);
 const entry = (name, more = {}) => ({ name, kind: "file", link: false, size: 1200, modified: 1_760_000_000_000, ignored: false, ...more });
 const directory = (name, more = {}) => entry(name, { kind: "directory", ...more });
@@ -59,7 +61,6 @@ export function fileViews({ back, press }) {
     "PUT /files/content": { status: 412, type: "x#changed", title: "changed", detail: "The file has changed." },
   });
   const menu = async (page) => { await press(".file-actions [aria-haspopup=menu]")(page); await page.waitForSelector(".popover button"); };
-  const closeMenu = async (page, stubbed) => { await page.evaluate(() => document.querySelector(".popover")?.hidePopover()); await back(page, stubbed); };
   const edit = (text) => async (page) => {
     await page.evaluate(() => [...document.querySelectorAll(".file-actions button")].find((it) => it.textContent === "Edit").click());
     await page.waitForSelector(".file-editor");
@@ -72,7 +73,8 @@ export function fileViews({ back, press }) {
     await page.waitForSelector("dialog .diff");
   };
   const forget = async (page, stubbed) => {
-    await page.evaluate(() => { document.querySelectorAll("dialog").forEach((it) => it.close()); [...document.querySelectorAll(".file-actions button")].find((it) => it.textContent === "Discard")?.click(); });
+    await closeLayers(page);
+    await page.evaluate(() => [...document.querySelectorAll(".file-actions button")].find((it) => it.textContent === "Discard")?.click());
     await back(page, stubbed);
   };
   const search = async (page) => {
@@ -86,7 +88,7 @@ export function fileViews({ back, press }) {
     { name: "files, found", replies: replies(text), open: opened("", ".tree-row", search), close: back },
     { name: "files, unreadable directory", replies: replies(text, { status: 403, type: "x#denied", title: "denied", detail: `Not permitted ${LONG}` }), open: opened("", ".tree-note"), close: back },
     ...Object.entries(FILES).map(([name, [view, path, selector]]) => ({ name: `file, ${name}`, replies: replies(view), open: opened(path, selector), close: back })),
-    { name: "file, menu", each: true, replies: replies(text), open: opened(path, selector, menu), close: closeMenu },
+    { name: "file, menu", each: true, replies: replies(text), open: opened(path, selector, menu), close: back },
     { name: "file, edited", replies: replies(text), open: opened(path, selector, edit(`${LONG}\n`.repeat(400))), close: forget },
     { name: "file, conflict", replies: replies(text), open: opened(path, selector, conflict), close: forget },
     { name: "file, rename", replies: replies(text), open: opened(`${LONG}/${LONG}`, selector, rename), close: forget },

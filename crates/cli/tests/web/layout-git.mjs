@@ -1,6 +1,6 @@
 // The views of `layout.mjs` that are about git and projects, each with little, ordinary and very much
 // content.
-import { closeDialogs, settled } from "./layout-navigation.mjs";
+import { closeLayers, settled } from "./layout-navigation.mjs";
 import { diffHtml, session } from "./stub-api.mjs";
 
 const ID = "11111111-1111-4111-8111-111111111111";
@@ -55,7 +55,7 @@ export function gitViews({ dialog, press, menuItem, appears, drawer }) {
     view(`file of a commit, ${size}`, `/log/${commit(size)(0).id}/${encodeURIComponent(files(size)[0].key)}`, ".git-hunk", replies(size)),
     {
       ...dialog(`git: branches, ${size}`, async (page) => { await visit("", ".git-file")(page); await press(".git-branch")(page); }, { replies: replies(size), then: appears(".git-branches button") }),
-      close: async (page) => { await closeDialogs(page); await leave(page); },
+      close: async (page) => { await closeLayers(page); await leave(page); },
     },
   ]);
   const states = [

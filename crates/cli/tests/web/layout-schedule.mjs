@@ -1,6 +1,6 @@
 // The views of `layout.mjs` that are about prompts that are sent later, with little, ordinary and very much
 // content.
-import { closeDialogs } from "./layout-navigation.mjs";
+import { closeLayers } from "./layout-navigation.mjs";
 
 const WORD = "x".repeat(5000);
 const schedule = (n, text) => ({ id: `55555555-5555-4555-8555-${String(n).padStart(12, "0")}`, text, when: ["weekdays 09:00", "at 2026-11-17 09:00", "every 30m"][n % 3], zone: "America/Argentina/ComodRivadavia", next: 1_800_000_000_000 + n, by: { name: "link", via: "browser" }, created: 1 });
@@ -13,7 +13,7 @@ const open = async (page) => {
 };
 /** @param {(name: string) => object} conversation what the page shows behind it */
 export const scheduleViews = (conversation) => {
-  const view = (name, replies) => ({ name: `send later, ${name}`, content: () => conversation("Fix the cart"), replies, open, close: closeDialogs });
+  const view = (name, replies) => ({ name: `send later, ${name}`, content: () => conversation("Fix the cart"), replies, open, close: closeLayers });
   const limit = (status, used) => ({ plan: { status, window: "five_hour", used, resets_at: Date.now() / 1000 + 7200 }, windows: [{ status, window: "five_hour", used, resets_at: Date.now() / 1000 + 7200 }, { window: "seven_day", used: 0.5 }] });
   const usage = (more) => ({ tokens: { input: 1, output: 1, cache_read: 0, cache_write: 0 }, cost: 1.25, ...more });
   return [

@@ -9,7 +9,7 @@ import { readingViews } from "./layout-reading.mjs";
 import { pageViews } from "./layout-page.mjs";
 import { sessionViews } from "./layout-sessions.mjs";
 import { terminalViews } from "./layout-terminal.mjs";
-import { closeDialogs } from "./layout-navigation.mjs";
+import { closeLayers, returnToConversation as back } from "./layout-navigation.mjs";
 import { scheduleViews } from "./layout-schedule.mjs";
 import { callHtml, CODEX, codeHtml, diffHtml, item, MODES, request, session } from "./stub-api.mjs";
 
@@ -181,7 +181,7 @@ const lists = [
   { name: "list of long words", sessions: manySessions(12, WORD), ...drawer },
 ];
 
-const dialog = (name, open, more = {}) => ({ name, content: () => conversation("Fix the cart"), ...more, open: async (page, stubbed) => { await open(page, stubbed); await page.waitForSelector("dialog[open]"); await more.then?.(page); }, close: closeDialogs });
+const dialog = (name, open, more = {}) => ({ name, content: () => conversation("Fix the cart"), ...more, open: async (page, stubbed) => { await open(page, stubbed); await page.waitForSelector("dialog[open]"); await more.then?.(page); }, close: closeLayers });
 const menuItem = (name) => async (page) => {
   await press(".bar [aria-label='Session menu']")(page);
   await page.waitForSelector(".popover button");
@@ -253,7 +253,6 @@ const side = {
   close: async (page) => { await page.evaluate(() => { const open = document.querySelector("dialog"); if (open) open.close(); else document.querySelector(".side [aria-label^=Close]")?.click(); }); await page.waitForSelector("dialog, .side", { state: "detached" }); },
 };
 const goto = (hash) => async (page) => page.evaluate((hash) => (location.hash = hash), hash);
-const back = async (page, stubbed) => { await page.goto(stubbed.address); await page.waitForSelector(".composer", { state: "attached" }); };
 const usage = (count, title) => ({ "GET /usage": { days: Array.from({ length: count }, (_, n) => ({ day: `2026-01-${String((n % 28) + 1).padStart(2, "0")}`, model: `claude-${title}-${n % 5}`, session: `s${n}`, title: `${title} ${n}`, cost: n / 10, turns: n, tokens: { input: n * 1000, output: n * 100, cache_read: n, cache_write: n } })) } });
 const planOf = (title, rejected) => ({ today: 20.1, budget_per_day: 20, windows: ["five_hour", "seven_day", title].map((window, n) => ({ window, used: [0.42, 0.93, 0][n], status: rejected && n === 0 ? "rejected" : "allowed", resets_at: Date.now() / 1000 + 3600 * (n + 1), at: 1_790_000_000_000, session: "22222222-2222-4222-8222-222222222222", title })) });
 const usageWith = (replies, more) => ({ "GET /usage": { ...replies["GET /usage"], ...more } });
