@@ -1,8 +1,8 @@
 //! Running several jobs at the same time, with output that stays readable.
 //!
 //! What a job prints goes to a file. When the job is over, the part of it is shown that a user should see.
-//! Meanwhile, progress lines say what runs. A file, unlike a pipe, is complete when the job has exited, even if a process that the
-//! job left behind still has it open.
+//! Meanwhile, progress lines say what runs. A file, unlike a pipe, is complete when the job has exited, even
+//! if a process that the job left behind still has it open.
 
 use std::collections::VecDeque;
 use std::fs::{self, File};
@@ -66,6 +66,8 @@ pub(crate) struct JobReport {
 pub(crate) struct JobLog {
     path: PathBuf,
     file: File,
+    /// The CPU time of the programs that it ran, where the system tells it.
+    cpu_seconds: Option<f64>,
 }
 
 impl JobLog {
@@ -81,7 +83,7 @@ impl JobLog {
         let _ = fs::remove_file(&path);
         // Everything is appended, because several processes write.
         let file = File::options().append(true).create_new(true).open(&path).map_err(failed)?;
-        Ok(Self { path, file })
+        Ok(Self { path, file, cpu_seconds: None })
     }
 
     /// Appends a line.
@@ -99,7 +101,12 @@ impl JobLog {
             let mut child = command.stdin(Stdio::null()).stdout(stdout).stderr(stderr).spawn()?;
             let start = Instant::now();
             loop {
+                // It is known only as long as nothing has waited for the program.
+                let cpu_seconds = exited_cpu_seconds(child.id());
                 if let Some(status) = child.try_wait()? {
+                    if let Some(seconds) = cpu_seconds {
+                        *self.cpu_seconds.get_or_insert_default() += seconds;
+                    }
                     return Ok(status);
                 }
                 if start.elapsed() > JOB_TIMEOUT {
@@ -125,7 +132,7 @@ impl JobLog {
 /// What happens to jobs.
 enum JobEvent {
     Started(String),
-    Ended { report: Result<JobReport, XtaskError>, name: String, text: String, seconds: f64 },
+    Ended { report: Result<JobReport, XtaskError>, name: String, text: String, took: String },
 }
 
 /// Runs the jobs in their order, some at the same time, and beside them those of `background` one after
@@ -162,12 +169,29 @@ fn run_job(logs: &Path, job: CheckJob) -> JobEvent {
     let start = Instant::now();
     let CheckJob { name, step, work } = job;
     let mut text = String::new();
+    let mut cpu_seconds = None;
     let report = JobLog::create(logs, &name).and_then(|mut log| {
         let result = work(&mut log);
         text = log.text();
+        cpu_seconds = log.cpu_seconds;
         Ok(JobReport { name: name.clone(), step, result: result? })
     });
-    JobEvent::Ended { report, name, text, seconds: start.elapsed().as_secs_f64() }
+    let cpu = cpu_seconds.map(|seconds| format!(" ({seconds:.0} s of CPU time)"));
+    let took = format!("{:.1} s{}", start.elapsed().as_secs_f64(), cpu.unwrap_or_default());
+    JobEvent::Ended { report, name, text, took }
+}
+
+/// The CPU time that a program and its children took, if the program has just exited. Children that it
+/// did not wait for are not in it.
+fn exited_cpu_seconds(pid: u32) -> Option<f64> {
+    /// The kernel reports times in hundredths of a second on every platform that has `/proc`.
+    const TICKS_PER_SECOND: f64 = 100.0;
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name, in parentheses, may contain anything.
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+    let is_zombie = fields.next()? == "Z";
+    let times = fields.skip(10).take(4).map(|it| it.parse::<u32>().unwrap_or(0));
+    is_zombie.then(|| times.map(f64::from).sum::<f64>() / TICKS_PER_SECOND)
 }
 
 /// Shows what the jobs do until all are over.
@@ -179,7 +203,7 @@ fn show_events(events: &Receiver<JobEvent>, total: usize) -> Result<Vec<JobRepor
     loop {
         match events.recv_timeout(PROGRESS_INTERVAL) {
             Ok(JobEvent::Started(name)) => running.push(name),
-            Ok(JobEvent::Ended { report, name, text, seconds }) => {
+            Ok(JobEvent::Ended { report, name, text, took }) => {
                 running.retain(|it| *it != name);
                 match report {
                     Ok(report) => {
@@ -187,12 +211,12 @@ fn show_events(events: &Receiver<JobEvent>, total: usize) -> Result<Vec<JobRepor
                         let failed = report.result.counts.failed > 0;
                         let ending = if failed { "FAILED after" } else { "done in" };
                         let counts = report.result.counts;
-                        eprintln!("xtask: {name} {ending} {seconds:.1} s: {counts}");
+                        eprintln!("xtask: {name} {ending} {took}: {counts}");
                         reports.push(report);
                     }
                     Err(reason) => {
                         print!("{text}");
-                        eprintln!("xtask: {name} could not run after {seconds:.1} s: {reason}");
+                        eprintln!("xtask: {name} could not run after {took}: {reason}");
                         error = error.or(Some(reason));
                     }
                 }
@@ -212,7 +236,7 @@ fn show_events(events: &Receiver<JobEvent>, total: usize) -> Result<Vec<JobRepor
 
 #[cfg(test)]
 mod tests {
-    use super::{AT_ONCE, CheckJob, JobFindings, run_jobs};
+    use super::{AT_ONCE, CheckJob, JobFindings, JobLog, run_jobs};
     use crate::counts::TestCounts;
     use std::process::Command;
     use std::sync::Arc;
@@ -248,6 +272,18 @@ mod tests {
             let text = format!("begin\nout {number}\nerror {number}\n");
             assert_eq!(report.result.failures, [text], "{}", report.name);
         }
+        std::fs::remove_dir_all(&logs).unwrap();
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn the_cpu_time_of_a_program_and_its_children_is_known() {
+        let logs = std::env::temp_dir().join(format!("xtask-cpu-{}", std::process::id()));
+        let mut log = JobLog::create(&logs, "busy").unwrap();
+        let loops = "sh -c 'n=0; while [ $n -lt 200000 ]; do n=$((n + 1)); done'; true";
+        assert!(log.run(Command::new("sh").args(["-c", loops])).unwrap().success());
+        let seconds = log.cpu_seconds.unwrap();
+        assert!((0.01..600.0).contains(&seconds), "{seconds}");
         std::fs::remove_dir_all(&logs).unwrap();
     }
 }
