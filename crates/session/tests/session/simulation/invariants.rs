@@ -108,11 +108,12 @@ impl Invariants {
     }
 
     /// Checks that no prompt starts a turn while a budget is spent, given the session as it is with the
-    /// batch of the note.
+    /// batch of the note, and how much of its cost was reported after the note.
     pub(super) fn check_budget(
         &self,
         note: &Note,
         stored: &StoredSession,
+        later: f64,
         limits: SessionLimits,
         loaded: Option<(u64, f64)>,
     ) {
@@ -124,7 +125,7 @@ impl Invariants {
         }
         let options: Value = serde_json::from_str(&stored.record.options).expect("JSON");
         let spending = &options["spending"];
-        let spent = spending["total"].as_f64().unwrap_or(0.0);
+        let spent = spending["total"].as_f64().unwrap_or(0.0) - later;
         let limit = spending["raised_limit"].as_f64().or(options["budget_usd"].as_f64());
         assert!(limit.is_none_or(|limit| spent < limit), "started with {spent} of {limit:?} spent");
         if let Some(budget) = limits.budget_per_day {

@@ -167,8 +167,8 @@ impl World {
             });
             assert!(given_up.is_none() || self.timed_out, "restarted with {given_up:?}");
         }
-        for note in &notes {
-            self.invariants.check_budget(note, &self.stored, self.limits, self.loaded);
+        for (note, later) in notes.iter().zip(self.costs_after_notes(batch)) {
+            self.invariants.check_budget(note, &self.stored, later, self.limits, self.loaded);
             self.check_end_of_prompt(note, batch.at);
             self.invariants.note(note);
         }
@@ -176,6 +176,25 @@ impl World {
         self.check_cost(batch);
         self.invariants.check_status(self.stored.record.status);
         last
+    }
+
+    /// For each note of a batch, how much of its cost the agent reported after that note.
+    fn costs_after_notes(&self, batch: &Batch) -> Vec<f64> {
+        let mut reported = self.reported.unwrap_or(0.0);
+        let mut costs = Vec::new();
+        for entry in &batch.entries {
+            if entry.origin == Origin::Towpath {
+                costs.push(0.0);
+                continue;
+            }
+            let line = serde_json::from_slice::<Value>(&entry.bytes).unwrap_or_default();
+            let Some(total) = line["total_cost_usd"].as_f64() else { continue };
+            // A lower total is that of a new conversation.
+            let new = if total < reported { total } else { total - reported };
+            reported = total;
+            costs.iter_mut().for_each(|cost| *cost += new);
+        }
+        costs.iter().map(|cost| cost.min(batch.cost)).collect()
     }
 
     /// What the agent reports is counted once, whatever happens in between.
