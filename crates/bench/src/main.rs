@@ -20,6 +20,7 @@ mod followers;
 mod journal;
 mod measure;
 mod memory;
+mod page;
 mod readers;
 mod reading;
 mod sessions;
@@ -46,8 +47,8 @@ Benchmarks of Towpath
 Usage:
   cargo xtask bench [--mb N] [--rounds N] [--only JOB]
       Measure. Jobs: kind, read, allocations, fold, inspect, startup, stub, journal, sessions,
-      watch, followers, memory, transcripts, simulation. Default: all of them, 200 MB of each
-      corpus, 5 rounds.
+      watch, followers, page, memory, transcripts, simulation. Default: all of them, 200 MB of
+      each corpus, 5 rounds.
   cargo xtask corpus {A|B|C} BYTES OUT
       Write an invented session: A token deltas, B tool calls, C a mix of both.
 ";
@@ -112,6 +113,7 @@ fn measure_jobs(options: &BenchOptions) -> Result<(), BenchError> {
             BenchJob::Sessions => sessions::rows(&cache)?,
             BenchJob::Watch => watch::rows(&cache, rounds)?,
             BenchJob::Followers => followers::rows(&cache)?,
+            BenchJob::Page => page::rows(&cache)?,
             BenchJob::Memory => memory::rows(&cache)?,
             BenchJob::Transcripts => transcripts::rows(&cache)?,
             BenchJob::Simulation => simulation::rows()?,
@@ -146,6 +148,8 @@ enum BenchJob {
     Watch,
     /// Following sessions over a WebSocket.
     Followers,
+    /// Opening a session in a browser.
+    Page,
     /// Peak memory with large sessions.
     Memory,
     /// Listing, opening and searching the CLI's session files.
@@ -155,7 +159,7 @@ enum BenchJob {
 }
 
 impl BenchJob {
-    const ALL: [Self; 14] = [
+    const ALL: [Self; 15] = [
         Self::Kind,
         Self::Read,
         Self::Allocations,
@@ -167,6 +171,7 @@ impl BenchJob {
         Self::Sessions,
         Self::Watch,
         Self::Followers,
+        Self::Page,
         Self::Memory,
         Self::Transcripts,
         Self::Simulation,
@@ -185,6 +190,7 @@ impl BenchJob {
             Self::Sessions => "sessions",
             Self::Watch => "watch",
             Self::Followers => "followers",
+            Self::Page => "page",
             Self::Memory => "memory",
             Self::Transcripts => "transcripts",
             Self::Simulation => "simulation",

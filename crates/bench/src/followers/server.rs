@@ -89,6 +89,10 @@ impl TowpathServer {
         self.process.address
     }
 
+    pub(crate) fn token(&self) -> &str {
+        &self.token
+    }
+
     /// Creates a session and starts its agent with a prompt for one word.
     pub(crate) async fn create_session(&self, setup: &ServeSetup) -> Result<Uuid, AnyError> {
         let body = json!({"cwd": setup.project()}).to_string();
