@@ -8,12 +8,11 @@ use fleet::bus::BusError;
 use fleet::worker::{Worker, WorkerConfig, WorkerError};
 use serde::Serialize;
 use session::{OpenError, Roots, Sessions};
-use tokio::signal::unix::{SignalKind, signal};
 use tracing::{info, warn};
 
 use crate::exit::{CommandStatus, report_error};
 use crate::fleet::NatsArgs;
-use crate::serve::{Demo, ServeError, ServerLock, StopMode, home, release};
+use crate::serve::{Demo, ServeError, ServerLock, StopMode, StopSignals, home, release};
 use crate::settings::{AgentArgs, AgentLookupError, CliSettings, DefaultAgentArgs, SettingsError};
 
 /// Drive sessions on this machine for a fleet
@@ -21,7 +20,8 @@ use crate::settings::{AgentArgs, AgentLookupError, CliSettings, DefaultAgentArgs
 /// Connects to the NATS servers of a fleet, which `towpath fleet init` has set up. Any `towpath serve
 /// --nats` then shows the sessions, and starts new ones here. Agents never wait for the servers: what they
 /// print is stored here first, and sent when the servers can be reached. SIGTERM and Ctrl-C leave agents
-/// running, and the next worker with the same data directory takes them over.
+/// running, and the next worker with the same data directory takes them over; `towpath serve --stop
+/// --data DIR` also stops the agents.
 #[derive(Args)]
 #[command(after_help = "\
 Exit codes: 0 stopped; 2 could not start.
@@ -119,8 +119,7 @@ async fn work(args: &WorkerArgs) -> Result<(), WorkerCommandError> {
     for warning in warnings {
         warn!("{warning}");
     }
-    let mut terminate = signal(SignalKind::terminate()).map_err(WorkerCommandError::Runtime)?;
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(WorkerCommandError::Runtime)?;
+    let mut signals = StopSignals::listen().map_err(WorkerCommandError::Runtime)?;
     let agent = settings.find_default_program(&args.agent, args.default_agent.name.as_deref())?;
     let lock = ServerLock::acquire(&settings.data_directory).await?;
     let mut home = home(&settings, agent)?;
@@ -145,28 +144,29 @@ async fn work(args: &WorkerArgs) -> Result<(), WorkerCommandError> {
     };
     let worker = tokio::select! {
         worker = connected => worker?,
-        _ = terminate.recv() => return Ok(()),
-        _ = interrupt.recv() => return Ok(()),
+        mode = signals.stopped() => {
+            if matches!(mode, StopMode::StopAgents) {
+                release(mode, false, &sessions, &lock).await;
+            }
+            return Ok(());
+        }
     };
     info!(name, "the worker is connected");
     args.announce(&name).map_err(WorkerCommandError::Write)?;
-    let shutdown = async {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-    };
-    worker.run(shutdown).await;
+    let mut mode = StopMode::KeepAgents;
+    worker.run(async { mode = signals.stopped().await }).await;
     info!("the worker stops");
     let temporary = demo.is_some() && args.data.is_none();
-    release(StopMode::KeepAgents, temporary, &sessions, &lock).await;
+    release(mode, temporary, &sessions, &lock).await;
     Ok(())
 }
 
 impl WorkerArgs {
     fn roots(&self, demo: Option<&Demo>) -> io::Result<Roots> {
         let mut roots = self.roots.clone();
-        roots.extend(demo.map(Demo::project));
+        if roots.is_empty() {
+            roots.extend(demo.map(Demo::project));
+        }
         if roots.is_empty() {
             roots.push(std::env::current_dir()?);
         }

@@ -35,6 +35,7 @@ mod transcripts;
 mod typescript;
 mod usage;
 mod watch;
+mod workers;
 mod worktrees;
 
 use axum::Router;
@@ -117,6 +118,7 @@ fn operations() -> OpenApiRouter<Gateway> {
         .routes(routes!(agent_info::show))
         .routes(routes!(agent_info::files))
         .routes(routes!(agents::list))
+        .routes(routes!(workers::list))
         .routes(routes!(watch::show))
         .routes(routes!(watch::show_default))
         .routes(routes!(usage::usage))
