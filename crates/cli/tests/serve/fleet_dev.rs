@@ -151,6 +151,15 @@ async fn a_fleet_on_this_machine_survives_kills_continues_with_its_data_and_leav
         fleet.ask_and_allow(session).await;
     }
 
+    let metrics = |token: &str| {
+        let request = fleet.http.get(format!("{}/metrics", fleet.url)).bearer_auth(token);
+        async move { request.send().await.expect("an answer") }
+    };
+    assert_eq!(metrics("wrong").await.status(), 401);
+    let text = metrics(&fleet.token).await.text().await.expect("a text");
+    assert!(text.contains("towpath_workers{state=\"connected\"} 2"), "{text}");
+    assert!(text.contains("towpath_worker_sessions{worker=\"w1\",pool=\"\"} 1"), "{text}");
+
     // A process that is killed is reported, and not started again.
     kill(&ready["workers"][1]["pid"]);
     dev.said("worker w2").await;
