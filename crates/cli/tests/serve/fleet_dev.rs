@@ -185,7 +185,9 @@ async fn a_fleet_on_this_machine_survives_kills_continues_with_its_data_and_leav
     let again = dev.start(&[]).await;
     let listed = again.get("/sessions").await;
     assert_eq!(listed["sessions"].as_array().expect("a list").len(), 3, "{listed}");
-    again.ask_and_allow(&second).await;
+    let mut page = again.follow(&format!("/sessions/{second}/follow")).await;
+    again.prompt(&second, "think about it").await;
+    page.until(|it| it.snapshots > 0 && it.contains("I have thought") && it.is_idle()).await;
     let mut page = again.follow(&format!("/sessions/{first}/follow")).await;
     again.prompt(&first, "a long answer please").await;
     page.until(|it| it.snapshots > 0 && !it.is_idle()).await;
