@@ -196,7 +196,7 @@ export interface CreateDirectoryRequest {
 }
 
 /** A new session. Every option is a field too. */
-export type CreateSessionRequest = OptionValues & { cwd: string; fork?: boolean; id?: string | null; profile?: string | null; prompt?: FirstPrompt | null; resume?: string | null; title?: string | null; watch?: WatchSetting | null; worktree?: boolean };
+export type CreateSessionRequest = OptionValues & { cwd: string; fork?: boolean; id?: string | null; pool?: string | null; profile?: string | null; prompt?: FirstPrompt | null; resume?: string | null; title?: string | null; watch?: WatchSetting | null; worker?: string | null; worktree?: boolean };
 
 export interface CreateSessionResponse {
   id: string;
@@ -721,6 +721,8 @@ export interface McpServerList {
 export interface Me {
   /** Whether the agent is the built-in one. */
   demo: boolean;
+  /** Whether other machines drive the sessions, which `GET /workers` lists. */
+  fleet: boolean;
   /** All permission modes, the most careful ones first. */
   modes: Mode[];
   /** The name of the token, or the user name from the proxy. */
@@ -1216,7 +1218,7 @@ export interface Session {
   model?: string | null;
   /** Whether it is listed before all others. */
   pinned: boolean;
-  /** Why it cannot be used right now: its shim does not answer, or its data is damaged. */
+  /** Why it cannot be used right now: its shim does not answer, its worker is away, or its data is damaged. */
   problem?: string | null;
   /** How many requests wait for an answer. */
   requests: number;
@@ -1227,6 +1229,12 @@ export interface Session {
   /** The number of its last turn. */
   turn: number;
   watch?: WatchConfig | null;
+  /** The machine that drives it; null if it is this one. */
+  worker?: string | null;
+  /** Whether that machine is not connected. */
+  worker_away: boolean;
+  /** Since when it is not connected, in milliseconds since 1970; null if that is not known. */
+  worker_away_since?: number | null;
 }
 
 /** The agent of a session, for lists. */
@@ -1683,4 +1691,29 @@ export interface WholeItem {
   item: Item;
   /** What the element is made from: Markdown, input, output. */
   source: Record<string, unknown>;
+}
+
+/** A machine that drives sessions. */
+export interface Worker {
+  /** Since when it is not connected, in milliseconds since 1970; null if it is connected, or was away before this server started. */
+  away_since?: number | null;
+  connected: boolean;
+  name: string;
+  /** The name of a group of workers that are alike. */
+  pool?: string | null;
+  /** The directories below which its sessions may work. */
+  roots: string[];
+  /** How many sessions it has. */
+  sessions: number;
+  /** How many agents may work at the same time. */
+  slots: number;
+  /** How many agents work. */
+  used: number;
+  /** Its version of Towpath; null if it was away since this server started. */
+  version?: string | null;
+}
+
+/** The machines that drive the sessions; none if this server does it itself. */
+export interface WorkersResponse {
+  workers: Worker[];
 }

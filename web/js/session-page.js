@@ -20,6 +20,7 @@ import { Scroll } from "./conversation/scroll.js";
 import { toast } from "./ui/toast.js";
 import { StatusLine } from "./composer/status-line.js";
 import { Transcript } from "./conversation/transcript.js";
+import { awayText } from "./sidebar.js";
 import { baseName, hasFailed, isServerProblem } from "./ui/format.js";
 
 /** @typedef {import("./gateway.js").Frame} Frame */
@@ -68,6 +69,7 @@ export class SessionPage {
     this.project = h("strong", {});
     this.badge = h("span", { class: "badge", hidden: true });
     this.agentLabel = h("span", { class: "agent-label", hidden: true });
+    this.workerLabel = h("span", { class: "worker-label", hidden: true });
     this.older = new OlderItems(this, (before, limit) => this.actions.older(before, limit));
     this.log = h(
       "div",
@@ -184,6 +186,7 @@ export class SessionPage {
         drawer,
         this.title,
         this.agentLabel,
+        this.workerLabel,
         h("span", { class: "where" }, this.where),
         this.views.element,
         iconButton("Find in this conversation (f)", PATHS.search, () => void this.find()),
@@ -321,6 +324,13 @@ export class SessionPage {
     this.agentLabel.textContent = session?.agent.acp ? session.agent.title : "";
     this.agentLabel.hidden = !this.agentLabel.textContent;
     this.agentLabel.style.setProperty("--agent", session?.agent.color ?? null);
+    const isAway = Boolean(session?.worker && session.worker_away);
+    this.workerLabel.textContent = session && isAway ? awayText(session) : (session?.worker ?? "");
+    this.workerLabel.hidden = !session?.worker;
+    this.workerLabel.title = isAway
+      ? "The machine that runs this session is not connected. What is shown is what it has sent."
+      : "The machine that runs this session";
+    this.workerLabel.classList.toggle("away", isAway);
     this.composer.showAgent(this.agentName, this.canSteer);
     if (this.conversation) this.status.show(this.conversation, session, this.agent);
   }

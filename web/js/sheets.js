@@ -15,6 +15,7 @@ const OF_APP = {
   settings: (app) => app.settings(),
   help: (app) => app.help(),
   new: (app) => app.me.role !== "watch" && app.newSession(),
+  workers: async ({ me }) => me.fleet && (await import("./dialogs/workers.js")).openWorkers(),
   tokens: async ({ me }) =>
     me.role === "admin" && (await import("./dialogs/tokens.js")).openTokens(me),
   "all-grants": async (app) =>

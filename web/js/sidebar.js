@@ -8,7 +8,7 @@
 import { fill, h, icon, iconButton, PATHS } from "./ui/elements.js";
 import { preferences, seen } from "./preferences.js";
 import { COST_DAYS, Projects } from "./sessions/projects.js";
-import { baseName, dollars, plural, shortAge } from "./ui/format.js";
+import { baseName, clock, dollars, plural, shortAge } from "./ui/format.js";
 
 /** @typedef {import("./gateway.js").Session} Session */
 
@@ -270,8 +270,14 @@ export class Sidebar {
 function row(session, current, now, where) {
   const unread = !current && session.last > seen(session.id);
   const name = session.title || "New session";
-  const { problem } = session;
-  const place = [where, session.requests > 0 && `${session.requests} waiting`].filter(Boolean);
+  // That its machine is away is said in fewer words than those of the problem.
+  const away = session.worker && session.worker_away ? awayText(session) : "";
+  const problem = away || session.problem;
+  const place = [
+    where,
+    session.worker,
+    session.requests > 0 && `${session.requests} waiting`,
+  ].filter(Boolean);
   return h(
     "a",
     {
@@ -292,11 +298,16 @@ function row(session, current, now, where) {
     (problem || place.length > 0 || session.agent.acp) &&
       h(
         "span",
-        { class: problem ? "place problem" : "place", title: problem },
+        { class: problem ? "place problem" : "place", title: session.problem ?? undefined },
         session.agent.acp && agentMark(session),
         problem || place.join(" · "),
       ),
   );
+}
+
+/** `w1 away since 14:02`. @param {Session} session */
+export function awayText({ worker, worker_away_since: since }) {
+  return `${worker} away${since ? ` since ${clock(since)}` : ""}`;
 }
 
 /** The agent's name with its colour. @param {Session} session */

@@ -27,6 +27,7 @@ mod verify;
 mod view;
 mod watch;
 mod worker;
+mod worker_metrics;
 
 use std::io::Write as _;
 

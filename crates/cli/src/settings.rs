@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | `TOWPATH_DATA` | directory of the journal and of live sessions | `$XDG_DATA_HOME/towpath`, `~/.local/share/towpath` |
 //! | `TOWPATH_CLAUDE` | the agent: a path, or a name to look up in `PATH` | `claude` |
+//! | `TOWPATH_NATS_SERVER` | the NATS server of `fleet dev`: a path, or a name to look up in `PATH` | `nats-server` |
 //! | `TOWPATH_TELEGRAM_TOKEN` | token of the Telegram bot; agents do not inherit it | no bot |
 //! | `XDG_CONFIG_HOME` | directory with `towpath/config.toml` | `~/.config` |
 //! | `XDG_RUNTIME_DIR` | directory for sockets whose path would be too long | the directory for temporary files |
@@ -58,6 +59,8 @@ pub(crate) struct CliSettings {
     search_path: OsString,
     /// The agent that `TOWPATH_CLAUDE` names.
     claude: Option<OsString>,
+    /// The NATS server that `TOWPATH_NATS_SERVER` names.
+    nats_server: Option<OsString>,
     home: Option<PathBuf>,
     user: String,
     telegram_token: Option<String>,
@@ -179,6 +182,7 @@ impl CliSettings {
             config_file: None,
             search_path: OsString::new(),
             claude: None,
+            nats_server: None,
             home: None,
             user: String::new(),
             telegram_token: None,
@@ -218,6 +222,7 @@ impl CliSettings {
             config_file: config.map(|it| it.join("towpath/config.toml")),
             search_path: set("PATH").unwrap_or_default(),
             claude: set("TOWPATH_CLAUDE"),
+            nats_server: set("TOWPATH_NATS_SERVER"),
             home,
             user: user.map_or_else(|| "you".to_owned(), |it| it.to_string_lossy().into_owned()),
             telegram_token: set(TELEGRAM_TOKEN).map(|it| it.to_string_lossy().into_owned()),
@@ -394,6 +399,18 @@ impl CliSettings {
             }
         }
         found
+    }
+
+    /// Finds the program of a NATS server: the given one, that of the environment, or the one in `PATH`. The
+    /// error is the name that was looked for.
+    pub(crate) fn find_nats_server(&self, given: Option<&OsStr>) -> Result<PathBuf, OsString> {
+        let name = given.or(self.nats_server.as_deref()).unwrap_or(OsStr::new("nats-server"));
+        if Path::new(name).components().count() > 1 {
+            let path = std::path::absolute(name).ok().filter(|path| is_executable(path));
+            return path.ok_or_else(|| name.to_owned());
+        }
+        let mut places = env::split_paths(&self.search_path).map(|directory| directory.join(name));
+        places.find(|path| is_executable(path)).ok_or_else(|| name.to_owned())
     }
 
     fn find_program(&self, given: Option<&OsStr>) -> Result<PathBuf, AgentLookupError> {

@@ -1,33 +1,40 @@
 //! `towpath worker`: drives sessions for the gateways of a fleet.
 
 use std::io::{self, Write as _};
+use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::Args;
 use fleet::bus::BusError;
+use fleet::bus::metered::MeteredBus;
 use fleet::worker::{Worker, WorkerConfig, WorkerError};
 use serde::Serialize;
 use session::{OpenError, Roots, Sessions};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
 use tracing::{info, warn};
 
 use crate::exit::{CommandStatus, report_error};
 use crate::fleet::NatsArgs;
-use crate::serve::{Demo, ServeError, ServerLock, StopMode, home, release};
+use crate::serve::{Demo, ServeError, ServerLock, StopMode, StopSignals, home, release};
 use crate::settings::{AgentArgs, AgentLookupError, CliSettings, DefaultAgentArgs, SettingsError};
+use crate::worker_metrics::{self, WorkerMetrics};
 
 /// Drive sessions on this machine for a fleet
 ///
 /// Connects to the NATS servers of a fleet, which `towpath fleet init` has set up. Any `towpath serve
 /// --nats` then shows the sessions, and starts new ones here. Agents never wait for the servers: what they
 /// print is stored here first, and sent when the servers can be reached. SIGTERM and Ctrl-C leave agents
-/// running, and the next worker with the same data directory takes them over.
+/// running, and the next worker with the same data directory takes them over; `towpath serve --stop
+/// --data DIR` also stops the agents.
 #[derive(Args)]
 #[command(after_help = "\
 Exit codes: 0 stopped; 2 could not start.
 
 Examples:
   towpath worker --nats nats://n1:4222 --creds worker.nk --slots 8 --root ~/src
+  towpath worker --pool linux --metrics 9464 # figures at http://127.0.0.1:9464/metrics
   towpath worker --demo                      # without CLI, API key or network")]
 pub(crate) struct WorkerArgs {
     #[command(flatten)]
@@ -47,6 +54,10 @@ pub(crate) struct WorkerArgs {
     /// The data directory [default: `worker` in `TOWPATH_DATA`]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
+    /// Serve figures for Prometheus at `http://ADDRESS/metrics`, without sign-in: a port on this machine, or
+    /// an address
+    #[arg(long, value_name = "ADDRESS", value_parser = worker_metrics::parse_address)]
+    metrics: Option<SocketAddr>,
     #[command(flatten)]
     agent: AgentArgs,
     #[command(flatten)]
@@ -80,6 +91,8 @@ enum WorkerCommandError {
     Connect(#[source] BusError),
     #[error("could not become a worker of the fleet")]
     Worker(#[from] WorkerError),
+    #[error("could not listen on `{address}` for metrics")]
+    Metrics { address: SocketAddr, source: io::Error },
     #[error("could not write the output")]
     Write(#[source] io::Error),
 }
@@ -119,9 +132,15 @@ async fn work(args: &WorkerArgs) -> Result<(), WorkerCommandError> {
     for warning in warnings {
         warn!("{warning}");
     }
-    let mut terminate = signal(SignalKind::terminate()).map_err(WorkerCommandError::Runtime)?;
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(WorkerCommandError::Runtime)?;
+    let mut signals = StopSignals::listen().map_err(WorkerCommandError::Runtime)?;
     let agent = settings.find_default_program(&args.agent, args.default_agent.name.as_deref())?;
+    let listener = match args.metrics {
+        Some(address) => {
+            let failed = |source| WorkerCommandError::Metrics { address, source };
+            Some(TcpListener::bind(address).await.map_err(failed)?)
+        }
+        None => None,
+    };
     let lock = ServerLock::acquire(&settings.data_directory).await?;
     let mut home = home(&settings, agent)?;
     args.default_agent.apply(&mut home.agents).map_err(AgentLookupError::from)?;
@@ -136,37 +155,52 @@ async fn work(args: &WorkerArgs) -> Result<(), WorkerCommandError> {
     let name = config.name.clone();
     let connected = async {
         let bus = args.servers.connect(&name).await.map_err(WorkerCommandError::Connect)?;
-        let worker = Worker::connect(bus, sessions.clone(), config).await?;
+        let connection = bus.status();
+        let (bus, appends) = MeteredBus::new(Arc::new(bus));
+        let worker = Worker::connect(Arc::new(bus), sessions.clone(), config).await?;
         let fenced = worker.fenced().await?;
         for (id, problem) in sessions.recover_except(&fenced).await? {
             warn!(session = %id, %problem, "a session could not be opened");
         }
-        Ok::<_, WorkerCommandError>(worker)
+        let metrics = WorkerMetrics {
+            name: name.clone(),
+            slots: args.slots,
+            sessions: sessions.clone(),
+            appends,
+            connection,
+        };
+        Ok::<_, WorkerCommandError>((worker, metrics))
     };
-    let worker = tokio::select! {
-        worker = connected => worker?,
-        _ = terminate.recv() => return Ok(()),
-        _ = interrupt.recv() => return Ok(()),
+    let (worker, metrics) = tokio::select! {
+        connected = connected => connected?,
+        mode = signals.stopped() => {
+            if matches!(mode, StopMode::StopAgents) {
+                release(mode, false, &sessions, &lock).await;
+            }
+            return Ok(());
+        }
     };
     info!(name, "the worker is connected");
     args.announce(&name).map_err(WorkerCommandError::Write)?;
-    let shutdown = async {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-    };
-    worker.run(shutdown).await;
+    // Dropped, and with it its task, at the end.
+    let mut tasks = JoinSet::new();
+    if let Some(listener) = listener {
+        tasks.spawn(metrics.serve(listener));
+    }
+    let mut mode = StopMode::KeepAgents;
+    worker.run(async { mode = signals.stopped().await }).await;
     info!("the worker stops");
     let temporary = demo.is_some() && args.data.is_none();
-    release(StopMode::KeepAgents, temporary, &sessions, &lock).await;
+    release(mode, temporary, &sessions, &lock).await;
     Ok(())
 }
 
 impl WorkerArgs {
     fn roots(&self, demo: Option<&Demo>) -> io::Result<Roots> {
         let mut roots = self.roots.clone();
-        roots.extend(demo.map(Demo::project));
+        if roots.is_empty() {
+            roots.extend(demo.map(Demo::project));
+        }
         if roots.is_empty() {
             roots.push(std::env::current_dir()?);
         }

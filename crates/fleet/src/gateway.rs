@@ -1,14 +1,14 @@
 //! What a gateway knows of its fleet: the mirror, the workers, and the way to the owners of sessions.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use journal::SessionId;
+use journal::{SessionId, SessionStatus};
 use session::{
-    CommandOutput, CommandRelay, Error, OpenError, RelayFuture, SessionCommand, SessionSpec,
+    CommandOutput, CommandRelay, Error, OpenError, Placement, RelayFuture, SessionCommand,
+    SessionSpec, SessionWorker, WorkerPresence, WorkerSummary,
 };
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -18,6 +18,7 @@ use uuid::Uuid;
 use crate::bus::{Bus, BusError, KeyChange, KeyTable, MAX_MESSAGE};
 use crate::lease::WorkerStatus;
 use crate::mirror::Mirror;
+use crate::place::place;
 use crate::question::{WorkerAnswer, WorkerFailure, WorkerQuestion, decode_answer};
 
 /// How long a worker may take to answer. An agent may have to be started first.
@@ -36,6 +37,17 @@ pub struct KnownWorker {
     pub status: WorkerStatus,
     /// Since when its lease is gone; none while it is connected.
     pub away_since: Option<Instant>,
+    /// The same in milliseconds since 1970, for people.
+    pub away_at: Option<u64>,
+}
+
+impl KnownWorker {
+    /// Its lease is gone.
+    fn leave(&mut self) {
+        if self.away_since.is_none() {
+            (self.away_since, self.away_at) = (Some(Instant::now()), Some(now()));
+        }
+    }
 }
 
 /// The fleet, for a gateway. Clones are the same.
@@ -126,13 +138,13 @@ impl Fleet {
         let status = change.value.map(|value| serde_json::from_slice::<WorkerStatus>(&value));
         match status {
             Some(Ok(status)) => {
-                let known = KnownWorker { status, away_since: None };
+                let known = KnownWorker { status, away_since: None, away_at: None };
                 self.known().insert(change.key, known);
             }
             Some(Err(error)) => debug!(%error, worker = change.key, "a lease cannot be read"),
             None => {
                 if let Some(known) = self.known().get_mut(&change.key) {
-                    known.away_since.get_or_insert_with(Instant::now);
+                    known.leave();
                 }
             }
         }
@@ -142,32 +154,43 @@ impl Fleet {
     fn keep_workers(&self, listed: &[String]) {
         for (name, known) in &mut *self.known() {
             if !listed.contains(name) {
-                known.away_since.get_or_insert_with(Instant::now);
+                known.leave();
             }
         }
         self.shared.listed.send_replace(true);
         self.shared.changes.send_modify(|count| *count += 1);
     }
 
-    /// The worker for a new session: the one with the most free slots that has the directory.
-    fn place(&self, directory: &Path) -> Result<String, OpenError> {
+    /// All workers with what they do, also those that own sessions and were never connected since this gateway
+    /// started. What they do is counted in the mirror, which is newer than their leases.
+    async fn summaries(&self) -> Vec<WorkerSummary> {
+        let records = self.shared.mirror.journal().sessions().await.unwrap_or_default();
+        let mut counts: BTreeMap<String, (usize, u32)> = BTreeMap::new();
+        for record in &records {
+            let Some(owner) = self.owner(record.id) else { continue };
+            let (sessions, used) = counts.entry(owner).or_default();
+            *sessions += 1;
+            let works = matches!(record.status, SessionStatus::Running | SessionStatus::Waiting);
+            *used += u32::from(works);
+        }
         let known = self.known();
-        let connected = known.values().filter(|it| it.away_since.is_none());
-        let fitting: Vec<_> = connected.filter(|it| it.status.has(directory)).collect();
-        let directory = directory.display();
-        if fitting.is_empty() {
-            let text = format!("no connected worker has the directory `{directory}`");
-            return Err(OpenError::Relayed(text));
+        for name in known.keys() {
+            counts.entry(name.clone()).or_default();
         }
-        // The first by name among those that are alike.
-        let free = fitting.iter().filter(|it| it.status.free() > 0).rev();
-        match free.max_by_key(|it| it.status.free()) {
-            Some(best) => Ok(best.status.worker.name.clone()),
-            None => Err(OpenError::Relayed(format!(
-                "all slots of the workers with the directory `{directory}` are in use; wait until a session \
-                 has finished its turn"
-            ))),
-        }
+        let summary = |(name, (sessions, used)): (String, (usize, u32))| {
+            let status = known.get(&name).map(|it| it.status.clone());
+            WorkerSummary {
+                presence: presence(known.get(&name)),
+                pool: status.as_ref().and_then(|it| it.pool.clone()),
+                slots: status.as_ref().map_or(0, |it| it.slots),
+                version: status.as_ref().map(|it| it.version.clone()),
+                roots: status.map(|it| it.roots).unwrap_or_default(),
+                name,
+                used,
+                sessions,
+            }
+        };
+        counts.into_iter().map(summary).collect()
     }
 
     /// Asks the owner of a session.
@@ -235,13 +258,24 @@ impl Fleet {
         self.shared.mirror.journal().session(session).await.is_ok_and(|it| it.is_some())
     }
 
-    async fn create_session(&self, spec: SessionSpec) -> Result<SessionId, OpenError> {
+    async fn create_session(
+        &self,
+        spec: SessionSpec,
+        placement: Placement,
+    ) -> Result<SessionId, OpenError> {
         let id = spec.id.unwrap_or_else(|| SessionId(Uuid::new_v4()));
         if self.is_mirrored(id).await {
             return Err(OpenError::Journal(journal::Error::SessionExists(id)));
         }
-        let worker = self.place(&spec.options.directory)?;
-        self.ask(&worker, &WorkerQuestion::create(id, spec)).await?;
+        let workers = self.summaries().await;
+        let worker = place(&workers, &placement, &spec.options.directory);
+        let worker = worker.map_err(|error| OpenError::Relayed(error.to_string()))?;
+        let question = WorkerQuestion::create(id, spec);
+        match self.ask(&worker.name, &question).await {
+            // Another gateway placed the same session elsewhere a moment ago.
+            Err(WorkerFailure::NotOwner { owner }) => self.ask(&owner, &question).await?,
+            answer => answer?,
+        };
         if !self.wait(|| self.is_mirrored(id)).await {
             let text =
                 "the session was created, but this gateway does not have it yet; reload the list";
@@ -279,8 +313,12 @@ impl Fleet {
 }
 
 impl CommandRelay for Fleet {
-    fn create(&self, spec: SessionSpec) -> RelayFuture<'_, Result<SessionId, OpenError>> {
-        Box::pin(self.create_session(spec))
+    fn create(
+        &self,
+        spec: SessionSpec,
+        placement: Placement,
+    ) -> RelayFuture<'_, Result<SessionId, OpenError>> {
+        Box::pin(self.create_session(spec, placement))
     }
 
     fn command(
@@ -325,7 +363,31 @@ impl CommandRelay for Fleet {
         (!is_connected).then(|| self.away(&owner))
     }
 
+    fn workers(&self) -> RelayFuture<'_, Vec<WorkerSummary>> {
+        Box::pin(self.summaries())
+    }
+
+    fn worker(&self, session: SessionId) -> Option<SessionWorker> {
+        let name = self.owner(session)?;
+        let presence = presence(self.known().get(&name));
+        Some(SessionWorker { name, presence })
+    }
+
     fn problem_changes(&self) -> watch::Receiver<u64> {
         self.changes()
     }
+}
+
+fn presence(known: Option<&KnownWorker>) -> WorkerPresence {
+    match known {
+        Some(known) if known.away_since.is_none() => WorkerPresence::Connected,
+        Some(known) => WorkerPresence::Away { since: known.away_at },
+        None => WorkerPresence::Away { since: None },
+    }
+}
+
+/// The time in milliseconds since 1970.
+fn now() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0, |it| u64::try_from(it.as_millis()).unwrap_or(u64::MAX))
 }

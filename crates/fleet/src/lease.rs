@@ -3,7 +3,7 @@
 //! It says who is probably alive, how much each worker can take, and where. It decides nothing about
 //! ownership.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -33,17 +33,6 @@ pub struct WorkerStatus {
     pub roots: Vec<PathBuf>,
     /// The version of Towpath.
     pub version: String,
-}
-
-impl WorkerStatus {
-    pub fn free(&self) -> u32 {
-        self.slots.saturating_sub(self.used)
-    }
-
-    /// Whether a session may work in a directory of this worker.
-    pub fn has(&self, directory: &Path) -> bool {
-        self.roots.iter().any(|root| directory.starts_with(root))
-    }
 }
 
 /// Why a worker cannot have its name.

@@ -30,9 +30,11 @@ pub mod gateway;
 pub mod lease;
 pub mod mirror;
 pub mod pack;
+pub mod place;
 pub mod question;
 pub mod setup;
 pub mod ship;
+pub mod start_claim;
 pub mod worker;
 
 #[cfg(test)]

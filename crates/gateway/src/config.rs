@@ -16,6 +16,9 @@ pub(crate) const API_PREFIX: &str = "/api/v1";
 /// The path for editors and other clients of the Agent Client Protocol, which its RFD names.
 pub(crate) const ACP_PATH: &str = "/acp";
 
+/// The path of figures for Prometheus, which is the usual one.
+pub(crate) const METRICS_PATH: &str = "/metrics";
+
 #[derive(Debug)]
 pub struct GatewayConfig {
     /// The directory with the access tokens and the checkpoints.

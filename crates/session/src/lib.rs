@@ -27,6 +27,7 @@ pub mod host;
 pub mod machine;
 mod options;
 pub mod owner;
+mod placement;
 pub mod profiles;
 mod relay;
 mod remote;
@@ -55,6 +56,7 @@ pub use options::{
     OptionKind, OptionRole, OptionSpec, SessionOptions, SessionSpending, UnreadableOptions,
     check_dollars,
 };
+pub use placement::{Placement, SessionWorker, WorkerPresence, WorkerSummary};
 pub use relay::{CommandRelay, RelayFuture};
 pub use roots::Roots;
 pub use schedule::{

@@ -16,6 +16,7 @@ use uuid::Uuid;
 
 use crate::command::{CommandOutput, SessionCommand};
 use crate::owner::OwnerCommand;
+use crate::placement::{Placement, SessionWorker, WorkerSummary};
 use crate::session::{Error, LeaveOutcome, Session};
 use crate::sessions::{OpenError, SessionSlot, SessionSpec, Sessions};
 
@@ -27,8 +28,12 @@ pub type RelayFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// The way to the machines that drive sessions.
 pub trait CommandRelay: fmt::Debug + Send + Sync {
-    /// Creates a session somewhere. It is in the journal of this process when this returns.
-    fn create(&self, spec: SessionSpec) -> RelayFuture<'_, Result<SessionId, OpenError>>;
+    /// Creates a session where it is wanted. It is in the journal of this process when this returns.
+    fn create(
+        &self,
+        spec: SessionSpec,
+        placement: Placement,
+    ) -> RelayFuture<'_, Result<SessionId, OpenError>>;
 
     /// Has the owner of a session carry out a command. Returns when its effects are stored for good.
     fn command(
@@ -49,7 +54,13 @@ pub trait CommandRelay: fmt::Debug + Send + Sync {
     /// Why a session cannot be used now, for a person.
     fn problem(&self, session: SessionId) -> Option<String>;
 
-    /// Changes whenever a problem appears or disappears.
+    /// The machines, by name.
+    fn workers(&self) -> RelayFuture<'_, Vec<WorkerSummary>>;
+
+    /// The machine that drives a session.
+    fn worker(&self, session: SessionId) -> Option<SessionWorker>;
+
+    /// Changes whenever a problem or a machine appears, changes or disappears.
     fn problem_changes(&self) -> watch::Receiver<u64>;
 }
 

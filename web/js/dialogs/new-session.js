@@ -43,6 +43,7 @@ export function openNewSession(me, sessions, cwd) {
     () => void loadOptions(),
   );
   const worktree = worktreeChip();
+  const machine = workerField(me, (roots) => directory.offer(roots));
   const title = h("input", {
     type: "text",
     maxlength: "200",
@@ -176,6 +177,7 @@ export function openNewSession(me, sessions, cwd) {
       profile: profile.value || "none",
       prompt: text ? { id: ids.prompt, text } : undefined,
       worktree: worktree.box.checked || undefined,
+      ...machine.wish(),
       ...given,
     };
     button.disabled = true;
@@ -205,6 +207,7 @@ export function openNewSession(me, sessions, cwd) {
     h("label", { class: "field" }, h("span", {}, "First message"), prompt),
     first,
     directory.element,
+    machine.element,
     worktree.element,
     project,
     h(
@@ -231,7 +234,45 @@ export function openNewSession(me, sessions, cwd) {
       ),
   });
   void loadOptions();
+  void machine.load();
   prompt.focus();
+}
+
+/**
+ * On which machine of a fleet the session is to be. There is a choice if there are several.
+ *
+ * @param {import("../gateway.js").Me} me
+ * @param {(roots: string[]) => void} offer is told where sessions may work
+ */
+function workerField(me, offer) {
+  const select = h("select", {});
+  const element = h("label", { class: "field", hidden: true }, h("span", {}, "Worker"), select);
+  const load = async () => {
+    if (!me.fleet) return;
+    /** @type {{ workers: import("../gateway.js").Worker[] }} */
+    const { workers } = await callApi("GET", "/workers").catch(() => ({ workers: [] }));
+    const there = workers.filter((it) => it.connected);
+    offer([...new Set(there.flatMap((it) => it.roots))]);
+    const pools = [...new Set(there.flatMap((it) => it.pool ?? []))].sort();
+    fill(
+      select,
+      h("option", { value: "" }, "Any with a free slot"),
+      ...pools.map((it) => h("option", { value: `pool ${it}` }, `Any of ${visibleLine(it)}`)),
+      ...there.map((it) =>
+        h(
+          "option",
+          { value: `worker ${it.name}` },
+          `${visibleLine(it.name)} (${Math.max(0, it.slots - it.used)} of ${it.slots} slots free)`,
+        ),
+      ),
+    );
+    element.hidden = there.length < 2;
+  };
+  const wish = () => {
+    const [kind, ...name] = select.value.split(" ");
+    return kind ? { [kind]: name.join(" ") } : {};
+  };
+  return { element, load, wish };
 }
 
 /** @returns {Promise<import("../gateway.js").Agent[]>} */
@@ -366,12 +407,20 @@ function directoryField(initial, recent, changed) {
         ),
       ),
     );
+  /** Adds directories to those of recent sessions, and begins with the first if none is entered. @param {string[]} more */
+  const offer = (more) => {
+    recent = [...new Set([...recent, ...more])].slice(0, MAX_RECENT);
+    chips.hidden = recent.length < 2;
+    if (!input.value.trim() && recent.length) choose(recent[0], false);
+    else showRecent();
+  };
+  chips.hidden = recent.length < 2;
   const element = h(
     "div",
     {},
-    recent.length > 1 && chips,
+    chips,
     h("label", { class: "field" }, h("span", {}, "Directory"), input),
     list,
   );
-  return { element, input, showRecent };
+  return { element, input, showRecent, offer };
 }

@@ -65,6 +65,13 @@ export function openSettings(me, title) {
             it.openGrants({ canRevoke: me.role !== "watch", title }),
           ),
       ),
+      me.fleet &&
+        more(
+          "Workers",
+          "The machines that run the sessions",
+          "Show",
+          () => void import("./workers.js").then((it) => it.openWorkers()),
+        ),
       me.role === "admin" &&
         more(
           "Access tokens",

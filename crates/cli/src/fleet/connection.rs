@@ -1,12 +1,11 @@
 //! Arguments that name the servers of a fleet, and the connection to them.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
+use fleet::bus::BusError;
 use fleet::bus::nats::{NatsBus, NatsConfig};
-use fleet::bus::{Bus, BusError};
 use tracing::warn;
 
 /// The pause until servers that cannot be reached are tried again.
@@ -65,11 +64,11 @@ impl NatsArgs {
     }
 
     /// Connects, and waits for servers that are away.
-    pub(crate) async fn connect(&self, name: &str) -> Result<Arc<dyn Bus>, BusError> {
+    pub(crate) async fn connect(&self, name: &str) -> Result<NatsBus, BusError> {
         let mut is_reported = false;
         loop {
             match NatsBus::connect(&self.config(name)).await {
-                Ok(bus) => return Ok(Arc::new(bus)),
+                Ok(bus) => return Ok(bus),
                 Err(BusError::Unavailable(reason)) => {
                     if !std::mem::replace(&mut is_reported, true) {
                         warn!(reason, "the NATS servers cannot be reached; trying again");

@@ -1,6 +1,7 @@
 //! `towpath fleet`: sets up and checks the NATS servers that connect the machines of a fleet.
 
 mod connection;
+mod dev;
 mod report;
 
 use std::io;
@@ -32,9 +33,8 @@ Examples:
   towpath fleet check --json | jq '.findings[] | select(.severity != \"good\")'
   towpath fleet status
 
-  # one server on this machine, to try it
-  nats-server -js -sd /tmp/nats &
-  towpath fleet init --single")]
+  # everything on this machine, to try it
+  towpath fleet dev --demo")]
 pub(crate) struct FleetArgs {
     #[command(subcommand)]
     action: FleetAction,
@@ -72,6 +72,21 @@ enum FleetAction {
         #[command(flatten)]
         connection: FleetConnectionArgs,
     },
+    /// Start a fleet on this machine, to try it
+    ///
+    /// Starts NATS servers, workers and a gateway, prints a link, and ends all of them and their agents on
+    /// Ctrl-C or SIGTERM. Nothing else is needed but a `nats-server` 2.12 or later. Everything listens on this
+    /// machine only, and no other user can connect. A process that ends is reported, and not started
+    /// again without `--restart`.
+    #[command(after_help = "\
+Exit codes: 0 stopped; 2 could not start.
+
+Examples:
+  towpath fleet dev --demo                          # without CLI, API key or network
+  towpath fleet dev --workers 3 --root ~/src --data ~/fleet
+  towpath fleet dev --demo --servers 3 --restart    # kill what you like
+  towpath fleet dev --demo --json | head -1 | jq .workers")]
+    Dev(dev::DevArgs),
 }
 
 #[derive(Args)]
@@ -91,6 +106,8 @@ enum FleetError {
     Connect(#[source] BusError),
     #[error(transparent)]
     Bus(#[from] BusError),
+    #[error(transparent)]
+    Dev(#[from] dev::DevError),
     #[error("could not write the output")]
     Write(#[from] io::Error),
 }
@@ -108,7 +125,7 @@ pub(crate) fn run(args: &FleetArgs) -> CommandStatus {
             CommandStatus::Success
         }
         Err(error) => {
-            report_error(&error, error.hint());
+            report_error(&error, error.hint().as_deref());
             CommandStatus::Error
         }
     }
@@ -134,6 +151,7 @@ impl FleetAction {
                 let refused = findings.iter().any(|it| is_refused(it.severity));
                 Ok(if refused { CommandStatus::Negative } else { CommandStatus::Success })
             }
+            Self::Dev(args) => Ok(dev::run(args).await?),
             Self::Status { connection } => {
                 let status = connection.connect().await?.status().await?;
                 report::write_status(&status, connection.json)?;
@@ -151,19 +169,21 @@ impl FleetConnectionArgs {
 }
 
 impl FleetError {
-    fn hint(&self) -> Option<&'static str> {
-        match self {
-            Self::Connect(BusError::Unavailable(_)) => Some(
-                "start the servers, or give their addresses with `--nats`; `docs/fleet.md` shows how",
-            ),
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Dev(error) => return error.hint(),
+            Self::Connect(BusError::Unavailable(_)) => {
+                "start the servers, or give their addresses with `--nats`; `docs/fleet.md` shows how"
+            }
             Self::Bus(BusError::Denied(_)) => {
-                Some("give the credentials of the fleet's administrator with `--creds`")
+                "give the credentials of the fleet's administrator with `--creds`"
             }
             Self::Bus(BusError::Unavailable(_)) => {
-                Some("if the servers were started a moment ago, try again; else look at their logs")
+                "if the servers were started a moment ago, try again; else look at their logs"
             }
-            _ => None,
-        }
+            _ => return None,
+        };
+        Some(hint.to_owned())
     }
 }
 

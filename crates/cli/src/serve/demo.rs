@@ -4,7 +4,7 @@
 
 use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use journal::SessionId;
 use session::{OpenError, SessionOptions, SessionSpec, Sessions};
@@ -38,14 +38,20 @@ pub(crate) struct Demo {
 impl Demo {
     pub(crate) fn new() -> io::Result<Self> {
         let demo = Self { directory: tempfile::Builder::new().prefix("towpath-demo-").tempdir()? };
+        Self::write_project(&demo.project())?;
+        Ok(demo)
+    }
+
+    /// Writes the files of the scratch project.
+    pub(crate) fn write_project(directory: &Path) -> io::Result<()> {
         for (name, text) in FILES {
-            let path = demo.project().join(name);
+            let path = directory.join(name);
             if let Some(parent) = path.parent() {
                 fs::create_dir_all(parent)?;
             }
             fs::write(path, text)?;
         }
-        Ok(demo)
+        Ok(())
     }
 
     /// The data directory if none is given.

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anstream::eprintln;
-use fleet::bus::BusError;
+use fleet::bus::{Bus, BusError};
 use fleet::gateway::Fleet;
 use fleet::mirror::Mirror;
 use gateway::access::{Role, TokenStore, TokenStoreError};
@@ -315,7 +315,7 @@ async fn fleet_sessions(
     home: SessionsConfig,
     journal: Journal,
 ) -> Result<Sessions, ServeError> {
-    let bus = servers.connect(name).await.map_err(ServeError::Fleet)?;
+    let bus: Arc<dyn Bus> = Arc::new(servers.connect(name).await.map_err(ServeError::Fleet)?);
     let mirror = Mirror::open(Arc::clone(&bus), journal.clone()).await?;
     let fleet = Fleet::new(bus, mirror);
     tokio::spawn(fleet.clone().run());

@@ -25,6 +25,8 @@ pub(crate) struct TestServer {
     pub(crate) child: Child,
     _stdout: BufReader<ChildStdout>,
     pub(crate) http: Client,
+    /// What it printed when it was ready.
+    pub(crate) ready: Value,
 }
 
 impl Fixture {
@@ -50,7 +52,7 @@ impl Fixture {
         let text = |key: &str| ready[key].as_str().expect("a string").to_owned();
         let (url, token) = (text("url"), text("token"));
         let http = test_support::http_client();
-        TestServer { url, token, child, _stdout: stdout, http }
+        TestServer { url, token, child, _stdout: stdout, http, ready }
     }
 }
 

@@ -1,24 +1,34 @@
 //! A fleet: a worker, released NATS servers, and gateways that are killed.
 
+use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
+use journal::{Journal, SessionId, SessionStatus};
 use reqwest::Method;
 use serde_json::json;
 use test_support::nats_servers::{self, NatsServerOptions, NatsServers};
 use test_support::packages;
+use tokio::time::timeout;
+use uuid::Uuid;
 
 use crate::environment::ServerProcess;
-use crate::fixture::{Fixture, TestServer};
+use crate::fixture::{Fixture, TIMEOUT, TestServer};
 
 /// A worker of a fleet. Its agents end with it.
 struct TestWorker<'a> {
     fixture: &'a Fixture,
     process: ServerProcess,
+    /// The port of its figures.
+    metrics: u16,
 }
 
 impl<'a> TestWorker<'a> {
     async fn start(fixture: &'a Fixture, nats: &str) -> Self {
         let agent = fixture.path("agent").display().to_string();
+        // Another program may take it before the worker does, which is not likely.
+        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|it| it.local_addr());
+        let metrics = port.expect("a free port").port();
         let command = fixture.program(&[
             "worker",
             "--nats",
@@ -31,11 +41,23 @@ impl<'a> TestWorker<'a> {
             &agent,
             "--root",
             &fixture.project(),
+            "--metrics",
+            &metrics.to_string(),
             "--json",
         ]);
         let process = fixture.spawn(command).await;
         assert_eq!((&process.ready["name"], &process.ready["slots"]), (&json!("w1"), &json!(2)));
-        Self { fixture, process }
+        Self { fixture, process, metrics }
+    }
+
+    /// A figure of the worker.
+    async fn figure(&self, name: &str) -> f64 {
+        let url = format!("http://127.0.0.1:{}/metrics", self.metrics);
+        let text = test_support::http_client().get(url).send().await.expect("an answer");
+        let text = text.text().await.expect("a text");
+        let line = format!("towpath_worker_{name}{{worker=\"w1\"}} ");
+        let value = text.lines().find_map(|it| it.strip_prefix(line.as_str()));
+        value.unwrap_or_else(|| panic!("no {name}: {text}")).parse().expect("a number")
     }
 }
 
@@ -107,4 +129,70 @@ async fn a_session_of_a_worker_is_driven_through_any_gateway() {
     assert!(files.status().is_client_error(), "{}", files.status());
     let deleted = second.ask(Method::DELETE, &format!("/sessions/{session}"), None).await;
     assert!(deleted.status().is_success(), "{}", deleted.status());
+}
+
+/// How long the servers are away, and how soon after their return a gateway has everything. Both leave room for a
+/// busy machine: without load it takes two seconds.
+const OUTAGE: Duration = Duration::from_secs(10);
+const CATCH_UP: Duration = Duration::from_secs(20);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_never_waits_for_servers_that_are_away_and_everything_comes_after_their_return() {
+    let program = nats_servers::install(Path::new(env!("CARGO_TARGET_TMPDIR")));
+    let Some(program) = packages::or_skip(program) else { return };
+    let mut servers = NatsServers::start(&program, &NatsServerOptions::single());
+    let nats = servers.addresses()[0].clone();
+    let words: Vec<String> = (1..=60).map(|number| format!("word{number}")).collect();
+    let text = words.join(" ");
+    let fixture =
+        Fixture::new(&format!("api text \"{text}\" slow 100\napi text \"after it\"")).await;
+    let created = fixture.program(&["fleet", "init", "--single", "--nats", &nats]).output();
+    assert!(created.expect("it starts").status.success());
+    let worker = TestWorker::start(&fixture, &nats).await;
+    let server = gateway(&fixture, &nats, "gateway").await;
+    let session = server.session(&fixture).await;
+    let mut page = server.follow(&format!("/sessions/{session}/follow")).await;
+    server.prompt(&session, "count").await;
+    page.until(|it| it.snapshots > 0 && it.contains("word2")).await;
+
+    servers.kill(0);
+    let killed = Instant::now();
+    assert!(!page.page.contains("word60"), "the servers are away in the middle of the answer");
+    // The agent finishes meanwhile, as the worker's own journal says.
+    let id = SessionId(session.parse().expect("an id"));
+    let path = fixture.path("data/worker/journal.db");
+    let own = Journal::open(&path).expect("the journal of the worker").journal;
+    let idle = async {
+        loop {
+            let record = own.session(id).await.expect("the journal").expect("the session");
+            if record.status == SessionStatus::Idle && record.turn == 1 {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    timeout(TIMEOUT, idle).await.expect("the turn ends while the servers are away");
+    println!("the turn ended {:?} after the servers were killed", killed.elapsed());
+    assert!(worker.figure("unshipped_sessions").await > 0.0);
+    assert!(worker.figure("shipping_lag_seconds").await > 0.0);
+    let refused = json!({ "id": Uuid::new_v4(), "text": "nobody hears this" });
+    let (status, problem) = server.post(&format!("/sessions/{session}/prompts"), refused).await;
+    assert!(status >= 400, "a prompt is refused, not queued: {problem}");
+    tokio::time::sleep(OUTAGE.saturating_sub(killed.elapsed())).await;
+    assert!(!page.page.contains("word60"));
+
+    servers.restart(0);
+    let back = Instant::now();
+    page.until(|it| it.contains("word60") && it.is_idle()).await;
+    let took = back.elapsed();
+    println!("everything was there {took:?} after the servers returned");
+    assert!(took < CATCH_UP, "{took:?}");
+    let html = page.page.html();
+    let places: Vec<usize> =
+        words.iter().map(|word| html.find(word.as_str()).expect("every word")).collect();
+    assert!(places.is_sorted(), "in order: {places:?}");
+    server.prompt(&session, "and now").await;
+    page.until(|it| it.contains("after it") && it.is_idle()).await;
+    assert!(worker.figure("appends_total").await > 0.0);
+    assert!(worker.figure("reconnects_total").await >= 1.0);
 }

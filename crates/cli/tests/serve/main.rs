@@ -11,6 +11,7 @@ mod environment;
 mod files;
 mod fixture;
 mod fleet;
+mod fleet_dev;
 mod git;
 mod hooks;
 mod logging;

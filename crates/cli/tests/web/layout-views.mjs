@@ -4,6 +4,7 @@ import { pushViews } from "./layout-push.mjs";
 import { acpAgentReply, agentReply, agentsReply } from "./stub-options.mjs";
 import { gitViews } from "./layout-git.mjs";
 import { fileViews } from "./layout-files.mjs";
+import { fleetViews } from "./layout-fleet.mjs";
 import { optionViews } from "./layout-options.mjs";
 import { readingViews } from "./layout-reading.mjs";
 import { pageViews } from "./layout-page.mjs";
@@ -281,4 +282,4 @@ const composing = pageViews({ write, press });
 
 
 
-export const VIEWS = [...cards, ...choiceCards, ...questions, ...plans, ...page, ...lists, ...dialogs, ...sheets, ...menus, side, ...otherSessions, ...files, ...terminalViews({ back }), ...pages, ...git, ...reading, ...composing, ...notifying, ...scheduleViews(conversation)];
+export const VIEWS = [...cards, ...choiceCards, ...questions, ...plans, ...page, ...lists, ...dialogs, ...sheets, ...menus, side, ...otherSessions, ...files, ...terminalViews({ back }), ...pages, ...git, ...reading, ...composing, ...notifying, ...scheduleViews(conversation), ...fleetViews({ conversation, fromSettings, press, drawer })];

@@ -26,7 +26,7 @@ export class StubbedPage {
     const stubbed = new StubbedPage();
     /** What the page asked for, without what it only reads at the start. */
     stubbed.calls = [];
-    stubbed.me = { name: "link", role: "admin", shell: true, via: "browser", demo: false, modes: MODES, roots: ["/home/me"], version: "0.1.0", push: { key: "BA" } };
+    stubbed.me = { name: "link", role: "admin", shell: true, via: "browser", demo: false, fleet: false, modes: MODES, roots: ["/home/me"], version: "0.1.0", push: { key: "BA" } };
     stubbed.sessions = [session()];
     stubbed.replies = {};
     stubbed.sockets = new Set();

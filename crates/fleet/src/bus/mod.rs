@@ -15,6 +15,7 @@
 //! back to know.
 
 pub mod memory;
+pub mod metered;
 pub mod nats;
 
 use std::fmt;

@@ -9,11 +9,13 @@ mod init;
 mod monitor;
 mod status;
 mod stream_plan;
+mod user_key;
 
 pub use check::CheckOptions;
 pub use finding::{FindingSeverity, SetupFinding};
 pub use init::{InitAction, InitStep};
 pub use status::{FleetStatus, FleetWorker, StreamStatus};
+pub use user_key::UserKey;
 
 use std::fmt;
 
@@ -85,7 +87,7 @@ impl FleetSetup {
 
 /// Whether a version such as `2.15.1` is at least [`OLDEST_VERSION`]. A version that cannot be read is
 /// not.
-fn is_supported(version: &str) -> bool {
+pub fn is_supported(version: &str) -> bool {
     let mut numbers = version.split(['.', '-']).map(str::parse::<u64>);
     match (numbers.next(), numbers.next()) {
         (Some(Ok(major)), Some(Ok(minor))) => (major, minor) >= OLDEST_VERSION,

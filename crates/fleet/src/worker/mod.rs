@@ -24,6 +24,7 @@ use crate::lease::{LeaseError, RENEWAL, WorkerLease, WorkerStatus};
 use crate::pack::{Pack, WorkerId};
 use crate::question::{WorkerAnswer, WorkerFailure, WorkerQuestion, encode_answer};
 use crate::ship::{ShipStop, Shipper, StoppedShipping};
+use crate::start_claim::claim_start;
 
 /// The follower state of workers.
 const FOLLOWER: &str = "fleet-worker";
@@ -207,6 +208,7 @@ impl SharedWorker {
                     );
                     return Err(WorkerFailure::Failed(text));
                 }
+                claim_start(&self.bus, id, &self.id).await?;
                 let spec = SessionSpec { id: Some(id), title, options, resume };
                 match self.sessions.store(spec).await.map_err(WorkerFailure::from) {
                     // The same question again.

@@ -19,7 +19,7 @@ use super::client::{AuthenticatedClient, PeerAddress, SignInMethod};
 use super::device::device_name;
 use super::tokens::{Role, TokenKind, TokenSecret};
 use super::visitor::Visitor;
-use crate::config::{ACP_PATH, API_PREFIX};
+use crate::config::{ACP_PATH, API_PREFIX, METRICS_PATH};
 use crate::gateway::{Gateway, now};
 use crate::problem::Problem;
 
@@ -107,6 +107,9 @@ fn authenticate(gateway: &Gateway, request: &mut Request) -> Result<(), Problem>
 
 /// The role a request needs; `None` if it needs no sign-in.
 fn required_role(method: &Method, path: &str) -> Option<Role> {
+    if path == METRICS_PATH {
+        return Some(Role::Watch);
+    }
     if path == ACP_PATH {
         // Whether a client may do more than look is decided for each of its messages.
         return Some(Role::Watch);

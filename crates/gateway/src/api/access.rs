@@ -56,6 +56,8 @@ pub(super) struct MeResponse {
     roots: Vec<String>,
     /// Whether the agent is the built-in one.
     demo: bool,
+    /// Whether other machines drive the sessions, which `GET /workers` lists.
+    fleet: bool,
     /// All permission modes, the most careful ones first.
     modes: Vec<ModeResponse>,
     /// For push messages; none if the server cannot send them.
@@ -119,6 +121,7 @@ pub(super) async fn me(
         version: env!("CARGO_PKG_VERSION"),
         roots: roots.iter().map(|it| it.to_string_lossy().into_owned()).collect(),
         demo: gateway.config.demo,
+        fleet: gateway.sessions.is_relayed(),
         modes: ModeResponse::all(),
         push: gateway
             .notifier

@@ -16,6 +16,7 @@ mod frame_sender;
 mod git;
 mod handover;
 mod large_body;
+mod metrics;
 mod openapi;
 mod options;
 mod project_files;
@@ -35,6 +36,7 @@ mod transcripts;
 mod typescript;
 mod usage;
 mod watch;
+mod workers;
 mod worktrees;
 
 use axum::Router;
@@ -50,7 +52,7 @@ pub(crate) use session_list::SessionList;
 pub(crate) use sessions::SessionResponse;
 pub(crate) use usage::UsageCache;
 
-use crate::config::{ACP_PATH, API_PREFIX};
+use crate::config::{ACP_PATH, API_PREFIX, METRICS_PATH};
 use crate::gateway::Gateway;
 
 /// Groups of operations.
@@ -74,6 +76,7 @@ pub(crate) fn router() -> Router<Gateway> {
     let (router, openapi) = operations().split_for_parts();
     // Another protocol, which has a schema of its own.
     let router = router.route(ACP_PATH, get(acp::connect));
+    let router = router.route(METRICS_PATH, get(metrics::show));
     openapi::add_document(router, &openapi)
 }
 
@@ -117,6 +120,7 @@ fn operations() -> OpenApiRouter<Gateway> {
         .routes(routes!(agent_info::show))
         .routes(routes!(agent_info::files))
         .routes(routes!(agents::list))
+        .routes(routes!(workers::list))
         .routes(routes!(watch::show))
         .routes(routes!(watch::show_default))
         .routes(routes!(usage::usage))

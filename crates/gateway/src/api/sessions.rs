@@ -8,7 +8,8 @@ use axum::http::StatusCode;
 use journal::{SessionId, SessionRecord, SessionStatus};
 use serde::{Deserialize, Serialize};
 use session::{
-    AgentCatalog, AgentProtocol, CommandError, OPTIONS, OptionRole, SessionOptions, SessionSpec,
+    AgentCatalog, AgentProtocol, CommandError, OPTIONS, OptionRole, Placement, SessionOptions,
+    SessionSpec,
 };
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -69,8 +70,14 @@ pub(crate) struct SessionResponse {
     pub(crate) requests: usize,
     /// What a spent budget asks before queued prompts are sent: `$5.02 of $5.00 spent. Go on?`.
     pub(crate) budget_question: Option<String>,
-    /// Why it cannot be used right now: its shim does not answer, or its data is damaged.
+    /// Why it cannot be used right now: its shim does not answer, its worker is away, or its data is damaged.
     problem: Option<String>,
+    /// The machine that drives it; null if it is this one.
+    pub(super) worker: Option<String>,
+    /// Whether that machine is not connected.
+    pub(super) worker_away: bool,
+    /// Since when it is not connected, in milliseconds since 1970; null if that is not known.
+    pub(super) worker_away_since: Option<u64>,
     /// Whether it is listed before all others.
     pub(super) pinned: bool,
     /// Whether it is listed only if someone asks for it.
@@ -155,6 +162,9 @@ impl SessionResponse {
             requests,
             budget_question,
             problem,
+            worker: None,
+            worker_away: false,
+            worker_away_since: None,
             pinned: false,
             archived: false,
         }
@@ -227,6 +237,13 @@ pub(super) struct CreateSessionRequest {
     #[serde(default)]
     #[schema(value_type = Option<WatchSettingBody>)]
     watch: WatchSetting,
+    /// The machine of a fleet that it is to be on. Without it, the least loaded one with a free slot and
+    /// the directory.
+    #[serde(default)]
+    worker: Option<String>,
+    /// The pool of machines of a fleet that it is to be in.
+    #[serde(default)]
+    pool: Option<String>,
     /// What has no other name is an option.
     #[serde(flatten)]
     options: OptionValues,
@@ -293,6 +310,11 @@ pub(super) async fn create(
     });
     let prompt = prompt.transpose()?.map(|it| it.into_prompt(&client)).transpose()?;
     let watch = new.watch.authorize(&gateway, &client).await?;
+    let placement = Placement { worker: new.worker, pool: new.pool };
+    if !placement.is_free() && !gateway.sessions.is_relayed() {
+        let detail = "this server drives its sessions itself; leave out `worker` and `pool`";
+        return Err(Problem::invalid(detail));
+    }
     let directory = resolve_directory(&gateway, &new.cwd).await?;
     let mut options =
         new_options(&gateway, &client, directory.clone(), new.profile, new.options).await?;
@@ -316,7 +338,7 @@ pub(super) async fn create(
         worktree = Some(new);
     }
     let creation = SessionSpec { id, title, options, resume };
-    let (status, session) = match (gateway.sessions.create(creation).await, id) {
+    let (status, session) = match (gateway.sessions.create_at(creation, placement).await, id) {
         (Ok(session), _) => (StatusCode::CREATED, session),
         (Err(error), id) => {
             if let Some(worktree) = worktree {
@@ -437,7 +459,10 @@ pub(super) async fn fork(
     authorize_copy(&gateway, &client, &options)?;
     let title = body.title.as_deref().map(check_title).transpose()?.or(record.title);
     let creation = SessionSpec { id: None, title, options, resume: Some(resume) };
-    let session = gateway.sessions.create(creation).await?;
+    // The agent's own files of the conversation are where it was.
+    let worker = gateway.sessions.worker(SessionId(id)).map(|it| it.name);
+    let placement = Placement { worker, pool: None };
+    let session = gateway.sessions.create_at(creation, placement).await?;
     Ok((StatusCode::CREATED, Json(CreateSessionResponse { id: session.id().0 })))
 }
 

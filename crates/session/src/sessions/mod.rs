@@ -40,6 +40,7 @@ use crate::config::SessionsConfig;
 use crate::host::HostLauncher;
 use crate::options::SessionOptions;
 use crate::owner::{OwnerError, now};
+use crate::placement::{Placement, SessionWorker, WorkerSummary};
 use crate::profiles::Profiles;
 use crate::relay::CommandRelay;
 use crate::remote::RemoteConnection;
@@ -220,10 +221,37 @@ impl Sessions {
         self.open(id).await
     }
 
+    /// The same on one of the machines that drive the sessions. If this process drives them itself, there is
+    /// no other place.
+    pub async fn create_at(
+        &self,
+        spec: SessionSpec,
+        placement: Placement,
+    ) -> Result<Session, OpenError> {
+        let id = match &self.shared.relay {
+            Some(relay) => relay.create(spec, placement).await?,
+            None => self.store(spec).await?,
+        };
+        self.open(id).await
+    }
+
+    /// The machines that drive the sessions, by name; none if this process does.
+    pub async fn workers(&self) -> Vec<WorkerSummary> {
+        match &self.shared.relay {
+            Some(relay) => relay.workers().await,
+            None => Vec::new(),
+        }
+    }
+
+    /// The machine that drives a session; none if it is this one.
+    pub fn worker(&self, id: SessionId) -> Option<SessionWorker> {
+        self.shared.relay.as_ref()?.worker(id)
+    }
+
     /// Creates a session without opening it, so that another process can drive it.
     pub async fn store(&self, spec: SessionSpec) -> Result<SessionId, OpenError> {
         if let Some(relay) = &self.shared.relay {
-            return relay.create(spec).await;
+            return relay.create(spec, Placement::default()).await;
         }
         let SessionSpec { id, title, mut options, resume } = spec;
         let agents = &self.shared.config.agents;

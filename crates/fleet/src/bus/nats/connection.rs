@@ -39,8 +39,8 @@ const STREAM_NOT_FOUND: u64 = 10059;
 /// How to connect to the servers.
 #[derive(Clone)]
 pub struct NatsConfig {
-    /// Addresses such as `nats://host:4222` or `tls://host:4222`. The servers of a cluster tell the
-    /// client about each other.
+    /// Addresses such as `nats://host:4222` or `tls://host:4222`, also with `USER:PASSWORD@` before the host.
+    /// The servers of a cluster tell the client about each other.
     pub servers: Vec<String>,
     /// A file with the credentials of a user: its private key (`SU…`), with or without a JWT.
     pub credentials: Option<PathBuf>,
@@ -138,6 +138,9 @@ impl NatsConnection {
             });
         if let Some(file) = &config.credentials {
             options = add_credentials(options, file).await?;
+        } else if let Some((user, password)) = addresses.iter().find_map(password) {
+            // The client itself ignores what an address says about its user.
+            options = options.user_and_password(user, password);
         }
         if let Some(file) = &config.authorities {
             options = options.add_root_certificates(file.clone());
@@ -392,6 +395,12 @@ fn addresses(servers: &[String]) -> Result<Vec<ServerAddr>, BusError> {
         })
     };
     servers.iter().map(parse).collect()
+}
+
+/// The user and the password in an address such as `nats://USER:PASSWORD@HOST:PORT`.
+fn password(address: &ServerAddr) -> Option<(String, String)> {
+    let (user, password) = (address.username()?, address.password()?);
+    Some((user.to_owned(), password.to_owned()))
 }
 
 fn connect_error(error: &async_nats::ConnectError) -> BusError {
