@@ -93,18 +93,22 @@ impl WorkerLease {
     }
 
     /// Renews the lease with the present status. If it has expired or is another machine's, it is taken
-    /// again as soon as that is possible.
-    pub async fn renew(&mut self, status: &WorkerStatus) {
+    /// again as soon as that is possible. Returns whether it was never lost.
+    pub async fn renew(&mut self, status: &WorkerStatus) -> bool {
         let (name, expected) = (&status.worker.name, Expected::Revision(self.revision));
         let put = self.bus.put(KeyTable::Workers, name, value(status), expected, Some(LIFETIME));
         match put.await {
-            Ok(revision) => self.revision = revision,
+            Ok(revision) => {
+                self.revision = revision;
+                return true;
+            }
             Err(BusError::Conflict) => match Self::take(Arc::clone(&self.bus), status).await {
                 Ok(lease) => self.revision = lease.revision,
                 Err(error) => warn!(%error, "the lease of this worker is lost"),
             },
             Err(error) => debug!(%error, "the lease could not be renewed"),
         }
+        false
     }
 
     /// Gives the lease back, so that the worker is known to be away at once.

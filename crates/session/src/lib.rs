@@ -28,6 +28,7 @@ pub mod machine;
 mod options;
 pub mod owner;
 pub mod profiles;
+mod prompt_gate;
 mod relay;
 mod remote;
 mod roots;
@@ -55,6 +56,7 @@ pub use options::{
     OptionKind, OptionRole, OptionSpec, SessionOptions, SessionSpending, UnreadableOptions,
     check_dollars,
 };
+pub use prompt_gate::{GateFuture, PromptConfirmation, PromptGate};
 pub use relay::{CommandRelay, RelayFuture};
 pub use roots::Roots;
 pub use schedule::{

@@ -16,6 +16,7 @@ mod frame_sender;
 mod git;
 mod handover;
 mod large_body;
+mod move_session;
 mod openapi;
 mod options;
 mod project_files;
@@ -91,6 +92,7 @@ fn operations() -> OpenApiRouter<Gateway> {
         .routes(routes!(sessions::show, sessions::change, sessions::delete))
         .routes(routes!(sessions::fork))
         .routes(routes!(handover::hand_over))
+        .routes(routes!(move_session::move_session))
         .routes(routes!(options::list))
         .routes(routes!(options::trust, options::distrust))
         .routes(routes!(prompts::list, prompts::send))

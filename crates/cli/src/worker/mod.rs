@@ -1,7 +1,12 @@
 //! `towpath worker`: drives sessions for the gateways of a fleet.
 
+mod session_files;
+mod transcript_part;
+mod tree_part;
+
 use std::io::{self, Write as _};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::Args;
 use fleet::bus::BusError;
@@ -15,6 +20,7 @@ use crate::exit::{CommandStatus, report_error};
 use crate::fleet::NatsArgs;
 use crate::serve::{Demo, ServeError, ServerLock, StopMode, home, release};
 use crate::settings::{AgentArgs, AgentLookupError, CliSettings, DefaultAgentArgs, SettingsError};
+use session_files::LocalSessionFiles;
 
 /// Drive sessions on this machine for a fleet
 ///
@@ -126,19 +132,22 @@ async fn work(args: &WorkerArgs) -> Result<(), WorkerCommandError> {
     let mut home = home(&settings, agent)?;
     args.default_agent.apply(&mut home.agents).map_err(AgentLookupError::from)?;
     let sessions = Sessions::new(home, settings.open_journal()?);
+    let roots = args.roots(demo.as_ref()).map_err(WorkerCommandError::Root)?;
+    let files = LocalSessionFiles::new(sessions.config().clone(), roots.clone());
     let config = WorkerConfig {
         name: args.worker_name.clone().or_else(host_name).ok_or(WorkerCommandError::NoName)?,
         pool: args.pool.clone(),
         slots: args.slots,
-        roots: args.roots(demo.as_ref()).map_err(WorkerCommandError::Root)?,
+        roots,
+        files: Some(Arc::new(files)),
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };
     let name = config.name.clone();
     let connected = async {
         let bus = args.servers.connect(&name).await.map_err(WorkerCommandError::Connect)?;
         let worker = Worker::connect(bus, sessions.clone(), config).await?;
-        let fenced = worker.fenced().await?;
-        for (id, problem) in sessions.recover_except(&fenced).await? {
+        worker.settle().await?;
+        for (id, problem) in sessions.recover().await? {
             warn!(session = %id, %problem, "a session could not be opened");
         }
         Ok::<_, WorkerCommandError>(worker)
