@@ -114,11 +114,12 @@ fn write_transcript(
     directory: &Path,
 ) -> std::io::Result<()> {
     let options = SessionOptions { directory: directory.to_owned(), ..options(session) };
-    if options.agent.is_some() {
-        return Err(std::io::Error::other("its own record is on the other machine"));
-    }
     let Some(transcript) = transcript else {
-        return Err(std::io::Error::other("no record of the conversation was saved"));
+        let reason = match &options.agent {
+            Some(agent) => format!("what `{agent}` has recorded itself is on the other machine"),
+            None => "no record of the conversation was saved".to_owned(),
+        };
+        return Err(std::io::Error::other(reason));
     };
     let store = config.transcripts(&options);
     let store = store.ok_or_else(|| std::io::Error::other("this machine has no home directory"))?;

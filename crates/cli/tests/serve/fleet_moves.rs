@@ -18,7 +18,7 @@ use crate::real_cli;
 const POLL: Duration = Duration::from_millis(50);
 
 /// A worker with a data directory, a home and a root of its own.
-struct TestWorker<'a> {
+pub(crate) struct TestWorker<'a> {
     fixture: &'a Fixture,
     name: &'static str,
     root: PathBuf,
@@ -27,7 +27,12 @@ struct TestWorker<'a> {
 }
 
 impl<'a> TestWorker<'a> {
-    async fn start(fixture: &'a Fixture, nats: &str, name: &'static str, root: &Path) -> Self {
+    pub(crate) async fn start(
+        fixture: &'a Fixture,
+        nats: &str,
+        name: &'static str,
+        root: &Path,
+    ) -> Self {
         let nats = nats.to_owned();
         let mut this = Self { fixture, name, root: root.to_owned(), nats, process: None };
         std::fs::create_dir_all(this.home()).expect("a directory");
@@ -43,7 +48,7 @@ impl<'a> TestWorker<'a> {
         self.fixture.path(&format!("home-{}", self.name))
     }
 
-    async fn restart(&mut self) {
+    pub(crate) async fn restart(&mut self) {
         let [agent, root, data] = [self.fixture.path("agent"), self.root.clone(), self.data()]
             .map(|it| it.display().to_string());
         let mut command = self.fixture.program(&[
@@ -55,7 +60,7 @@ impl<'a> TestWorker<'a> {
     }
 
     /// Kills the worker. Its agents go on under their shims.
-    async fn kill(&mut self) {
+    pub(crate) async fn kill(&mut self) {
         let mut process = self.process.take().expect("it runs");
         process.child.kill().await.expect("it can be killed");
     }
@@ -73,7 +78,7 @@ impl Drop for TestWorker<'_> {
     }
 }
 
-async fn gateway(fixture: &Fixture, nats: &str) -> TestServer {
+pub(crate) async fn gateway(fixture: &Fixture, nats: &str) -> TestServer {
     let data = fixture.path("gateway").display().to_string();
     fixture.start(fixture.command(&["--nats", nats, "--data", &data])).await
 }
@@ -90,12 +95,17 @@ fn init(fixture: &Fixture, nats: &str) {
 
 /// Waits for something that no event announces.
 async fn until(what: &str, is_true: impl AsyncFn() -> bool) {
+    until_within(TIMEOUT, what, is_true).await;
+}
+
+/// The same, for as long as that may take.
+pub(crate) async fn until_within(limit: Duration, what: &str, is_true: impl AsyncFn() -> bool) {
     let wait = async {
         while !is_true().await {
             tokio::time::sleep(POLL).await;
         }
     };
-    assert!(timeout(TIMEOUT, wait).await.is_ok(), "{what} did not happen");
+    assert!(timeout(limit, wait).await.is_ok(), "{what} did not happen");
 }
 
 /// Whether a file below a directory contains some words.
@@ -119,7 +129,7 @@ async fn turns(server: &TestServer, session: &str) -> (usize, usize) {
 async fn a_session_of_a_killed_worker_goes_on_elsewhere_and_its_tail_is_shown() {
     let Some(servers) = servers() else { return };
     let nats = servers.addresses()[0].clone();
-    let replies = "api text \"one two\"\n  hold late after 1\napi text \"answered elsewhere\"\napi text \"and back\"";
+    let replies = "api text \"one two\" hold late after 1\napi text \"answered elsewhere\"\napi text \"and back\"";
     let fixture = Fixture::new(replies).await;
     init(&fixture, &nats);
     let project = fixture.path("project");

@@ -11,6 +11,7 @@ mod environment;
 mod files;
 mod fixture;
 mod fleet;
+mod fleet_kills;
 mod fleet_moves;
 mod git;
 mod hooks;

@@ -608,7 +608,7 @@ fn no_failure_makes_two_owners_loses_what_was_confirmed_or_runs_a_prompt_twice()
     }
     // Otherwise it would not test much.
     assert!(
-        confirmed > 10_000 && takeovers > 5_000 && releases > 1_000 && runs > 10_000,
+        confirmed > 10_000 && takeovers > 5_000 && releases > 1_000 && runs > 5_000,
         "{confirmed} confirmed, {takeovers} take-overs, {releases} releases, {runs} prompts run"
     );
 }

@@ -4,6 +4,7 @@
 //! session that another worker has taken over is *fenced*: its agent is killed, and what was not shipped
 //! stays in the outbox.
 
+mod policy;
 mod saving;
 mod tail;
 mod takeover;
@@ -20,12 +21,13 @@ use session::{CommandOutput, GateFuture, PromptConfirmation, Roots, SessionSpec,
 use thiserror::Error;
 use tokio::sync::{Notify, Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use tracing::{debug, info, warn};
 use uuid::Uuid;
 
 use crate::bus::{Bus, BusError, BusQuestion};
 use crate::files::SessionFiles;
-use crate::lease::{LeaseError, RENEWAL, WorkerLease, WorkerStatus};
+use crate::lease::{LeaseError, RENEWAL, Renewal, WorkerLease, WorkerStatus};
 use crate::pack::{Pack, WorkerId};
 use crate::question::{WorkerAnswer, WorkerFailure, WorkerQuestion, encode_answer};
 use crate::ship::{ShipStop, Shipper, StoppedShipping};
@@ -57,6 +59,8 @@ pub struct WorkerConfig {
     pub version: String,
     /// Saves and restores what sessions need besides their journal; nothing is if there is none.
     pub files: Option<Arc<dyn SessionFiles>>,
+    /// How long another worker must be away until its sessions are taken over; never if there is none.
+    pub takeover: Option<Duration>,
 }
 
 /// Why a worker could not start.
@@ -94,6 +98,8 @@ struct SharedWorker {
     /// There may be a tail to deliver.
     tails_changed: Notify,
     saved: Mutex<saving::SavedTurns>,
+    /// When the lease was renewed last.
+    renewed: Mutex<Instant>,
 }
 
 /// Prompts wait until their records are in the log.
@@ -139,6 +145,7 @@ impl Worker {
             releasing: Mutex::default(),
             tails_changed: Notify::new(),
             saved: Mutex::default(),
+            renewed: Mutex::new(Instant::now()),
         };
         let bus = Arc::clone(&shared.bus);
         let lease = WorkerLease::take(Arc::clone(&bus), &shared.status().await).await?;
@@ -164,6 +171,11 @@ impl Worker {
         tasks.spawn(async move { this.deliver_tails().await });
         let this = Arc::clone(&shared);
         tasks.spawn(async move { this.save_ended_turns().await });
+        if let Some(after) = shared.config.takeover {
+            let (this, that) = (Arc::clone(&shared), Arc::clone(&shared));
+            tasks.spawn(async move { this.take_over_from_absent(after).await });
+            tasks.spawn(async move { that.end_agents_when_alone(after).await });
+        }
         let (stop, stopping) = watch::channel(false);
         let renewal = tokio::spawn(renew(Arc::clone(&shared), self.lease, stopping));
         let mut answers = JoinSet::new();
@@ -277,7 +289,7 @@ impl SharedWorker {
                 self.sessions.delete(session).await?;
                 self.shipped(session, CommandOutput::None).await
             }
-            WorkerQuestion::TakeOver { session } => self.take_over(session).await,
+            WorkerQuestion::TakeOver { session } => self.take_over(session, None).await,
             WorkerQuestion::Release { session } => self.release(session).await,
             WorkerQuestion::Tail { session, worker, epoch, text } => {
                 self.take_tail(session, worker, epoch, text).await
@@ -364,17 +376,23 @@ async fn renew(
     mut lease: WorkerLease,
     mut stopping: watch::Receiver<bool>,
 ) {
-    let mut is_renewed = true;
+    let mut was_away = false;
     loop {
         tokio::select! {
             _ = stopping.changed() => break,
             () = tokio::time::sleep(RENEWAL) => {
-                let was_renewed = is_renewed;
-                is_renewed = lease.renew(&shared.status().await).await;
+                let begun = Instant::now();
+                let renewal = lease.renew(&shared.status().await).await;
+                if renewal != Renewal::Failed {
+                    *shared.renewed.lock().unwrap_or_else(PoisonError::into_inner) = begun;
+                }
                 // While this worker was away, others may have taken its sessions over.
-                if is_renewed && !was_renewed && let Err(error) = shared.give_up_fenced().await {
-                    debug!(%error, "the sessions could not be compared with their logs");
-                    is_renewed = false;
+                was_away |= renewal != Renewal::Kept;
+                if was_away && renewal != Renewal::Failed {
+                    match shared.give_up_fenced().await {
+                        Ok(()) => was_away = false,
+                        Err(error) => debug!(%error, "the logs of the sessions cannot be read"),
+                    }
                 }
             }
         }

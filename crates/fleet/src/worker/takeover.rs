@@ -23,7 +23,7 @@ use crate::bus::{BusError, LogMessage, LogPosition};
 use crate::claim::{Claim, ClaimOutcome};
 use crate::files;
 use crate::mirror::{Mirror, MirrorError};
-use crate::pack::{Pack, PackHeader, PackKind};
+use crate::pack::{Pack, PackHeader, PackKind, WorkerId};
 use crate::question::{WorkerAnswer, WorkerFailure, WorkerQuestion, decode_answer};
 use crate::ship::ShipStop;
 
@@ -59,13 +59,20 @@ struct PendingTakeover {
 }
 
 impl SharedWorker {
-    /// Takes a session over.
-    pub(super) async fn take_over(&self, session: SessionId) -> WorkerAnswer {
+    /// Takes a session over: from any worker, or only if `from` still owns it.
+    pub(super) async fn take_over(
+        &self,
+        session: SessionId,
+        from: Option<&WorkerId>,
+    ) -> WorkerAnswer {
         let lock = self.session_lock(session);
         let _lock = lock.lock().await;
         let (_, header) = self.log_end(session).await?.ok_or(no_session(session))?;
         if header.worker.data == self.id.data && header.kind != PackKind::Released {
             return self.shipped(session, CommandOutput::None).await;
+        }
+        if from.is_some_and(|from| *from != header.worker) {
+            return Err(WorkerFailure::NotOwner { owner: header.worker.name });
         }
         let mut pending = PendingTakeover {
             from: header.worker.name.clone(),

@@ -55,11 +55,21 @@ struct TestWorker {
 
 impl TestWorker {
     async fn start(servers: &MemoryServers, name: &str, slots: u32) -> Self {
+        Self::start_with(servers, name, slots, None).await
+    }
+
+    async fn start_with(
+        servers: &MemoryServers,
+        name: &str,
+        slots: u32,
+        takeover: Option<Duration>,
+    ) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let journal = Journal::open(&directory.path().join("journal.db")).unwrap().journal;
         let sessions = Sessions::new(sessions_config(directory.path()), journal);
         let bus = Arc::new(servers.connect());
-        let worker = connect(&bus, &sessions, directory.path(), name, slots).await.unwrap();
+        let worker = connect_with(&bus, &sessions, directory.path(), name, slots, takeover).await;
+        let worker = worker.unwrap();
         let (stop, stopping) = oneshot::channel();
         let task = tokio::spawn(worker.run(async {
             let _ = stopping.await;
@@ -88,6 +98,17 @@ async fn connect(
     name: &str,
     slots: u32,
 ) -> Result<Worker, WorkerError> {
+    connect_with(bus, sessions, root, name, slots, None).await
+}
+
+async fn connect_with(
+    bus: &Arc<MemoryBus>,
+    sessions: &Sessions,
+    root: &Path,
+    name: &str,
+    slots: u32,
+    takeover: Option<Duration>,
+) -> Result<Worker, WorkerError> {
     let config = WorkerConfig {
         name: name.to_owned(),
         pool: None,
@@ -95,6 +116,7 @@ async fn connect(
         roots: Roots::new(&[root.to_owned()]).unwrap(),
         version: "1".to_owned(),
         files: None,
+        takeover,
     };
     Worker::connect(Arc::clone(bus) as _, sessions.clone(), config).await
 }

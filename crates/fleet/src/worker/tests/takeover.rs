@@ -1,5 +1,7 @@
 //! Sessions that change their workers.
 
+use std::time::Duration;
+
 use journal::{Journal, Origin, Seq, SessionId};
 use wire::note::Note;
 
@@ -136,4 +138,41 @@ async fn what_a_worker_recorded_without_knowing_is_shown_once_as_its_tail() {
     assert_eq!(prompts.iter().map(|it| it.id.as_u128()).collect::<Vec<_>>(), [6]);
     let tails = notes(gateway.sessions.journal(), id).await;
     assert_eq!(tails.iter().filter(|it| is_tail(it)).count(), 1);
+}
+
+#[tokio::test]
+async fn sessions_of_a_worker_that_stays_away_are_taken_over_if_that_is_wanted() {
+    let servers = MemoryServers::default();
+    let after = Some(Duration::from_secs(1));
+    let gone = TestWorker::start_with(&servers, "gone", 2, after).await;
+    let _careful = TestWorker::start(&servers, "careful", 9).await;
+    let _full = TestWorker::start_with(&servers, "full", 0, after).await;
+    let _free = TestWorker::start_with(&servers, "free", 2, after).await;
+    let gateway = TestGateway::start(&servers, 4).await;
+    let session = gateway.sessions.create(spec(gone.directory.path(), None)).await.unwrap();
+    let id = session.id();
+    session.prompt(prompt(7)).await.unwrap();
+    gone.stop().await;
+    until_note(&gateway, id, |it| matches!(it, Note::TakenOver { to, .. } if to == "free")).await;
+    assert_eq!(gateway.fleet.owner(id).as_deref(), Some("free"));
+}
+
+#[tokio::test]
+async fn a_worker_that_cannot_reach_the_fleet_ends_its_agents_before_others_take_over() {
+    let servers = MemoryServers::default();
+    let alone = TestWorker::start_with(&servers, "alone", 2, Some(Duration::from_secs(4))).await;
+    let other = TestWorker::start(&servers, "other", 2).await;
+    let gateway = TestGateway::start(&servers, 2).await;
+    for worker in [&alone, &other] {
+        let created = gateway.sessions.create(spec(worker.directory.path(), None)).await.unwrap();
+        created.prompt(prompt(1)).await.unwrap();
+        worker.bus.set_cut(true);
+    }
+    let wait = async {
+        while !alone.sessions.open_sessions().is_empty() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(TIMEOUT, wait).await.expect("its agents are ended");
+    assert_eq!(other.sessions.open_sessions().len(), 1, "without the policy, they go on");
 }
