@@ -2,7 +2,7 @@
 //!
 //! A question is answered after its effects are in the log of the session, on a majority of the servers. A
 //! session that another worker has taken over is *fenced*: its agent is killed, and what was not shipped
-//! stays in the outbox.
+//! becomes a tail.
 
 mod policy;
 mod saving;
@@ -330,11 +330,15 @@ impl SharedWorker {
 
     /// Gives up a session that is not this worker's any more.
     async fn fence(&self, session: SessionId, reason: &ShipStop) {
-        if !matches!(reason, ShipStop::Fenced { .. }) {
-            return;
-        }
         let lock = self.session_lock(session);
         let _lock = lock.lock().await;
+        if matches!(reason, ShipStop::Outdated { .. }) {
+            warn!(%session, ?reason, "ending the agent of a session that cannot be shipped");
+            if let Err(error) = self.sessions.end_agent(session).await {
+                warn!(%session, %error, "could not stop the agent");
+            }
+            return;
+        }
         // It may have been taken back in the meantime.
         if !matches!(self.shipper.stop_reason(session), Some(ShipStop::Fenced { .. })) {
             return;

@@ -211,10 +211,8 @@ impl SharedWorker {
         Ok(())
     }
 
-    /// Finishes the take-overs that an earlier process had begun. Returns the sessions that are not this
-    /// worker's.
-    pub(super) async fn finish_takeovers(&self) -> Result<Vec<SessionId>, WorkerError> {
-        let mut lost = Vec::new();
+    /// Finishes the take-overs that an earlier process had begun.
+    pub(super) async fn finish_takeovers(&self) -> Result<(), WorkerError> {
         for (key, value) in self.sessions.journal().read_state(FOLLOWER).await? {
             let id = key.strip_prefix(TAKING).and_then(|id| id.parse::<SessionId>().ok());
             let Some(session) = id else { continue };
@@ -232,11 +230,10 @@ impl SharedWorker {
                 }
                 _ => {
                     self.forget_copy(session, vec![StateChange { key, value: None }]).await?;
-                    lost.push(session);
                 }
             }
         }
-        Ok(lost)
+        Ok(())
     }
 
     /// Gives a session away: a running turn is interrupted, and its queue waits for the next owner.
@@ -360,7 +357,7 @@ fn actor(worker: &str) -> Actor {
     Actor { name: format!("worker {worker}"), via: "fleet".to_owned() }
 }
 
-/// Whether a change is a batch of entries.
+/// The entries of a change, if it is a batch.
 pub(super) fn entries_of<'a>(change: &'a JournalChange<'_>) -> &'a [NewEntry] {
     match change {
         JournalChange::Write { batch, .. } => &batch.entries,
