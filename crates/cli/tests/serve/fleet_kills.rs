@@ -177,13 +177,13 @@ async fn nothing_confirmed_is_lost_or_run_twice_when_parts_of_a_fleet_are_killed
                 post(&server, &format!("/sessions/{session}/move"), &json!({ "to": "w1" })).await;
         }
     }
-    let bus = NatsBus::connect(&NatsConfig {
+    let config = NatsConfig {
         servers: servers.addresses(),
         credentials: None,
         authorities: None,
         name: "test".to_owned(),
-    });
-    let bus: Arc<dyn Bus> = Arc::new(bus.await.expect("the servers"));
+    };
+    let bus: Arc<dyn Bus> = Arc::new(NatsBus::connect(&config).await.expect("the servers"));
     let journal = Journal::open(&fixture.path("mirror.db")).expect("a journal").journal;
     let mirror = Mirror::open(Arc::clone(&bus), journal.clone()).await.expect("a mirror");
     let mut ids = Vec::new();

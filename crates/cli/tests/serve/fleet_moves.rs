@@ -221,13 +221,13 @@ async fn real_cli_on_another_machine() {
     let mut page = server.follow(&format!("/sessions/{session}/follow")).await;
     server.prompt(&session, "remember forty-two").await;
     page.until(|it| it.snapshots > 0 && it.contains("noted") && it.is_idle()).await;
-    let bus = NatsBus::connect(&NatsConfig {
+    let config = NatsConfig {
         servers: vec![nats.clone()],
         credentials: None,
         authorities: None,
         name: "test".to_owned(),
-    });
-    let bus = bus.await.expect("the servers");
+    };
+    let bus = NatsBus::connect(&config).await.expect("the servers");
     for part in ["transcript", "tree"] {
         let name = format!("files/{session}/{part}");
         until(part, async || bus.get_object(&name).await.is_ok_and(|it| it.is_some())).await;
