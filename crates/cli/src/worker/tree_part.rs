@@ -14,7 +14,7 @@ use session::Roots;
 use super::session_files::directory_name;
 
 /// The largest bundle.
-const MAX_BYTES: u64 = 250 << 20;
+const MAX_BYTES: u64 = 200 << 20;
 
 /// What is in front of the bundle, as a JSON line.
 #[derive(Debug, Serialize, Deserialize)]

@@ -87,3 +87,72 @@ async fn send(shim: &ShimCommandSender, command: ShimCommand) {
         tracing::debug!(%error, "a command did not reach the shim");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use journal::SessionId;
+    use tokio::sync::{mpsc, watch};
+    use uuid::Uuid;
+    use wire::outgoing::OutgoingPrompt;
+
+    use super::ShimOutbox;
+    use crate::prompt_gate::{GateFuture, PromptConfirmation, PromptGate};
+    use crate::shim::{ShimCommand, ShimCommandSender};
+
+    /// Confirms when it is told to; `None` is not yet.
+    #[derive(Debug)]
+    struct TestGate(watch::Receiver<Option<bool>>);
+
+    impl PromptConfirmation for TestGate {
+        fn confirmed(&self, _: SessionId) -> GateFuture<'_> {
+            let mut answer = self.0.clone();
+            Box::pin(async move {
+                answer.wait_for(Option::is_some).await.is_ok_and(|it| *it == Some(true))
+            })
+        }
+    }
+
+    fn write(number: u64, bytes: Vec<u8>) -> ShimCommand {
+        ShimCommand::Write { number, bytes }
+    }
+
+    fn prompt() -> Vec<u8> {
+        OutgoingPrompt::text(Uuid::from_u128(1), "do it").unwrap().to_line().into_bytes()
+    }
+
+    #[tokio::test]
+    async fn a_prompt_waits_for_the_gate_and_only_lines_behind_it_wait_too() {
+        for confirms in [true, false] {
+            let (answer, answers) = watch::channel(None);
+            let gate = PromptGate::default();
+            gate.set(Arc::new(TestGate(answers)));
+            let (queue, mut sent) = mpsc::channel(16);
+            let session = SessionId(Uuid::from_u128(7));
+            let outbox = ShimOutbox::new(ShimCommandSender::of(queue), session, gate);
+            let reply = br#"{"type":"control_response","response":{}}"#.to_vec();
+            outbox.send(write(1, reply.clone()));
+            outbox.send(write(2, prompt()));
+            outbox.send(write(3, reply.clone()));
+            outbox.send(ShimCommand::Ping(9));
+            assert_eq!(sent.recv().await, Some(write(1, reply.clone())));
+            assert_eq!(sent.recv().await, Some(ShimCommand::Ping(9)), "it overtakes the prompt");
+            answer.send(Some(confirms)).unwrap();
+            if confirms {
+                assert_eq!(sent.recv().await, Some(write(2, prompt())));
+            }
+            assert_eq!(sent.recv().await, Some(write(3, reply)));
+        }
+    }
+
+    #[test]
+    fn lines_that_give_the_agent_a_prompt_are_known() {
+        let acp = br#"{"jsonrpc":"2.0","id":"prompt-7","method":"session/prompt","params":{}}"#;
+        let is_prompt = |bytes: &[u8]| crate::prompt_gate::is_prompt(&write(1, bytes.to_vec()));
+        assert!(is_prompt(&prompt()) && is_prompt(acp));
+        assert!(!is_prompt(
+            br#"{"type":"control_request","request":{"text":"\"type\":\"user\""}}"#
+        ));
+    }
+}
