@@ -776,6 +776,11 @@ export interface MovePromptRequest {
   before?: string | null;
 }
 
+export interface MoveRequest {
+  /** The name of the worker that takes the session over. */
+  to: string;
+}
+
 /** The first names of a list, at most 2000. */
 export interface NameList {
   items: string[];

@@ -518,23 +518,35 @@ export class SessionPage {
     this.requestCards?.tick(now);
     this.transcript.tick(now);
     // A connection that returns immediately needs no message.
-    this.banner.hidden = !(state.kind === "lost" && now - state.since > 600);
+    const lost = state.kind === "lost" && now - state.since > 600;
+    const away = lost ? undefined : absence(this.app.session(this.id)?.problem);
+    this.banner.hidden = !lost && !away;
     if (this.banner.hidden) return;
     const wait = Math.max(0, Math.ceil(((state.retry ?? now) - now) / 1000));
     const text =
-      wait > 0 ? `Connection lost. Reconnecting in ${wait} s.` : "Connection lost. Reconnecting.";
-    if (!this.banner.firstChild)
-      fill(
-        this.banner,
-        h("span", {}),
-        h(
-          "button",
-          { type: "button", class: "button", onclick: () => this.connection.retry() },
-          "Reconnect now",
-        ),
-      );
+      away ??
+      (wait > 0 ? `Connection lost. Reconnecting in ${wait} s.` : "Connection lost. Reconnecting.");
+    const kind = away ? "away" : "lost";
+    if (this.banner.dataset.kind !== kind) {
+      this.banner.dataset.kind = kind;
+      fill(this.banner, h("span", {}), this.#bannerButton(kind));
+    }
     const place = /** @type {HTMLElement} */ (this.banner.firstChild);
     if (place.textContent !== text) place.textContent = text;
+  }
+
+  /** What can be done about what the banner says. @param {string} kind */
+  #bannerButton(kind) {
+    if (kind === "lost")
+      return h(
+        "button",
+        { type: "button", class: "button", onclick: () => this.connection.retry() },
+        "Reconnect now",
+      );
+    if (!this.canDrive) return "";
+    const open = () =>
+      void import("./dialogs/move-session.js").then((it) => it.openMoveSession(this));
+    return h("button", { type: "button", class: "button", onclick: open }, "Take over on…");
   }
 
   /** @param {import("./conversation/conversation.js").Changes} changes */
@@ -608,4 +620,9 @@ export class SessionPage {
       .pop();
     return sent?.prompt ? { text: sent.prompt.text } : undefined;
   }
+}
+
+/** The problem of a session whose worker is away. @param {string | null | undefined} problem */
+function absence(problem) {
+  return problem?.startsWith("worker `") ? problem : undefined;
 }

@@ -36,6 +36,8 @@ const OF_SESSION = {
   grants: async (page) => (await import("./session-menu.js")).showGrants(page),
   handover: async (page) =>
     page.canDrive && (await import("./dialogs/handover.js")).openHandover(page),
+  move: async (page) =>
+    page.canDrive && (await import("./dialogs/move-session.js")).openMoveSession(page),
   schedule: async (page) => (await import("./schedule/schedule-dialog.js")).openSchedule(page),
   changes: (page) => page.side?.element.isConnected || page.toggleSide(),
   file: openFileChanges,

@@ -97,6 +97,7 @@ impl SessionsSetup {
             limits: SessionLimits::default(),
             unattended: UnattendedLimits::SHORT,
             takeover_delay: Duration::ZERO,
+            prompt_gate: session::PromptGate::default(),
             watch: session::WatchPolicy::default(),
         };
         let journal = Journal::open(&SessionsConfig::journal_path(&home.data))?.journal;

@@ -253,6 +253,7 @@ fn sessions(data: &Path, config: &Path) -> Result<Sessions, AnyError> {
         limits: SessionLimits::default(),
         unattended: UnattendedLimits::LONG,
         takeover_delay: Duration::ZERO,
+        prompt_gate: session::PromptGate::default(),
         watch: WatchPolicy::default(),
     };
     Ok(Sessions::new(config, journal))

@@ -297,6 +297,7 @@ impl CliSettings {
             limits,
             unattended: UnattendedLimits::SHORT,
             takeover_delay: TAKEOVER_DELAY,
+            prompt_gate: session::PromptGate::default(),
             watch: session::WatchPolicy::default(),
         })
     }

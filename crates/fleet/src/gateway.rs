@@ -97,6 +97,12 @@ impl Fleet {
         cursor.owner().map(|(worker, _)| worker.name.clone())
     }
 
+    /// The name of the worker that has given a session away which nobody has taken yet.
+    fn former_owner(&self, session: SessionId) -> Option<String> {
+        let cursor = self.shared.mirror.cursor(session)?;
+        cursor.former_owner().map(|worker| worker.name.clone())
+    }
+
     /// Changes whenever a worker comes, goes or says something else about itself.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.shared.changes.subscribe()
@@ -196,13 +202,19 @@ impl Fleet {
     /// Asks the owner of a session.
     async fn ask_owner(&self, session: SessionId, question: &WorkerQuestion) -> WorkerAnswer {
         let Some(owner) = self.owner(session) else {
-            return Err(WorkerFailure::NoSuchSession(session));
+            return Err(match self.former_owner(session) {
+                Some(worker) => WorkerFailure::Failed(no_owner(&worker)),
+                None => WorkerFailure::NoSuchSession(session),
+            });
         };
         let answer = self.ask(&owner, question).await;
-        if matches!(answer, Err(WorkerFailure::NotOwner { .. })) {
+        if matches!(answer, Err(WorkerFailure::NotOwner { .. } | WorkerFailure::Moving)) {
             // The mirror does not have the take-over yet.
             let before = Some(owner);
-            self.wait(|| async { self.owner(session) != before }).await;
+            let is_moved = || async {
+                self.owner(session).is_some_and(|owner| Some(&owner) != before.as_ref())
+            };
+            self.wait(is_moved).await;
             if let Some(owner) = self.owner(session) {
                 return self.ask(&owner, question).await;
             }
@@ -290,6 +302,18 @@ impl Fleet {
         Ok(())
     }
 
+    /// Has a worker take a session over.
+    async fn take_over(&self, session: SessionId, to: &str) -> Result<(), OpenError> {
+        if !self.is_mirrored(session).await {
+            return Err(OpenError::NoSuchSession(session));
+        }
+        self.ask(to, &WorkerQuestion::TakeOver { session }).await?;
+        let is_moved = || async { self.owner(session).as_deref() == Some(to) };
+        self.wait(is_moved).await;
+        self.shared.changes.send_modify(|count| *count += 1);
+        Ok(())
+    }
+
     async fn revoke(&self, grant: Uuid) -> Result<(), OpenError> {
         let mut away = Vec::new();
         for known in self.workers() {
@@ -310,6 +334,11 @@ impl Fleet {
     fn known(&self) -> MutexGuard<'_, BTreeMap<String, KnownWorker>> {
         self.shared.workers.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// What a person is told about a session between two workers.
+fn no_owner(worker: &str) -> String {
+    format!("worker `{worker}` has given the session away, and no other has it yet; move it again")
 }
 
 impl CommandRelay for Fleet {
@@ -350,6 +379,10 @@ impl CommandRelay for Fleet {
         Box::pin(self.delete_session(session))
     }
 
+    fn move_to(&self, session: SessionId, to: String) -> RelayFuture<'_, Result<(), OpenError>> {
+        Box::pin(async move { self.take_over(session, &to).await })
+    }
+
     fn revoke_grant(&self, grant: Uuid) -> RelayFuture<'_, Result<(), OpenError>> {
         Box::pin(self.revoke(grant))
     }
@@ -357,6 +390,9 @@ impl CommandRelay for Fleet {
     fn problem(&self, session: SessionId) -> Option<String> {
         if let Some(problem) = self.shared.mirror.problem(session) {
             return Some(problem);
+        }
+        if let Some(worker) = self.former_owner(session) {
+            return Some(no_owner(&worker));
         }
         let owner = self.owner(session)?;
         let is_connected = self.known().get(&owner).is_some_and(|it| it.away_since.is_none());

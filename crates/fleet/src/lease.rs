@@ -47,6 +47,16 @@ pub enum LeaseError {
     Bus(#[from] BusError),
 }
 
+/// What became of a renewal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Renewal {
+    /// The lease never expired.
+    Kept,
+    /// It had expired, and this worker has it again.
+    TakenAgain,
+    Failed,
+}
+
 /// A lease that this process holds.
 #[derive(Debug)]
 pub struct WorkerLease {
@@ -83,17 +93,24 @@ impl WorkerLease {
 
     /// Renews the lease with the present status. If it has expired or is another machine's, it is taken
     /// again as soon as that is possible.
-    pub async fn renew(&mut self, status: &WorkerStatus) {
+    pub async fn renew(&mut self, status: &WorkerStatus) -> Renewal {
         let (name, expected) = (&status.worker.name, Expected::Revision(self.revision));
         let put = self.bus.put(KeyTable::Workers, name, value(status), expected, Some(LIFETIME));
         match put.await {
-            Ok(revision) => self.revision = revision,
+            Ok(revision) => {
+                self.revision = revision;
+                return Renewal::Kept;
+            }
             Err(BusError::Conflict) => match Self::take(Arc::clone(&self.bus), status).await {
-                Ok(lease) => self.revision = lease.revision,
+                Ok(lease) => {
+                    self.revision = lease.revision;
+                    return Renewal::TakenAgain;
+                }
                 Err(error) => warn!(%error, "the lease of this worker is lost"),
             },
             Err(error) => debug!(%error, "the lease could not be renewed"),
         }
+        Renewal::Failed
     }
 
     /// Gives the lease back, so that the worker is known to be away at once.

@@ -26,6 +26,7 @@
 
 pub mod bus;
 pub mod claim;
+pub mod files;
 pub mod gateway;
 pub mod lease;
 pub mod mirror;

@@ -38,6 +38,12 @@ pub enum WorkerQuestion {
     Delete { session: SessionId },
     /// Revoke a grant.
     RevokeGrant { grant: Uuid },
+    /// Take a session over from the worker that owns it. If that one is connected, it gives the session away.
+    TakeOver { session: SessionId },
+    /// Give a session away: interrupt its turn, end its agent, ship everything.
+    Release { session: SessionId },
+    /// What another worker had still recorded of a session that this one has taken over.
+    Tail { session: SessionId, worker: String, epoch: u64, text: String },
     /// The question is too large for a message and is in this object.
     Object { name: String },
 }
@@ -62,6 +68,9 @@ pub enum WorkerFailure {
     /// Another worker has taken the session over.
     #[error("worker `{owner}` has taken the session over; try again")]
     NotOwner { owner: String },
+    /// The session is being given to another worker.
+    #[error("the session is being moved to another worker; try again")]
+    Moving,
     /// Anything else, in words.
     #[error("{0}")]
     Failed(String),
@@ -166,6 +175,8 @@ mod tests {
         for question in [
             WorkerQuestion::create(session, SessionSpec::default()),
             WorkerQuestion::Command { session, command: Box::new(SessionCommand::Wake) },
+            WorkerQuestion::TakeOver { session },
+            WorkerQuestion::Release { session },
             WorkerQuestion::Object { name: "n".to_owned() },
         ] {
             assert_eq!(WorkerQuestion::decode(&question.encode()), Ok(question));

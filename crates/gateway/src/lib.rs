@@ -117,6 +117,7 @@ mod tests {
             limits: SessionLimits::default(),
             unattended: UnattendedLimits::LONG,
             takeover_delay: Duration::ZERO,
+            prompt_gate: session::PromptGate::default(),
             watch: session::WatchPolicy::default(),
         };
         Sessions::new(home, journal)

@@ -1,8 +1,11 @@
 //! A batch: everything written to a session in one transaction.
 
+use std::path::PathBuf;
+
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
+use crate::change::path_json;
 use crate::records::{Grant, NewEntry, PromptRecord, RequestRecord, SessionStatus, SpoolPosition};
 
 /// Entries and the changes that belong to them, committed together or not at all.
@@ -61,6 +64,9 @@ pub struct SessionChange {
     pub agent_state: Option<String>,
     /// How many lines have reached the agent and need not be stored any longer.
     pub delivered: Option<u64>,
+    /// Where the session works from now on: another machine has taken it over.
+    #[serde(with = "path_json::optional", skip_serializing_if = "Option::is_none")]
+    pub directory: Option<PathBuf>,
 }
 
 impl Batch {
@@ -109,7 +115,11 @@ impl SessionChange {
             turn_ended,
             agent_state,
             delivered: _,
+            directory,
         } = later;
+        if directory.is_some() {
+            self.directory.clone_from(directory);
+        }
         if title.is_some() {
             self.title.clone_from(title);
         }

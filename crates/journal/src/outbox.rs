@@ -135,8 +135,8 @@ impl Journal {
         self.change(Mutation::Apply(replay)).await
     }
 
-    /// Removes what was replayed of a session, and changes the state of a follower in the same transaction.
-    /// The session can then be replayed from its first change on.
+    /// Removes a session of another machine with its rows in the outbox, and changes the state of a follower in
+    /// the same transaction. The session can then be replayed from its first change on.
     pub async fn discard_replayed(
         &self,
         session: SessionId,
@@ -280,6 +280,7 @@ impl WriteTransaction<'_> {
         if query::head(self.connection, session)?.is_some() {
             self.remove_session(session)?;
         }
+        self.remove_outbox(session, u64::MAX)?;
         let key = session.to_string();
         self.write_state(DELETED_FOLLOWER, &[StateChange { key, value: None }])?;
         self.write_state(follower, state)

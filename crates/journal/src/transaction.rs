@@ -174,6 +174,7 @@ impl<'c> WriteTransaction<'c> {
             turn_ended,
             agent_state,
             delivered: _,
+            directory,
         } = &pending.change;
         self.connection
             .prepare_cached(
@@ -182,7 +183,7 @@ impl<'c> WriteTransaction<'c> {
                     options = coalesce(?6, options), spool_run = coalesce(?7, spool_run),
                     spool_offset = coalesce(?8, spool_offset), writes = coalesce(?9, writes),
                     turn = coalesce(?10, turn), turn_ended = coalesce(?11, turn_ended),
-                    agent_state = coalesce(?12, agent_state)
+                    agent_state = coalesce(?12, agent_state), directory = coalesce(?13, directory)
                  WHERE key = ?1",
             )?
             .execute(params![
@@ -198,6 +199,7 @@ impl<'c> WriteTransaction<'c> {
                 turn.map(number),
                 turn_ended.map(number),
                 agent_state,
+                directory.as_deref().map(path_bytes),
             ])?;
         Ok(())
     }

@@ -16,6 +16,7 @@ mod history;
 mod patch;
 mod path;
 mod repository;
+mod snapshot;
 mod status;
 #[cfg(test)]
 mod tests;
@@ -29,5 +30,6 @@ pub use history::{Commit, CommitFile};
 pub use patch::{FilePatch, PatchHunk};
 pub use path::RepoPath;
 pub use repository::GitRepository;
+pub use snapshot::TreeSnapshot;
 pub use status::{FileChangeKind, FileStatus, GitStatus};
 pub use worktree::{LinkedWorktree, WorktreeLoss};

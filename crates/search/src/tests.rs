@@ -45,6 +45,7 @@ impl SearchFixture {
             limits: SessionLimits::default(),
             unattended: UnattendedLimits::LONG,
             takeover_delay: Duration::ZERO,
+            prompt_gate: session::PromptGate::default(),
             watch: WatchPolicy::default(),
         };
         let search = Search::new(Sessions::new(config, journal.clone()));

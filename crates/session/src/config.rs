@@ -13,6 +13,7 @@ use wire::note::WatchConfig;
 
 use crate::catalog::AgentCatalog;
 use crate::options::SessionOptions;
+use crate::prompt_gate::PromptGate;
 
 /// Where sessions are stored, and how their agents are started.
 #[derive(Clone, Debug)]
@@ -38,6 +39,8 @@ pub struct SessionsConfig {
     /// How long a session whose owner was another process may have none until this process takes
     /// it over. A server that is being restarted should find its sessions free.
     pub takeover_delay: Duration,
+    /// What prompts wait for before the agent gets them.
+    pub prompt_gate: PromptGate,
     pub watch: WatchPolicy,
 }
 

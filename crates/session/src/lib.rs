@@ -29,6 +29,7 @@ mod options;
 pub mod owner;
 mod placement;
 pub mod profiles;
+mod prompt_gate;
 mod relay;
 mod remote;
 mod roots;
@@ -57,6 +58,7 @@ pub use options::{
     check_dollars,
 };
 pub use placement::{Placement, SessionWorker, WorkerPresence, WorkerSummary};
+pub use prompt_gate::{GateFuture, PromptConfirmation, PromptGate};
 pub use relay::{CommandRelay, RelayFuture};
 pub use roots::Roots;
 pub use schedule::{

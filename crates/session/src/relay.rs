@@ -48,6 +48,10 @@ pub trait CommandRelay: fmt::Debug + Send + Sync {
     /// Has the owner of a session delete it.
     fn delete(&self, session: SessionId) -> RelayFuture<'_, Result<(), OpenError>>;
 
+    /// Has another machine, by its name, take a session over. The journal of this process says so when this
+    /// returns.
+    fn move_to(&self, session: SessionId, to: String) -> RelayFuture<'_, Result<(), OpenError>>;
+
     /// Has all machines revoke a grant.
     fn revoke_grant(&self, grant: Uuid) -> RelayFuture<'_, Result<(), OpenError>>;
 

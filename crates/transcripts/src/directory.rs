@@ -93,6 +93,14 @@ impl TranscriptDirectory {
         newest_first(files.collect())
     }
 
+    /// The folder in which a CLI that works in a directory keeps its session files. `directory` is absolute.
+    pub fn folder_of(&self, directory: &Path) -> PathBuf {
+        let [mut name, _] = folder_names(directory);
+        // The CLI appends a hash to what it cuts, but it also finds sessions in other folders.
+        name.truncate(MAX_FOLDER_NAME);
+        self.root.join(name)
+    }
+
     /// The newest session that began in a working directory and has something to resume, among those
     /// that `is_candidate` accepts.
     pub fn newest_in(

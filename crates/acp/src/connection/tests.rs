@@ -39,6 +39,7 @@ impl TestConnection {
             limits: SessionLimits { restarts: 1, ..SessionLimits::default() },
             unattended: UnattendedLimits::SHORT,
             takeover_delay: Duration::ZERO,
+            prompt_gate: session::PromptGate::default(),
             allow_bypass: false,
             config_file: None,
             watch: WatchPolicy::default(),

@@ -100,6 +100,7 @@ async fn host(args: &HostArgs, settings: &CliSettings) -> Result<(), HostCommand
     let config = SessionsConfig {
         unattended: UNATTENDED,
         takeover_delay: Duration::ZERO,
+        prompt_gate: session::PromptGate::default(),
         ..settings.session_config(unused, SessionLimits::default())?
     };
     let journal = settings.open_journal()?;

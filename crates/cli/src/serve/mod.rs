@@ -334,6 +334,7 @@ pub(crate) fn home(
         allow_bypass: false,
         unattended: UnattendedLimits::LONG,
         takeover_delay: Duration::ZERO,
+        prompt_gate: session::PromptGate::default(),
         ..settings.session_config(agent, SessionLimits::default())?
     })
 }

@@ -1,8 +1,9 @@
-//! `towpath sessions`: lists, searches, shows, imports, exports, renames and deletes sessions.
+//! `towpath sessions`: lists, searches, shows, imports, exports, renames, moves and deletes sessions.
 
 mod all;
 mod find;
 mod import;
+mod move_session;
 mod report;
 
 use std::io::{self, IsTerminal as _, Write as _};
@@ -38,6 +39,7 @@ Examples:
   towpath sessions search retry timeout           # also in sessions of the CLI
   towpath sessions show last --full | less -R
   towpath sessions export 1f0c | towpath inspect
+  towpath sessions move 1f0c --to w2 --nats nats://n1:4222 --creds admin.nk
   towpath sessions delete 1f0c 77ab --yes"
 )]
 pub(crate) struct SessionsArgs {
@@ -86,6 +88,7 @@ enum SessionsAction {
         /// The new name
         name: String,
     },
+    Move(move_session::MoveArgs),
     /// Delete sessions permanently and stop their agents
     Delete {
         /// The sessions
@@ -129,6 +132,8 @@ enum SessionsError {
     AmbiguousTranscript(String),
     #[error("session `{id}` of the CLI could not be imported")]
     Import { id: uuid::Uuid, source: OpenError },
+    #[error("the session was not moved")]
+    Move(#[from] move_session::MoveError),
     #[error("the new name is empty")]
     EmptyName,
     #[error("cannot ask for confirmation: stdin is not a terminal")]
@@ -202,6 +207,10 @@ pub(crate) fn run(options: &SessionsArgs) -> CommandStatus {
 }
 
 async fn open_and_act(options: &SessionsArgs) -> Result<CommandStatus, SessionsError> {
+    if let Some(SessionsAction::Move(args)) = &options.action {
+        move_session::run(args).await?;
+        return Ok(CommandStatus::Success);
+    }
     let settings = CliSettings::from_environment()?;
     settings.create_data_directory()?;
     let journal = settings.open_journal()?;
@@ -252,6 +261,8 @@ async fn act(
             let record = find_session(journal, &id).await?;
             rename(journal, &record, name.trim()).await?;
         }
+        // It needs no journal, so it was done before.
+        SessionsAction::Move(_) => {}
         SessionsAction::Delete { ids, yes } => return delete(sessions, &ids, yes).await,
     }
     Ok(CommandStatus::Success)

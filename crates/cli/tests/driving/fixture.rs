@@ -131,6 +131,7 @@ impl TestSetup {
             },
             unattended: UnattendedLimits { idle: self.idle, ..UnattendedLimits::SHORT },
             takeover_delay: Duration::ZERO,
+            prompt_gate: session::PromptGate::default(),
             watch: session::WatchPolicy::default(),
         }
     }

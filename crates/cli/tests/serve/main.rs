@@ -12,6 +12,8 @@ mod files;
 mod fixture;
 mod fleet;
 mod fleet_dev;
+mod fleet_kills;
+mod fleet_moves;
 mod git;
 mod hooks;
 mod logging;

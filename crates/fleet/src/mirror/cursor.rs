@@ -50,6 +50,11 @@ impl MirrorCursor {
         self.owner.as_ref().filter(|_| !self.released).map(|owner| (owner, self.epoch))
     }
 
+    /// The worker that has released the session, if none owns it.
+    pub fn former_owner(&self) -> Option<&WorkerId> {
+        self.owner.as_ref().filter(|_| self.released)
+    }
+
     pub fn epoch(&self) -> u64 {
         self.epoch
     }

@@ -242,7 +242,7 @@ impl Mirror {
     }
 
     /// Removes what is mirrored of a session.
-    async fn restart(&self, session: SessionId) -> Result<(), MirrorError> {
+    pub(crate) async fn restart(&self, session: SessionId) -> Result<(), MirrorError> {
         let reading = self.reading(session);
         let _reading = reading.lock().await;
         let state = vec![StateChange { key: session.to_string(), value: None }];

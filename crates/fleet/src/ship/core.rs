@@ -15,6 +15,8 @@ pub struct ShipCore {
     session: SessionId,
     worker: WorkerId,
     stage: ShipStage,
+    /// Whether the session is being given away: nothing is shipped any more but that.
+    releasing: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,11 +84,13 @@ pub enum ShipStop {
     /// The log has changes of this worker that its journal does not have: an older copy of the data directory
     /// is in use.
     Outdated { journal: u64, log: u64 },
+    /// This worker has given the session away.
+    Released,
 }
 
 impl ShipCore {
     pub fn new(session: SessionId, worker: WorkerId) -> Self {
-        Self { session, worker, stage: ShipStage::Unknown }
+        Self { session, worker, stage: ShipStage::Unknown, releasing: false }
     }
 
     /// What to do first, after a start or a pause.
@@ -96,6 +100,20 @@ impl ShipCore {
             ShipStage::Owned(end) => ShipEffect::ReadOutbox { shipped: end.shipped },
             ShipStage::Stopped(stop) => ShipEffect::Stop(stop.clone()),
         }
+    }
+
+    /// Gives the session away, once everything is shipped. Returns what to do.
+    pub fn release(&mut self) -> ShipEffect {
+        self.releasing = true;
+        match self.stage {
+            ShipStage::Owned(end) => self.append_released(end),
+            _ => self.resume(),
+        }
+    }
+
+    /// Whether the session is being given away, or was.
+    pub fn is_releasing(&self) -> bool {
+        self.releasing
     }
 
     /// The number of the last change that is surely in the log.
@@ -122,6 +140,9 @@ impl ShipCore {
                 let ShipStage::Appending { epoch, last } = self.stage else {
                     return self.resume();
                 };
+                if self.releasing {
+                    return self.stop(ShipStop::Released);
+                }
                 self.own(LogEnd { epoch, position, shipped: last })
             }
             ShipInput::NotAppended => {
@@ -139,9 +160,13 @@ impl ShipCore {
             return self.resume();
         }
         match end {
+            None if self.releasing => self.stop(ShipStop::Released),
             None => self.append_own(LogPosition(0), 1, 0),
             Some((_, header)) if header.worker.data != self.worker.data => {
                 self.stop(ShipStop::Fenced { by: header.worker, epoch: header.epoch })
+            }
+            Some((_, header)) if header.kind == PackKind::Released && self.releasing => {
+                self.stop(ShipStop::Released)
             }
             Some((position, header)) if header.kind == PackKind::Released => {
                 self.append_own(position, header.epoch + 1, header.last)
@@ -176,12 +201,21 @@ impl ShipCore {
 
     fn own(&mut self, end: LogEnd) -> ShipEffect {
         self.stage = ShipStage::Owned(end);
+        if self.releasing {
+            return self.append_released(end);
+        }
         ShipEffect::ReadOutbox { shipped: end.shipped }
     }
 
     fn append_own(&mut self, expected: LogPosition, epoch: u64, last: u64) -> ShipEffect {
         let worker = self.worker.clone();
         self.append(expected, NewPack::without_changes(PackKind::Own, epoch, worker, last))
+    }
+
+    fn append_released(&mut self, end: LogEnd) -> ShipEffect {
+        let worker = self.worker.clone();
+        let pack = NewPack::without_changes(PackKind::Released, end.epoch, worker, end.shipped);
+        self.append(end.position, pack)
     }
 
     fn append(&mut self, expected: LogPosition, pack: NewPack) -> ShipEffect {

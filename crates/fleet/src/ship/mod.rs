@@ -175,6 +175,39 @@ impl Shipper {
         self.shared.progress.send_modify(|count| *count += 1);
     }
 
+    /// Gives a session away whose changes are all shipped and to which nothing is written any more.
+    pub async fn release(&self, session: SessionId) -> ShipStop {
+        let known = self.sessions().get(&session).cloned();
+        let mut shipped = known.unwrap_or_else(|| ShippedSession {
+            core: ShipCore::new(session, self.shared.worker.clone()),
+            removed: 0,
+        });
+        let mut effect = shipped.core.release();
+        let mut pause = FIRST_PAUSE;
+        loop {
+            if let ShipEffect::Stop(stop) = &effect {
+                let stop = stop.clone();
+                self.sessions().insert(session, shipped);
+                self.shared.progress.send_modify(|count| *count += 1);
+                return stop;
+            }
+            match self.perform(session, &mut shipped, &effect).await {
+                Ok(Some(input)) => effect = shipped.core.on(input),
+                Ok(None) => effect = shipped.core.resume(),
+                Err(error) => {
+                    debug!(%session, %error, "a session could not be given away; trying again");
+                    if matches!(effect, ShipEffect::Append { .. }) {
+                        effect = shipped.core.on(ShipInput::NotAppended);
+                    }
+                }
+            }
+            if !matches!(effect, ShipEffect::Stop(_)) {
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(LAST_PAUSE);
+            }
+        }
+    }
+
     /// Ships one session until its outbox is empty.
     async fn ship(&self, session: SessionId) {
         let Ok(_permit) = self.shared.permits.acquire().await else { return };

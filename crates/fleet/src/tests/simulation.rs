@@ -1,8 +1,11 @@
 //! A fleet in one thread, with every failure that can be made up, from a seed.
 //!
 //! The decisions ([`ShipCore`], [`MirrorCursor`], [`Claim`]), the packs and the meaning of the bus are those
-//! that ship. Journals are lists. Workers are killed between any two steps, connections are cut, answers are
-//! lost, messages arrive late, and sessions are taken over all the time.
+//! that ship. Journals are lists, and a session is as simple as it can be: prompts are queued, a turn starts with
+//! a prompt, the agent gets the prompt once that is shipped, and the turn is over. Workers are killed between any
+//! two steps, connections are cut, answers are lost, messages arrive late, clients repeat prompts that were not
+//! confirmed, and sessions are moved and taken over all the time. Old owners come back and go on as if nothing
+//! had happened, until the log tells them.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -59,6 +62,59 @@ struct Worker {
     /// What a kill loses.
     cores: HashMap<SessionId, (ShipCore, ShipEffect)>,
     claims: HashMap<SessionId, Claim>,
+    agents: HashMap<SessionId, Agent>,
+}
+
+/// An agent with the prompt of its turn.
+struct Agent {
+    prompt: u64,
+    /// The number of the change that starts the turn. The agent gets the prompt when it is shipped.
+    started: u64,
+    has_prompt: bool,
+}
+
+/// What the changes of a session say.
+#[derive(Default)]
+struct SessionState {
+    known: HashSet<u64>,
+    queue: Vec<u64>,
+    /// The prompt of the open turn.
+    turn: Option<u64>,
+}
+
+impl SessionState {
+    fn of(changes: &[Bytes]) -> Self {
+        let mut state = Self::default();
+        for change in changes {
+            let (what, prompt) = read_change(change);
+            match what {
+                "queue" => {
+                    state.known.insert(prompt);
+                    state.queue.push(prompt);
+                }
+                "start" => {
+                    assert_eq!(state.turn, None, "one turn at a time");
+                    assert!(state.queue.contains(&prompt), "{prompt} started again");
+                    state.queue.retain(|it| *it != prompt);
+                    state.turn = Some(prompt);
+                }
+                _ => {
+                    assert_eq!(state.turn, Some(prompt), "a turn is over once, after it started");
+                    state.turn = None;
+                }
+            }
+        }
+        state
+    }
+}
+
+fn change(what: &str, prompt: u64) -> Bytes {
+    Bytes::from(format!("{what} {prompt}"))
+}
+
+fn read_change(change: &Bytes) -> (&str, u64) {
+    let (what, prompt) = std::str::from_utf8(change).unwrap().split_once(' ').unwrap();
+    (what, prompt.parse().unwrap())
 }
 
 struct World {
@@ -73,8 +129,13 @@ struct World {
     confirmed: HashMap<SessionId, HashSet<Bytes>>,
     /// Changes that are not confirmed yet: which worker, and the number.
     waiting: Vec<(usize, SessionId, u64, Bytes)>,
-    last_change: u64,
+    last_prompt: u64,
+    /// Prompts whose senders do not know whether they arrived, and will send them again.
+    unconfirmed: Vec<(SessionId, u64)>,
+    /// How often an agent was given each prompt.
+    runs: HashMap<u64, u32>,
     takeovers: u64,
+    releases: u64,
 }
 
 /// The result of an operation in memory, which never waits.
@@ -133,6 +194,7 @@ impl World {
             disk: BTreeMap::new(),
             cores: HashMap::new(),
             claims: HashMap::new(),
+            agents: HashMap::new(),
         };
         let bus = servers.connect();
         let reported = now(bus.follow()).unwrap();
@@ -145,16 +207,21 @@ impl World {
             late: Vec::new(),
             confirmed: HashMap::new(),
             waiting: Vec::new(),
-            last_change: 0,
+            last_prompt: 0,
+            unconfirmed: Vec::new(),
+            runs: HashMap::new(),
             takeovers: 0,
+            releases: 0,
         }
     }
 
     fn step(&mut self) {
         let worker = self.random.below(WORKERS);
         let session = session(self.random.below(SESSIONS));
-        match self.random.below(24) {
-            0..=6 => self.write(worker, session),
+        match self.random.below(26) {
+            0..=2 => self.send_prompt(worker, session),
+            3..=6 => self.drive(worker, session),
+            24 | 25 => self.release(worker, session),
             7..=15 => self.ship(worker, session),
             16 => self.kill(worker),
             17 => {
@@ -172,23 +239,94 @@ impl World {
         self.confirm();
     }
 
-    /// A worker that takes itself for the owner changes a session.
-    fn write(&mut self, worker: usize, session: SessionId) {
-        let is_new = self.workers.iter().all(|it| !it.disk.contains_key(&session));
+    /// What a worker that takes itself for the owner of a session has of it.
+    fn driven(&mut self, worker: usize, session: SessionId) -> Option<&mut Replica> {
+        let is_new = self.workers.iter().all(|it| !it.disk.contains_key(&session))
+            && now(self.bus.last(session)).unwrap().is_none();
         let this = &mut self.workers[worker];
-        let stopped =
-            |(core, _): &(ShipCore, ShipEffect)| matches!(core.resume(), ShipEffect::Stop(_));
+        let gives_up = |(core, effect): &(ShipCore, ShipEffect)| {
+            core.is_releasing() || matches!(effect, ShipEffect::Stop(_))
+        };
         if this.claims.contains_key(&session)
-            || this.cores.get(&session).is_some_and(stopped)
+            || this.cores.get(&session).is_some_and(gives_up)
             || !is_new && !this.disk.contains_key(&session)
         {
+            return None;
+        }
+        Some(this.disk.entry(session).or_default())
+    }
+
+    /// A client sends a prompt, or one again that was not confirmed.
+    fn send_prompt(&mut self, worker: usize, session: SessionId) {
+        let again = self.unconfirmed.iter().position(|(of, _)| *of == session);
+        let again = again.filter(|_| self.random.one_in(2));
+        if self.driven(worker, session).is_none() {
             return;
         }
-        self.last_change += 1;
-        let change = Bytes::from(format!("{} {}", this.id.name, self.last_change));
-        let replica = this.disk.entry(session).or_default();
-        replica.changes.push(change.clone());
-        self.waiting.push((worker, session, replica.changes.len() as u64, change));
+        let prompt = match again {
+            Some(which) => self.unconfirmed.swap_remove(which).1,
+            None => {
+                self.last_prompt += 1;
+                self.last_prompt
+            }
+        };
+        let Some(replica) = self.driven(worker, session) else { return };
+        if !SessionState::of(&replica.changes).known.contains(&prompt) {
+            replica.changes.push(change("queue", prompt));
+        }
+        let number = replica.changes.len() as u64;
+        self.waiting.push((worker, session, number, change("queue", prompt)));
+    }
+
+    /// A worker that takes itself for the owner of a session goes on with it.
+    fn drive(&mut self, worker: usize, session: SessionId) {
+        let Some(replica) = self.driven(worker, session) else { return };
+        let state = SessionState::of(&replica.changes);
+        let length = replica.changes.len() as u64;
+        let this = &mut self.workers[worker];
+        let shipped = this.cores.get(&session).and_then(|(core, _)| core.shipped());
+        let changes = &mut this.disk.get_mut(&session).unwrap().changes;
+        match (state.turn, this.agents.get_mut(&session)) {
+            (Some(prompt), Some(agent)) if agent.prompt == prompt && !agent.has_prompt => {
+                if shipped.is_some_and(|shipped| shipped >= agent.started) {
+                    agent.has_prompt = true;
+                    *self.runs.entry(prompt).or_default() += 1;
+                }
+            }
+            // The turn is over, because the agent says so or because it is dead.
+            (Some(prompt), _) => {
+                changes.push(change("over", prompt));
+                this.agents.remove(&session);
+            }
+            (None, _) => {
+                if let Some(&prompt) = state.queue.first() {
+                    changes.push(change("start", prompt));
+                    let agent = Agent { prompt, started: length + 1, has_prompt: false };
+                    this.agents.insert(session, agent);
+                }
+            }
+        }
+    }
+
+    /// Goes on with a session if a turn is open.
+    fn end_turn(&mut self, worker: usize, session: SessionId) {
+        let turn = self.driven(worker, session).map(|it| SessionState::of(&it.changes).turn);
+        if turn.flatten().is_some() {
+            self.drive(worker, session);
+        }
+    }
+
+    /// A worker gives a session away in which nothing is going on.
+    fn release(&mut self, worker: usize, session: SessionId) {
+        let Some(replica) = self.driven(worker, session) else { return };
+        let length = replica.changes.len() as u64;
+        let is_quiet = SessionState::of(&replica.changes).turn.is_none();
+        if let Some((core, effect)) = self.workers[worker].cores.get_mut(&session)
+            && is_quiet
+            && core.shipped() == Some(length)
+        {
+            *effect = core.release();
+        }
     }
 
     /// One step of a shipper: an effect and what its core makes of it.
@@ -231,7 +369,21 @@ impl World {
                 *effect = core.resume();
                 return;
             }
-            ShipEffect::Stop(ShipStop::Fenced { .. }) => return,
+            ShipEffect::Stop(ShipStop::Fenced { .. }) => {
+                // What was not shipped is a tail. The copy is given up.
+                this.disk.remove(&session);
+                this.agents.remove(&session);
+                this.cores.remove(&session);
+                self.give_up(worker, session);
+                return;
+            }
+            ShipEffect::Stop(ShipStop::Released) => {
+                self.releases += 1;
+                this.disk.remove(&session);
+                this.cores.remove(&session);
+                self.give_up(worker, session);
+                return;
+            }
             ShipEffect::Stop(stop) => panic!("no data is lost: {stop:?}"),
         };
         // The worker may be killed before it learns what has happened.
@@ -246,8 +398,22 @@ impl World {
         let this = &mut self.workers[worker];
         this.cores.clear();
         this.claims.clear();
-        // Whoever waits for a confirmation gets none.
-        self.waiting.retain(|(of, ..)| *of != worker);
+        this.agents.clear();
+        for number in 0..SESSIONS {
+            self.give_up(worker, session(number));
+        }
+    }
+
+    /// Whoever waits for a worker to confirm something gets no answer, and sends it again.
+    fn give_up(&mut self, worker: usize, session: SessionId) {
+        let Self { waiting, unconfirmed, .. } = self;
+        waiting.retain(|(of, which, _, change)| {
+            let is_lost = (*of, *which) == (worker, session);
+            if is_lost {
+                unconfirmed.push((session, read_change(change).1));
+            }
+            !is_lost
+        });
     }
 
     /// One step of a take-over: replaying the log, or claiming the session.
@@ -255,7 +421,8 @@ impl World {
         let this = &mut self.workers[worker];
         let Some(claim) = this.claims.get(&session).cloned() else {
             let Ok(Some(last)) = now(this.bus.last(session)) else { return };
-            if Pack::decode(last.payload).unwrap().header.worker == this.id {
+            let header = Pack::decode(last.payload).unwrap().header;
+            if header.worker == this.id && header.kind != PackKind::Released {
                 return;
             }
             // What this worker had beyond the log stays behind.
@@ -264,7 +431,8 @@ impl World {
                 this.claims.insert(session, Claim::new(&replica.cursor, this.id.clone()));
                 this.disk.insert(session, replica);
                 this.cores.remove(&session);
-                self.waiting.retain(|(of, which, ..)| (*of, *which) != (worker, session));
+                this.agents.remove(&session);
+                self.give_up(worker, session);
             }
             return;
         };
@@ -346,9 +514,13 @@ impl World {
             self.workers[worker].claims.clear();
         }
         // Late appends and kills may still happen in these steps, so there are more than enough.
-        for _ in 0..400 {
+        for round in 0..400 {
             for worker in 0..WORKERS {
                 for number in 0..SESSIONS {
+                    // Often enough that every turn ends, and long enough before the end to be shipped.
+                    if round % 8 == 0 && round < 240 {
+                        self.end_turn(worker, session(number));
+                    }
                     self.ship(worker, session(number));
                     self.confirm();
                 }
@@ -391,10 +563,15 @@ impl World {
                 assert!(unique.contains(change), "{change:?} was confirmed and is lost");
             }
             assert_eq!(self.mirror[&session].changes, log, "the mirror is the log");
+            let state = SessionState::of(&log);
+            for (prompt, runs) in &self.runs {
+                assert_eq!(*runs, 1, "prompt {prompt} was run more than once");
+            }
             if let Some(owner) = owners.get(&begun) {
                 let owner = self.workers.iter().find(|it| it.id == *owner).unwrap();
                 // A claim that was settled without its worker noticing leaves the replayed log.
                 if let Some(replica) = owner.disk.get(&session) {
+                    assert_eq!(state.turn, None, "every turn is over");
                     assert_eq!(replica.changes, log, "the mirror is what the owner has");
                 }
             }
@@ -403,8 +580,8 @@ impl World {
 }
 
 #[test]
-fn no_failure_makes_two_owners_or_loses_or_doubles_a_confirmed_change() {
-    let (mut confirmed, mut takeovers) = (0, 0);
+fn no_failure_makes_two_owners_loses_what_was_confirmed_or_runs_a_prompt_twice() {
+    let (mut confirmed, mut takeovers, mut releases, mut runs) = (0, 0, 0, 0);
     for seed in 0..SEEDS {
         let run = std::panic::catch_unwind(|| {
             let mut world = World::new(seed);
@@ -413,12 +590,15 @@ fn no_failure_makes_two_owners_or_loses_or_doubles_a_confirmed_change() {
             }
             world.settle();
             world.check();
-            (world.confirmed.values().map(HashSet::len).sum::<usize>(), world.takeovers)
+            let confirmed = world.confirmed.values().map(HashSet::len).sum::<usize>();
+            (confirmed, world.takeovers, world.releases, world.runs.len())
         });
         match run {
-            Ok((more, times)) => {
+            Ok((more, taken, released, ran)) => {
                 confirmed += more;
-                takeovers += times;
+                takeovers += taken;
+                releases += released;
+                runs += ran;
             }
             Err(panic) => {
                 eprintln!("seed {seed}");
@@ -428,7 +608,7 @@ fn no_failure_makes_two_owners_or_loses_or_doubles_a_confirmed_change() {
     }
     // Otherwise it would not test much.
     assert!(
-        confirmed > 10_000 && takeovers > 5_000,
-        "{confirmed} confirmed, {takeovers} take-overs"
+        confirmed > 10_000 && takeovers > 5_000 && releases > 1_000 && runs > 5_000,
+        "{confirmed} confirmed, {takeovers} take-overs, {releases} releases, {runs} prompts run"
     );
 }

@@ -2,25 +2,32 @@
 //!
 //! A question is answered after its effects are in the log of the session, on a majority of the servers. A
 //! session that another worker has taken over is *fenced*: its agent is killed, and what was not shipped
-//! stays in the outbox.
+//! becomes a tail.
 
+mod policy;
+mod saving;
+mod tail;
+mod takeover;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
 use journal::{Journal, SessionId, SessionStatus, StateChange};
-use session::{CommandOutput, Roots, SessionSpec, Sessions};
+use session::{CommandOutput, GateFuture, PromptConfirmation, Roots, SessionSpec, Sessions};
 use thiserror::Error;
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{Notify, Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use tracing::{debug, info, warn};
 use uuid::Uuid;
 
 use crate::bus::{Bus, BusError, BusQuestion};
-use crate::lease::{LeaseError, RENEWAL, WorkerLease, WorkerStatus};
+use crate::files::SessionFiles;
+use crate::lease::{LeaseError, RENEWAL, Renewal, WorkerLease, WorkerStatus};
 use crate::pack::{Pack, WorkerId};
 use crate::question::{WorkerAnswer, WorkerFailure, WorkerQuestion, encode_answer};
 use crate::ship::{ShipStop, Shipper, StoppedShipping};
@@ -51,6 +58,10 @@ pub struct WorkerConfig {
     pub roots: Roots,
     /// The version of Towpath.
     pub version: String,
+    /// Saves and restores what sessions need besides their journal; nothing is if there is none.
+    pub files: Option<Arc<dyn SessionFiles>>,
+    /// How long another worker must be away until its sessions are taken over; never if there is none.
+    pub takeover: Option<Duration>,
 }
 
 /// Why a worker could not start.
@@ -81,6 +92,31 @@ struct SharedWorker {
     id: WorkerId,
     config: WorkerConfig,
     permits: Semaphore,
+    /// Only one thing at a time decides where a session belongs.
+    locks: Mutex<HashMap<SessionId, Arc<tokio::sync::Mutex<()>>>>,
+    /// Sessions that are being given away.
+    releasing: Mutex<HashSet<SessionId>>,
+    /// There may be a tail to deliver.
+    tails_changed: Notify,
+    saved: Mutex<saving::SavedTurns>,
+    /// When the lease was renewed last.
+    renewed: Mutex<Instant>,
+}
+
+/// Prompts wait until their records are in the log.
+#[derive(Debug)]
+struct ShippedPrompts {
+    shipper: Shipper,
+    journal: Journal,
+}
+
+impl PromptConfirmation for ShippedPrompts {
+    fn confirmed(&self, session: SessionId) -> GateFuture<'_> {
+        Box::pin(async move {
+            let Ok(page) = self.journal.read_outbox(session, 1).await else { return false };
+            self.shipper.shipped(session, page.last).await.is_ok()
+        })
+    }
 }
 
 impl Worker {
@@ -96,27 +132,34 @@ impl Worker {
         for (session, error) in journal.fill_outbox().await? {
             warn!(%session, %error, "a session cannot be read, so no other machine will have it");
         }
-        let (shipper, stopped) = Shipper::new(Arc::clone(&bus), journal, id.clone());
-        let permits = Semaphore::new(CONCURRENT_QUESTIONS);
-        let shared = SharedWorker { bus, sessions, shipper, id, config, permits };
+        let (shipper, stopped) = Shipper::new(Arc::clone(&bus), journal.clone(), id.clone());
+        let confirmation = ShippedPrompts { shipper: shipper.clone(), journal };
+        sessions.config().prompt_gate.set(Arc::new(confirmation));
+        let shared = SharedWorker {
+            bus,
+            sessions,
+            shipper,
+            id,
+            config,
+            permits: Semaphore::new(CONCURRENT_QUESTIONS),
+            locks: Mutex::default(),
+            releasing: Mutex::default(),
+            tails_changed: Notify::new(),
+            saved: Mutex::default(),
+            renewed: Mutex::new(Instant::now()),
+        };
         let bus = Arc::clone(&shared.bus);
         let lease = WorkerLease::take(Arc::clone(&bus), &shared.status().await).await?;
         let questions = bus.questions(&shared.config.name).await?;
         Ok(Self { shared: Arc::new(shared), lease, stopped, questions })
     }
 
-    /// The sessions of this worker's journal that another worker has taken over. They must not be
+    /// Settles which sessions of the journal are this worker's. Agents of sessions that others have taken over
+    /// are ended, and take-overs that were cut off are finished. Must be called before sessions are
     /// recovered: their agents would do everything twice.
-    pub async fn fenced(&self) -> Result<Vec<SessionId>, WorkerError> {
-        let mut fenced = Vec::new();
-        for record in self.shared.sessions.journal().sessions().await? {
-            let last = self.shared.bus.last(record.id).await?;
-            let header = last.and_then(|last| Pack::decode(last.payload).ok()).map(|it| it.header);
-            if header.is_some_and(|header| header.worker.data != self.shared.id.data) {
-                fenced.push(record.id);
-            }
-        }
-        Ok(fenced)
+    pub async fn settle(&self) -> Result<(), WorkerError> {
+        self.shared.finish_takeovers().await?;
+        self.shared.give_up_fenced().await
     }
 
     /// Works until `shutdown`. Agents are left running.
@@ -125,6 +168,15 @@ impl Worker {
         // Dropped, and with it its tasks, at the end.
         let mut tasks = JoinSet::new();
         tasks.spawn(shared.shipper.clone().run());
+        let this = Arc::clone(&shared);
+        tasks.spawn(async move { this.deliver_tails().await });
+        let this = Arc::clone(&shared);
+        tasks.spawn(async move { this.save_ended_turns().await });
+        if let Some(after) = shared.config.takeover {
+            let (this, that) = (Arc::clone(&shared), Arc::clone(&shared));
+            tasks.spawn(async move { this.take_over_from_absent(after).await });
+            tasks.spawn(async move { that.end_agents_when_alone(after).await });
+        }
         let (stop, stopping) = watch::channel(false);
         let renewal = tokio::spawn(renew(Arc::clone(&shared), self.lease, stopping));
         let mut answers = JoinSet::new();
@@ -239,6 +291,11 @@ impl SharedWorker {
                 self.sessions.delete(session).await?;
                 self.shipped(session, CommandOutput::None).await
             }
+            WorkerQuestion::TakeOver { session } => self.take_over(session, None).await,
+            WorkerQuestion::Release { session } => self.release(session).await,
+            WorkerQuestion::Tail { session, worker, epoch, text } => {
+                self.take_tail(session, worker, epoch, text).await
+            }
             WorkerQuestion::RevokeGrant { grant } => {
                 self.sessions.revoke_grant(grant).await?;
                 Ok(CommandOutput::None)
@@ -264,19 +321,58 @@ impl SharedWorker {
     }
 
     fn require_owner(&self, session: SessionId) -> Result<(), WorkerFailure> {
+        if self.releasing().contains(&session) {
+            return Err(WorkerFailure::Moving);
+        }
         match self.shipper.stop_reason(session) {
             Some(reason) => Err(stopped(&reason)),
             None => Ok(()),
         }
     }
 
-    /// Ends the agent of a session that is not this worker's any more.
+    /// Gives up a session that is not this worker's any more.
     async fn fence(&self, session: SessionId, reason: &ShipStop) {
-        info!(%session, ?reason, "stopping the agent of a session that this worker does not own");
-        match self.sessions.end_agent(session).await {
-            Ok(()) | Err(session::OpenError::NoSuchSession(_)) => {}
-            Err(error) => warn!(%session, %error, "could not stop the agent"),
+        let lock = self.session_lock(session);
+        let _lock = lock.lock().await;
+        if matches!(reason, ShipStop::Outdated { .. }) {
+            warn!(%session, ?reason, "ending the agent of a session that cannot be shipped");
+            if let Err(error) = self.sessions.end_agent(session).await {
+                warn!(%session, %error, "could not stop the agent");
+            }
+            return;
         }
+        // It may have been taken back in the meantime.
+        if !matches!(self.shipper.stop_reason(session), Some(ShipStop::Fenced { .. })) {
+            return;
+        }
+        info!(%session, ?reason, "ending the agent of a session that another worker has taken over");
+        if let Err(error) = self.give_up_copy(session).await {
+            warn!(%session, %error, "the copy of a session could not be given up");
+        }
+    }
+
+    /// Gives up the sessions of the journal that other workers own.
+    async fn give_up_fenced(&self) -> Result<(), WorkerError> {
+        for record in self.sessions.journal().sessions().await? {
+            let last = self.bus.last(record.id).await?;
+            let header = last.and_then(|last| Pack::decode(last.payload).ok()).map(|it| it.header);
+            if header.is_some_and(|header| header.worker.data != self.id.data) {
+                let lock = self.session_lock(record.id);
+                let _lock = lock.lock().await;
+                info!(session = %record.id, "another worker has taken a session over");
+                self.give_up_copy(record.id).await?;
+            }
+        }
+        Ok(())
+    }
+
+    fn session_lock(&self, session: SessionId) -> Arc<tokio::sync::Mutex<()>> {
+        let mut locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(locks.entry(session).or_default())
+    }
+
+    fn releasing(&self) -> MutexGuard<'_, HashSet<SessionId>> {
+        self.releasing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -286,10 +382,25 @@ async fn renew(
     mut lease: WorkerLease,
     mut stopping: watch::Receiver<bool>,
 ) {
+    let mut was_away = false;
     loop {
         tokio::select! {
             _ = stopping.changed() => break,
-            () = tokio::time::sleep(RENEWAL) => lease.renew(&shared.status().await).await,
+            () = tokio::time::sleep(RENEWAL) => {
+                let begun = Instant::now();
+                let renewal = lease.renew(&shared.status().await).await;
+                if renewal != Renewal::Failed {
+                    *shared.renewed.lock().unwrap_or_else(PoisonError::into_inner) = begun;
+                }
+                // While this worker was away, others may have taken its sessions over.
+                was_away |= renewal != Renewal::Kept;
+                if was_away && renewal != Renewal::Failed {
+                    match shared.give_up_fenced().await {
+                        Ok(()) => was_away = false,
+                        Err(error) => debug!(%error, "the logs of the sessions cannot be read"),
+                    }
+                }
+            }
         }
     }
     lease.release(&shared.id).await;
@@ -302,6 +413,7 @@ fn stopped(reason: &ShipStop) -> WorkerFailure {
             "the worker uses an older copy of its data: it has {journal} changes of the session, and the \
              servers have {log}"
         )),
+        ShipStop::Released => WorkerFailure::Moving,
     }
 }
 

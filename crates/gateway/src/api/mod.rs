@@ -17,6 +17,7 @@ mod git;
 mod handover;
 mod large_body;
 mod metrics;
+mod move_session;
 mod openapi;
 mod options;
 mod project_files;
@@ -94,6 +95,7 @@ fn operations() -> OpenApiRouter<Gateway> {
         .routes(routes!(sessions::show, sessions::change, sessions::delete))
         .routes(routes!(sessions::fork))
         .routes(routes!(handover::hand_over))
+        .routes(routes!(move_session::move_session))
         .routes(routes!(options::list))
         .routes(routes!(options::trust, options::distrust))
         .routes(routes!(prompts::list, prompts::send))

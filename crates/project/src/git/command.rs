@@ -171,6 +171,18 @@ impl GitCommand {
         self
     }
 
+    /// Sets a variable, also one that is removed otherwise.
+    pub(super) fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    /// Lets it take as long as a command that changes something.
+    pub(super) fn patient(mut self) -> Self {
+        self.limit = WRITE_TIMEOUT;
+        self
+    }
+
     pub(super) fn stdin(mut self, bytes: Vec<u8>) -> Self {
         self.stdin = bytes;
         self

@@ -17,6 +17,7 @@ use super::{
 mod changes;
 mod hostile;
 mod reading;
+mod snapshot;
 
 /// A repository with a first commit.
 pub(super) struct TestRepository {

@@ -381,7 +381,8 @@ impl Owner {
     }
 
     fn use_connection(&mut self, connection: ShimConnection) {
-        self.outbox = Some(ShimOutbox::new(connection.sender()));
+        let gate = self.config.prompt_gate.clone();
+        self.outbox = Some(ShimOutbox::new(connection.sender(), self.id, gate));
         self.connection = Some(connection);
     }
 

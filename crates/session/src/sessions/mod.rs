@@ -327,22 +327,11 @@ impl Sessions {
     /// Opens every session that has a running agent, unread output or scheduled prompts, all at once. Returns the
     /// failures. Sessions that take longer than a second are opened in the background.
     pub async fn recover(&self) -> Result<Vec<(SessionId, OpenError)>, OpenError> {
-        self.recover_except(&[]).await
-    }
-
-    /// The same without some sessions, which belong to other machines.
-    pub async fn recover_except(
-        &self,
-        others: &[SessionId],
-    ) -> Result<Vec<(SessionId, OpenError)>, OpenError> {
         if self.is_relayed() {
             return Ok(Vec::new());
         }
         let mut openings = JoinSet::new();
         for record in self.shared.journal.sessions().await? {
-            if others.contains(&record.id) {
-                continue;
-            }
             let this = self.clone();
             openings.spawn(async move {
                 let id = record.id;
@@ -476,6 +465,16 @@ impl Sessions {
         batch.change.title = Some(title);
         self.shared.journal.write(id, batch).await?;
         Ok(())
+    }
+
+    /// Moves a session to another machine of the fleet. A running turn is interrupted.
+    pub async fn move_to(&self, id: SessionId, to: String) -> Result<(), OpenError> {
+        match &self.shared.relay {
+            Some(relay) => relay.move_to(id, to).await,
+            None => Err(OpenError::Relayed(
+                "this server is not connected to a fleet, so there is no other machine".to_owned(),
+            )),
+        }
     }
 
     /// Revokes a grant. Does nothing if it does not exist or is already revoked.

@@ -63,6 +63,23 @@ impl Sessions {
         Ok(stopped)
     }
 
+    /// Kills the agent of a session that belongs to another machine now, and reads what it had still printed
+    /// into the journal. No agent is started.
+    pub async fn abandon(&self, id: SessionId) -> Result<(), OpenError> {
+        self.end_agent(id).await?;
+        match self.journal().session(id).await? {
+            Some(record) if record.damage.is_none() && self.needs_takeover(&record) => {
+                self.collect_one(&record).await
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Removes the files of the agent of a session that is no longer in the journal.
+    pub async fn remove_live_directory(&self, id: SessionId) {
+        let _ = tokio::fs::remove_dir_all(self.config().live_directory(id)).await;
+    }
+
     /// Stops driving all sessions, and stops the agents of those that this process drove. Agents of
     /// other sessions are left alone.
     pub(crate) async fn retire(&self) {

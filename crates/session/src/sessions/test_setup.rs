@@ -44,6 +44,7 @@ pub(crate) fn open_sessions(directory: &Path) -> Sessions {
         limits: SessionLimits::default(),
         unattended: UnattendedLimits::SHORT,
         takeover_delay: Duration::ZERO,
+        prompt_gate: crate::prompt_gate::PromptGate::default(),
         allow_bypass: false,
         config_file: None,
         watch: crate::config::WatchPolicy::default(),

@@ -169,6 +169,12 @@ impl ShimConnection {
 }
 
 impl ShimCommandSender {
+    /// A sender without a shim.
+    #[cfg(test)]
+    pub(crate) fn of(queue: mpsc::Sender<ShimCommand>) -> Self {
+        Self { queue }
+    }
+
     /// Sends a command. If it is cancelled, the command was not sent.
     pub async fn send(&self, command: ShimCommand) -> io::Result<()> {
         if let ShimCommand::Write { bytes, .. } = &command

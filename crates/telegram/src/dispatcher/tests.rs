@@ -51,6 +51,7 @@ fn setup() -> Setup {
         limits: SessionLimits::default(),
         unattended: UnattendedLimits::SHORT,
         takeover_delay: Duration::ZERO,
+        prompt_gate: session::PromptGate::default(),
         watch: session::WatchPolicy::default(),
     };
     let api = ApiAddress::parse("http://127.0.0.1:1", PlainHttp::LoopbackOnly).unwrap();

@@ -110,6 +110,21 @@ impl Fold {
                 let text = format!("Continues session `{}` of {agent}", short(*session));
                 self.add_notice(NoticeLevel::Info, text);
             }
+            Note::TakenOver { from, to, released } => {
+                let (level, text) = if *released {
+                    (NoticeLevel::Info, format!("Moved from worker `{from}` to `{to}`"))
+                } else {
+                    let text = format!("Worker `{to}` has taken the session over from `{from}`");
+                    (NoticeLevel::Warning, text)
+                };
+                self.add_notice(level, text);
+            }
+            Note::Tail { worker, text, .. } => {
+                let text = format!(
+                    "Worker `{worker}` had also recorded, without knowing that the session was taken over:\n\n{text}"
+                );
+                self.add_notice(NoticeLevel::Warning, text);
+            }
             Note::Problem { text } => self.add_notice(NoticeLevel::Error, text.clone()),
             Note::SignInNeeded { text, methods } => self.ask_to_sign_in(text, methods),
         }

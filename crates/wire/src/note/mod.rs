@@ -229,6 +229,23 @@ pub enum Note {
         session: Uuid,
         agent: String,
     },
+    /// Another machine of the fleet drives the session from here on.
+    TakenOver {
+        /// The worker that drove it before.
+        from: String,
+        to: String,
+        /// Whether the worker before has given it away. Otherwise it was away itself.
+        released: bool,
+    },
+    /// What a worker had still recorded when another one had already taken the session over. It is not part
+    /// of the conversation.
+    Tail {
+        worker: String,
+        /// Counts the owners of the session: the epoch in which the worker learned it.
+        epoch: u64,
+        /// What a person can read of it.
+        text: String,
+    },
     /// A problem that no other note describes.
     #[serde(alias = "trouble")]
     Problem {

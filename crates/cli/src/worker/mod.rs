@@ -1,9 +1,14 @@
 //! `towpath worker`: drives sessions for the gateways of a fleet.
 
+mod session_files;
+mod transcript_part;
+mod tree_part;
+
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::Args;
 use fleet::bus::BusError;
@@ -20,6 +25,7 @@ use crate::fleet::NatsArgs;
 use crate::serve::{Demo, ServeError, ServerLock, StopMode, StopSignals, home, release};
 use crate::settings::{AgentArgs, AgentLookupError, CliSettings, DefaultAgentArgs, SettingsError};
 use crate::worker_metrics::{self, WorkerMetrics};
+use session_files::LocalSessionFiles;
 
 /// Drive sessions on this machine for a fleet
 ///
@@ -51,6 +57,12 @@ pub(crate) struct WorkerArgs {
     /// A directory below which sessions may work; repeatable [default: the current directory]
     #[arg(long = "root", value_name = "DIR")]
     roots: Vec<PathBuf>,
+    /// Take over the sessions of workers that are away for this long, such as `10m` [default: never]
+    ///
+    /// A worker with this option also ends its own agents if it cannot reach the fleet for that time. Give all
+    /// workers of a fleet the same.
+    #[arg(long, value_name = "TIME", value_parser = parse_takeover)]
+    takeover: Option<Duration>,
     /// The data directory [default: `worker` in `TOWPATH_DATA`]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
@@ -145,11 +157,15 @@ async fn work(args: &WorkerArgs) -> Result<(), WorkerCommandError> {
     let mut home = home(&settings, agent)?;
     args.default_agent.apply(&mut home.agents).map_err(AgentLookupError::from)?;
     let sessions = Sessions::new(home, settings.open_journal()?);
+    let roots = args.roots(demo.as_ref()).map_err(WorkerCommandError::Root)?;
+    let files = LocalSessionFiles::new(sessions.config().clone(), roots.clone());
     let config = WorkerConfig {
         name: args.worker_name.clone().or_else(host_name).ok_or(WorkerCommandError::NoName)?,
         pool: args.pool.clone(),
         slots: args.slots,
-        roots: args.roots(demo.as_ref()).map_err(WorkerCommandError::Root)?,
+        roots,
+        files: Some(Arc::new(files)),
+        takeover: args.takeover,
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };
     let name = config.name.clone();
@@ -158,8 +174,8 @@ async fn work(args: &WorkerArgs) -> Result<(), WorkerCommandError> {
         let connection = bus.status();
         let (bus, appends) = MeteredBus::new(Arc::new(bus));
         let worker = Worker::connect(Arc::new(bus), sessions.clone(), config).await?;
-        let fenced = worker.fenced().await?;
-        for (id, problem) in sessions.recover_except(&fenced).await? {
+        worker.settle().await?;
+        for (id, problem) in sessions.recover().await? {
             warn!(session = %id, %problem, "a session could not be opened");
         }
         let metrics = WorkerMetrics {
@@ -238,4 +254,25 @@ fn host_name() -> Option<String> {
     let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let name = name.split('.').next().unwrap_or_default().to_owned();
     (!name.is_empty()).then_some(name)
+}
+
+/// The shortest time after which sessions are taken over: leases last 15 seconds.
+const MIN_TAKEOVER: Duration = Duration::from_secs(30);
+
+/// A time such as `90s`, `10m` or `2h`.
+fn parse_takeover(text: &str) -> Result<Duration, String> {
+    let (number, unit) =
+        text.split_at(text.trim_end_matches(|it: char| !it.is_ascii_digit()).len());
+    let number: u64 = number.parse().map_err(|_| "write a time such as `10m`".to_owned())?;
+    let seconds = match unit {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        _ => return Err("write a time such as `90s`, `10m` or `2h`".to_owned()),
+    };
+    let time = Duration::from_secs(number.saturating_mul(seconds));
+    if time < MIN_TAKEOVER {
+        return Err("a worker must be away for 30 seconds at least".to_owned());
+    }
+    Ok(time)
 }

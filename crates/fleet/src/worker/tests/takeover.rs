@@ -1,0 +1,178 @@
+//! Sessions that change their workers.
+
+use std::time::Duration;
+
+use journal::{Journal, Origin, Seq, SessionId};
+use wire::note::Note;
+
+use super::{TestGateway, TestWorker, prompt, spec};
+use crate::bus::Bus as _;
+use crate::bus::memory::MemoryServers;
+use crate::mirror::tests::TIMEOUT;
+use crate::question::{WorkerFailure, WorkerQuestion, decode_answer};
+
+async fn notes(journal: &Journal, session: SessionId) -> Vec<Note> {
+    let entries = journal.read(session, Seq(0), 10_000).await.unwrap();
+    let ours = entries.iter().filter(|it| it.origin == Origin::Towpath);
+    ours.filter_map(|it| Note::read(&it.bytes)).collect()
+}
+
+/// Waits until the gateway has a note.
+async fn until_note(gateway: &TestGateway, session: SessionId, is_it: impl Fn(&Note) -> bool) {
+    let journal = gateway.sessions.journal();
+    let mut follower = journal.follow(session, Seq(0));
+    let wait = async {
+        while !notes(journal, session).await.iter().any(&is_it) {
+            follower.next().await.unwrap();
+        }
+    };
+    tokio::time::timeout(TIMEOUT, wait).await.expect("the note comes");
+}
+
+#[tokio::test]
+async fn a_session_of_a_worker_that_is_gone_goes_on_with_everything_that_was_confirmed() {
+    let servers = MemoryServers::default();
+    let first = TestWorker::start(&servers, "w1", 2).await;
+    let second = TestWorker::start(&servers, "w2", 2).await;
+    let gateway = TestGateway::start(&servers, 2).await;
+    let session = gateway.sessions.create(spec(first.directory.path(), None)).await.unwrap();
+    let id = session.id();
+    session.prompt(prompt(7)).await.unwrap();
+    first.stop().await;
+    let refused = gateway.sessions.move_to(id, "w3".to_owned()).await.unwrap_err().to_string();
+    assert!(refused.contains("`w3` is not connected"), "{refused}");
+    for _ in 0..2 {
+        // The same again changes nothing.
+        gateway.sessions.move_to(id, "w2".to_owned()).await.unwrap();
+    }
+    assert_eq!(gateway.fleet.owner(id).as_deref(), Some("w2"));
+    let prompts = second.sessions.journal().prompts(id).await.unwrap();
+    assert_eq!(prompts.len(), 1);
+    session.prompt(prompt(8)).await.unwrap();
+    assert_eq!(second.sessions.journal().prompts(id).await.unwrap().len(), 2);
+    let taken = notes(gateway.sessions.journal(), id).await.into_iter();
+    let taken: Vec<Note> = taken.filter(|it| matches!(it, Note::TakenOver { .. })).collect();
+    let expected = Note::TakenOver { from: "w1".to_owned(), to: "w2".to_owned(), released: false };
+    assert_eq!(taken, [expected]);
+}
+
+#[tokio::test]
+async fn a_session_of_a_connected_worker_is_given_away_whole() {
+    let servers = MemoryServers::default();
+    let first = TestWorker::start(&servers, "w1", 2).await;
+    let second = TestWorker::start(&servers, "w2", 2).await;
+    let gateway = TestGateway::start(&servers, 2).await;
+    let session = gateway.sessions.create(spec(first.directory.path(), None)).await.unwrap();
+    let id = session.id();
+    session.prompt(prompt(7)).await.unwrap();
+    for (to, from) in [("w2", "w1"), ("w1", "w2"), ("w2", "w1")] {
+        gateway.sessions.move_to(id, to.to_owned()).await.unwrap();
+        assert_eq!(gateway.fleet.owner(id).as_deref(), Some(to));
+        until_note(&gateway, id, |it| {
+            matches!(it, Note::TakenOver { from: was, to: is, released: true } if was == from && is == to)
+        })
+        .await;
+    }
+    assert_eq!(first.sessions.journal().session(id).await.unwrap(), None);
+    assert_eq!(second.sessions.journal().prompts(id).await.unwrap().len(), 1);
+    assert_eq!(gateway.sessions.problem(id), None);
+    gateway.sessions.delete(id).await.unwrap();
+}
+
+#[tokio::test]
+async fn of_several_workers_one_takes_a_session_over() {
+    let servers = MemoryServers::default();
+    let gone = TestWorker::start(&servers, "gone", 2).await;
+    let mut takers = Vec::new();
+    for name in ["a", "b", "c"] {
+        takers.push(TestWorker::start(&servers, name, 2).await);
+    }
+    let gateway = TestGateway::start(&servers, 4).await;
+    for round in 0..5 {
+        let session = gateway.sessions.create(spec(gone.directory.path(), None)).await.unwrap();
+        let id = session.id();
+        if round == 4 {
+            gone.task.abort();
+        }
+        let bus = servers.connect();
+        let ask = |name: &'static str| {
+            let question = WorkerQuestion::TakeOver { session: id }.encode();
+            bus.ask(name, question, TIMEOUT)
+        };
+        let (a, b, c) = tokio::join!(ask("a"), ask("b"), ask("c"));
+        let answers = [a, b, c].map(|it| decode_answer(&it.unwrap()));
+        // A loser may have found the winner and taken the session from it: that is a move.
+        let has_it = |it: &&TestWorker| it.sessions.open_sessions().iter().any(|it| it.id() == id);
+        assert!(answers.iter().any(Result::is_ok), "{answers:?}");
+        for answer in &answers {
+            let is_expected = matches!(
+                answer,
+                Ok(_) | Err(WorkerFailure::NotOwner { .. } | WorkerFailure::Moving)
+            );
+            assert!(is_expected, "{answers:?}");
+        }
+        assert_eq!(takers.iter().filter(has_it).count(), 1, "{answers:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_worker_recorded_without_knowing_is_shown_once_as_its_tail() {
+    let servers = MemoryServers::default();
+    let first = TestWorker::start(&servers, "w1", 2).await;
+    let second = TestWorker::start(&servers, "w2", 2).await;
+    let gateway = TestGateway::start(&servers, 2).await;
+    let session = gateway.sessions.create(spec(first.directory.path(), None)).await.unwrap();
+    let id = session.id();
+    first.bus.set_cut(true);
+    let direct = first.sessions.open(id).await.unwrap();
+    direct.prompt(prompt(5)).await.unwrap();
+    gateway.sessions.move_to(id, "w2".to_owned()).await.unwrap();
+    assert_eq!(second.sessions.journal().prompts(id).await.unwrap(), []);
+    session.prompt(prompt(6)).await.unwrap();
+
+    first.bus.set_cut(false);
+    let is_tail = |it: &Note| matches!(it, Note::Tail { worker, text, .. } if worker == "w1" && text.contains("ann: do it"));
+    until_note(&gateway, id, is_tail).await;
+    assert_eq!(first.sessions.journal().session(id).await.unwrap(), None);
+    let prompts = gateway.sessions.journal().prompts(id).await.unwrap();
+    assert_eq!(prompts.iter().map(|it| it.id.as_u128()).collect::<Vec<_>>(), [6]);
+    let tails = notes(gateway.sessions.journal(), id).await;
+    assert_eq!(tails.iter().filter(|it| is_tail(it)).count(), 1);
+}
+
+#[tokio::test]
+async fn sessions_of_a_worker_that_stays_away_are_taken_over_if_that_is_wanted() {
+    let servers = MemoryServers::default();
+    let after = Some(Duration::from_secs(1));
+    let gone = TestWorker::start_with(&servers, "gone", 2, after).await;
+    let _careful = TestWorker::start(&servers, "careful", 9).await;
+    let _full = TestWorker::start_with(&servers, "full", 0, after).await;
+    let _free = TestWorker::start_with(&servers, "free", 2, after).await;
+    let gateway = TestGateway::start(&servers, 4).await;
+    let session = gateway.sessions.create(spec(gone.directory.path(), None)).await.unwrap();
+    let id = session.id();
+    session.prompt(prompt(7)).await.unwrap();
+    gone.stop().await;
+    until_note(&gateway, id, |it| matches!(it, Note::TakenOver { to, .. } if to == "free")).await;
+    assert_eq!(gateway.fleet.owner(id).as_deref(), Some("free"));
+}
+
+#[tokio::test]
+async fn a_worker_that_cannot_reach_the_fleet_ends_its_agents_before_others_take_over() {
+    let servers = MemoryServers::default();
+    let alone = TestWorker::start_with(&servers, "alone", 2, Some(Duration::from_secs(4))).await;
+    let other = TestWorker::start(&servers, "other", 2).await;
+    let gateway = TestGateway::start(&servers, 2).await;
+    for worker in [&alone, &other] {
+        let created = gateway.sessions.create(spec(worker.directory.path(), None)).await.unwrap();
+        created.prompt(prompt(1)).await.unwrap();
+        worker.bus.set_cut(true);
+    }
+    let wait = async {
+        while !alone.sessions.open_sessions().is_empty() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(TIMEOUT, wait).await.expect("its agents are ended");
+    assert_eq!(other.sessions.open_sessions().len(), 1, "without the policy, they go on");
+}
