@@ -5,6 +5,8 @@
 
 use std::path::PathBuf;
 
+use crate::play::subcommand::is_subcommand;
+
 /// Options with a value that 2.1.325 accepts and the player ignores.
 const IGNORED_OPTIONS: &[&str] = &[
     "--agent",
@@ -61,6 +63,8 @@ const MODES: &[&str] =
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the CLI")]
 pub struct PlayerArgs {
     pub(crate) prompt: Option<String>,
+    /// A subcommand and everything after it, if the arguments are not those of a session.
+    pub(crate) subcommand: Vec<String>,
     pub(crate) print: bool,
     pub(crate) version: bool,
     pub(crate) help: bool,
@@ -165,6 +169,8 @@ impl ArgReader {
 impl PlayerArgs {
     /// Parses the arguments after `towpath play`.
     pub fn parse(arguments: Vec<String>) -> Result<Self, PlayerStartError> {
+        let mut options = arguments.iter().take_while(|it| *it != "--");
+        let prints = options.any(|it| it == "-p" || it == "--print");
         let mut reader = ArgReader { arguments: arguments.into_iter(), next: None };
         let mut args = Self::default();
         while let Some(argument) = reader.pull() {
@@ -173,6 +179,10 @@ impl PlayerArgs {
                 args.prompt.get_or_insert(rest.join(" "));
             } else if argument.starts_with('-') && argument.len() > 1 {
                 args.parse_option(&argument, &mut reader)?;
+            } else if args.prompt.is_none() && !prints && is_subcommand(&argument) {
+                args.subcommand = std::iter::once(argument).collect();
+                args.subcommand.extend(std::iter::from_fn(|| reader.pull()));
+                return Ok(args);
             } else if !argument.is_empty() {
                 args.prompt.get_or_insert(argument);
             }

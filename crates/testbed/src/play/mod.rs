@@ -9,7 +9,8 @@
 mod acp;
 mod args;
 mod event;
-mod mcp_processes;
+mod mcp_connections;
+mod mcp_http;
 mod model;
 mod permission;
 mod player;
@@ -18,6 +19,7 @@ mod session;
 mod settings;
 mod stamps;
 mod stdio;
+mod subcommand;
 mod texts;
 mod tools;
 mod transcript;

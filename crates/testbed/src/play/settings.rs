@@ -38,6 +38,8 @@ pub struct PlayerEnvironment {
     pub max_retries: Option<u32>,
     /// `CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS`
     pub state_events: bool,
+    /// `DISABLE_TELEMETRY` or `CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC`
+    pub analytics_disabled: bool,
     /// `CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING`
     pub checkpoints: bool,
     /// `TOWPATH_PLAY_SCENARIO`

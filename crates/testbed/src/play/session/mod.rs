@@ -20,7 +20,7 @@ mod turn;
 mod tests;
 
 pub(crate) use conversation::{PlayerHistory, PlayerHistoryEntry};
-pub(crate) use mcp_servers::McpCommand;
+pub(crate) use mcp_servers::initialize_params;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -189,7 +189,7 @@ impl PlayerSession {
             PlayerInput::HostShellDone { output } => self.on_host_shell_done(&output),
             PlayerInput::HookDone { id, output } => self.on_command_hook_done(&id, &output),
             PlayerInput::McpLine { server, message } => self.on_mcp_line(&server, &message),
-            PlayerInput::McpExited { server } => self.on_mcp_exit(&server),
+            PlayerInput::McpExited { server, .. } => self.on_mcp_exit(&server),
             PlayerInput::FilesRewound { request, response } => self.respond(&request, response),
             PlayerInput::Timer(timer) => self.on_timer(timer),
             PlayerInput::Interrupted => {
@@ -231,8 +231,7 @@ impl PlayerSession {
         if self.exiting || self.session_hooks_running() {
             return;
         }
-        let connecting =
-            self.host_requests.connecting_servers() || self.servers.connecting_processes();
+        let connecting = self.host_requests.connecting_servers() || self.servers.are_connecting();
         if self.turn.is_none() && !self.queue.is_empty() && !connecting {
             if !self.started && self.start_session_hooks() {
                 return;
