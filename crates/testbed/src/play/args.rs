@@ -5,6 +5,7 @@
 
 use std::path::PathBuf;
 
+use crate::play::json_schema::JsonSchema;
 use crate::play::subcommand::is_subcommand;
 
 /// Options with a value that 2.1.325 accepts and the player ignores.
@@ -18,7 +19,6 @@ const IGNORED_OPTIONS: &[&str] = &[
     "--debug-to-stderr",
     "--effort",
     "--fallback-model",
-    "--json-schema",
     "--max-thinking-tokens",
     "--mcp-debug",
     "--name",
@@ -96,6 +96,7 @@ pub struct PlayerArgs {
     pub(crate) setting_sources: Option<String>,
     pub(crate) no_persistence: bool,
     pub(crate) hook_events: bool,
+    pub(crate) json_schema: Option<JsonSchema>,
     pub(crate) scenario: Option<PathBuf>,
 }
 
@@ -236,6 +237,7 @@ impl PlayerArgs {
             "--mcp-config" => self.mcp.extend(reader.values(flag, inline)?),
             "--max-turns" => self.max_turns = number(flag, &reader.value(flag, inline)?)?,
             "--max-budget-usd" => self.max_budget = number(flag, &reader.value(flag, inline)?)?,
+            "--json-schema" => self.json_schema = Some(json_schema(&reader.value(flag, inline)?)?),
             "--settings" => self.settings = Some(reader.value(flag, inline)?),
             "--setting-sources" => self.setting_sources = Some(reader.value(flag, inline)?),
             "--scenario" => self.scenario = Some(reader.value(flag, inline)?.into()),
@@ -336,6 +338,16 @@ fn number<T: std::str::FromStr>(flag: &str, text: &str) -> Result<Option<T>, Pla
     let reject =
         |_| PlayerStartError(format!("error: option '{flag}' argument '{text}' is invalid."));
     text.parse().map(Some).map_err(reject)
+}
+
+fn json_schema(text: &str) -> Result<JsonSchema, PlayerStartError> {
+    let value = serde_json::from_str(text).map_err(|error| {
+        let problem = format!("JSON Parse error: {error}");
+        PlayerStartError(format!("Error: --json-schema is not valid JSON: {problem}"))
+    })?;
+    JsonSchema::new(value).map_err(|problem| {
+        PlayerStartError(format!("Error: --json-schema is not a valid JSON Schema: {problem}"))
+    })
 }
 
 /// Splits names at commas and spaces outside parentheses.

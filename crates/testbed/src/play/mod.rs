@@ -9,6 +9,7 @@
 mod acp;
 mod args;
 mod event;
+mod json_schema;
 mod mcp_connections;
 mod mcp_http;
 mod model;

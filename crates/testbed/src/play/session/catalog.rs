@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 
+use crate::play::session::structured_output::STRUCTURED_OUTPUT;
 use crate::play::session::turn::PlayerTurn;
 use crate::play::session::{PlayerSession, VERSION};
 use crate::play::transcript::project_folder;
@@ -123,6 +124,12 @@ impl PlayerSession {
                 && !self.rules.hides(tool)
         });
         let mut tools: Vec<String> = offered.map(|tool| (*tool).to_owned()).collect();
+        if self.args.json_schema.is_some() {
+            // The names are in the order of the alphabet, except for `Task`.
+            let after = tools.iter().skip(1).position(|tool| tool.as_str() > STRUCTURED_OUTPUT);
+            let place = after.map_or(tools.len(), |position| position + 1);
+            tools.insert(place, STRUCTURED_OUTPUT.to_owned());
+        }
         tools.extend(self.servers.tools().into_iter().filter(|tool| !self.rules.hides(tool)));
         tools
     }

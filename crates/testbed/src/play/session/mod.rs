@@ -13,6 +13,7 @@ mod host_requests;
 mod mcp_servers;
 mod output;
 mod queue;
+mod structured_output;
 mod tasks;
 mod turn;
 
