@@ -19,6 +19,7 @@ mod private_files;
 mod session;
 mod settings;
 mod stamps;
+mod start_checks;
 mod stdio;
 mod subcommand;
 mod texts;

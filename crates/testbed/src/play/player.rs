@@ -17,6 +17,7 @@ use crate::play::model::ModelSource;
 use crate::play::session::{PlayerSession, VERSION};
 use crate::play::settings::{PlayerEnvironment, PlayerSettings, save_rules};
 use crate::play::stamps::IdGenerator;
+use crate::play::start_checks::check_start;
 use crate::play::stdio::{FaultAction, PlayerFault, PlayerStdout, read_stdin};
 use crate::play::subcommand::run_subcommand;
 use crate::play::tools::{ToolRunner, run_hook};
@@ -81,16 +82,10 @@ struct Player {
 
 impl Player {
     async fn start(
-        args: PlayerArgs,
+        mut args: PlayerArgs,
         environment: PlayerEnvironment,
     ) -> Result<Self, PlayerStartError> {
-        if args.skip_permissions && environment.root && !environment.sandbox {
-            return Err(PlayerStartError(
-                "--dangerously-skip-permissions cannot be used with root/sudo privileges for \
-                 security reasons"
-                    .to_owned(),
-            ));
-        }
+        check_start(&mut args, &environment)?;
         let start = PlayerSessionStart::choose(&args, &environment)?;
         let mut settings = PlayerSettings::load(&args, &environment);
         let (sender, inputs) = mpsc::channel(INPUT_CAPACITY);
