@@ -17,6 +17,7 @@ use super::dialect::tools::{self, OfferedTool};
 use super::dialect::{ApiDialect, ApiDialectReply};
 use super::event::{ApiError, estimate_tokens};
 use super::log::{ApiRequestKind, ApiRequestLog};
+use super::mcp_server::ApiMcpServer;
 use super::models::{gemini_model, gemini_models, model_details, model_list, openai_models};
 use super::recording::{ApiRecording, ApiUpstream};
 use super::reply::{ApiIds, ApiReply, ApiReplyContent};
@@ -45,6 +46,7 @@ pub(super) struct ApiState {
     /// The reply to side requests of the CLI.
     pub(super) side_reply: Arc<ApiReply>,
     pub(super) stop: watch::Receiver<bool>,
+    pub(super) mcp_server: ApiMcpServer,
 }
 
 /// Where replies come from.
@@ -84,6 +86,9 @@ impl ApiState {
     ) -> Response {
         if let ApiBackend::Upstream(upstream) = &self.backend {
             return self.forward(upstream, parts, body, id).await;
+        }
+        if let Some(response) = self.mcp_server.respond(&parts, &body, &self.stop) {
+            return response;
         }
         let uri = parts.uri.clone();
         let route = ApiRoute::new(&parts.method, uri.path());

@@ -13,6 +13,7 @@ mod dialect;
 mod event;
 mod generated;
 mod log;
+mod mcp_server;
 mod models;
 mod paced_stream;
 mod recording;

@@ -8,6 +8,7 @@
 
 mod acp;
 mod args;
+mod definitions;
 mod event;
 mod json_schema;
 mod mcp_connections;

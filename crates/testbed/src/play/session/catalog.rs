@@ -144,7 +144,12 @@ impl PlayerSession {
 
     /// Prints the `init` line, which opens each turn.
     pub(crate) fn print_init(&mut self) {
-        let skills = &SLASH_COMMANDS[..16];
+        let definitions = &self.settings.definitions;
+        let own: Vec<&str> = definitions.skills.iter().map(|it| it.name.as_str()).collect();
+        let skills: Vec<&str> =
+            own.into_iter().chain(SLASH_COMMANDS[..16].iter().copied()).collect();
+        let commands: Vec<&str> =
+            definitions.names().chain(SLASH_COMMANDS.iter().copied()).collect();
         let plugin = |name: &str| json!({ "name": name, "path": "builtin", "source": format!("{name}@builtin") });
         let folder = project_folder(&self.environment.home, &self.environment.cwd);
         let mut line = json!({
@@ -155,7 +160,7 @@ impl PlayerSession {
             "mcp_servers": self.servers.listing(),
             "model": self.model(),
             "permissionMode": self.mode.name(),
-            "slash_commands": SLASH_COMMANDS,
+            "slash_commands": commands,
             "terminal_slash_commands": ["doctor", "color", "focus", "reload-plugins"],
             "apiKeySource": self.key_source(),
             "claude_code_version": VERSION,
@@ -234,7 +239,11 @@ impl PlayerSession {
             let description = given.map_or_else(|| format!("The {name} agent"), str::to_owned);
             json!({ "name": name, "description": description })
         };
-        let commands: Vec<Value> = SLASH_COMMANDS.iter().map(command).collect();
+        let definitions = &self.settings.definitions;
+        let own = definitions.skills.iter().chain(&definitions.commands).map(
+            |it| json!({ "name": it.name, "description": it.description, "argumentHint": "" }),
+        );
+        let commands: Vec<Value> = own.chain(SLASH_COMMANDS.iter().map(command)).collect();
         let agents: Vec<Value> = self.agent_names().iter().map(agent).collect();
         let mut payload = json!({
             "commands": commands,

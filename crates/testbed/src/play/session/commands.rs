@@ -113,6 +113,17 @@ impl PlayerSession {
         true
     }
 
+    /// Replaces a prompt that calls a command or skill of a file. Returns whether it does.
+    pub(crate) fn expand_defined_prompt(&mut self, prompt: &PlayerPrompt) -> bool {
+        let Some((name, arguments)) = prompt.slash_command() else { return false };
+        let Some(definition) = self.settings.definitions.find(&name) else { return false };
+        let content = definition.content(&arguments);
+        if let Some(last) = self.turn.as_mut().and_then(|turn| turn.prompts.last_mut()) {
+            last.content = content;
+        }
+        true
+    }
+
     /// Prints the output of a command.
     fn print_local_command(&mut self, name: &str, text: &str) {
         self.print_init();

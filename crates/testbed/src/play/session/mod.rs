@@ -76,7 +76,7 @@ pub(crate) struct PlayerSession {
     command_hooks: Vec<CommandHook>,
     servers: McpServers,
     side_questions: SideQuestions,
-    /// Definitions of sub-agents from the host.
+    /// Definitions of sub-agents from the host and from files.
     agents: BTreeMap<String, Value>,
     tasks: BackgroundTasks,
     usage: PlayerUsage,
@@ -128,6 +128,7 @@ impl PlayerSession {
         ids: IdGenerator,
     ) -> Self {
         let servers = McpServers::parse(&args.mcp);
+        let agents = settings.definitions.agent_values();
         Self {
             mode: settings.mode,
             mode_before_plan: PlayerMode::Default,
@@ -153,7 +154,7 @@ impl PlayerSession {
             host_hooks: HostHooks::default(),
             servers,
             side_questions: SideQuestions::default(),
-            agents: BTreeMap::new(),
+            agents,
             tasks: BackgroundTasks::default(),
             usage: PlayerUsage::resumed(past.cost),
             seen_prompts: past.prompts.clone(),

@@ -172,6 +172,10 @@ impl PlayerSession {
         } else if let Some((name, arguments)) = last.slash_command()
             && self.run_slash_command(&name, &arguments, &last)
         {
+        } else if self.expand_defined_prompt(&last) {
+            if !self.start_prompt_hooks(&last.text()) {
+                self.send_turn();
+            }
         } else if last.origin.is_some() || !self.start_prompt_hooks(&last.text()) {
             self.send_turn();
         }
