@@ -59,12 +59,13 @@ impl ApiMcpServer {
         let events = stream::unfold(
             (Some(first), events, stop),
             |(first, mut events, mut stop)| async move {
-                let event = match first {
-                    Some(first) => first,
-                    None => tokio::select! {
+                let event = if let Some(first) = first {
+                    first
+                } else {
+                    tokio::select! {
                         event = events.recv() => event?,
                         _ = stop.wait_for(|stop| *stop) => return None,
-                    },
+                    }
                 };
                 Some((Ok::<_, Infallible>(event), (None, events, stop)))
             },

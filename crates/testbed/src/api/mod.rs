@@ -22,6 +22,7 @@ mod request;
 mod route;
 mod script;
 mod server;
+mod shaped;
 mod stream;
 
 pub use log::{ApiRequestKind, ApiRequestRecord};

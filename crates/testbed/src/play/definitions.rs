@@ -1,6 +1,7 @@
 //! Commands, skills and sub-agents that people write as Markdown files in `.claude`.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -72,14 +73,14 @@ impl PromptDefinition {
             "<command-message>{name}</command-message>\n<command-name>/{name}</command-name>\n"
         );
         if !arguments.is_empty() {
-            call.push_str(&format!("<command-args>{arguments}</command-args>\n"));
+            let _ = writeln!(call, "<command-args>{arguments}</command-args>");
         }
         let mut text = self.text.replace("$ARGUMENTS", arguments);
         if let Some(folder) = &self.folder {
             text = format!("Base directory for this skill: {}\n\n{text}", folder.display());
         }
         if !arguments.is_empty() && !self.text.contains("$ARGUMENTS") {
-            text.push_str(&format!("\n\nARGUMENTS: {arguments}"));
+            let _ = write!(text, "\n\nARGUMENTS: {arguments}");
         }
         json!([{ "type": "text", "text": call }, { "type": "text", "text": text }])
     }

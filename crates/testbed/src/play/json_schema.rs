@@ -64,6 +64,9 @@ fn check_types_of(part: &Value) -> Result<(), String> {
 /// How deep references may lead, so that a schema that refers to itself ends.
 const MAX_DEPTH: usize = 64;
 
+/// A keyword for numbers, its sign and what it demands.
+type NumberLimit = (&'static str, &'static str, fn(f64, f64) -> bool);
+
 struct SchemaCheck<'a> {
     root: &'a Value,
     errors: Vec<String>,
@@ -128,7 +131,7 @@ impl<'a> SchemaCheck<'a> {
 
     fn number(&mut self, schema: &Value, value: &Value, path: &str) {
         let Some(number) = value.as_f64() else { return };
-        let limits: [(&str, &str, fn(f64, f64) -> bool); 4] = [
+        let limits: [NumberLimit; 4] = [
             ("maximum", "<=", |number, limit| number <= limit),
             ("minimum", ">=", |number, limit| number >= limit),
             ("exclusiveMaximum", "<", |number, limit| number < limit),

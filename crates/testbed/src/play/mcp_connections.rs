@@ -122,16 +122,13 @@ impl McpConnections {
         process.args(&command.arguments).envs(command.environment.iter().cloned());
         process.current_dir(cwd).kill_on_drop(true);
         process.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let (output, error) = match process.spawn() {
-            Ok(mut child) => {
-                let output = child.stdout.take();
-                self.processes.insert(server.clone(), child);
-                (output, "CONNECTION_CLOSED: Connection closed".to_owned())
-            }
-            Err(_) => {
-                let program = &command.program;
-                (None, format!("ENOENT: Executable not found in $PATH: \"{program}\""))
-            }
+        let (output, error) = if let Ok(mut child) = process.spawn() {
+            let output = child.stdout.take();
+            self.processes.insert(server.clone(), child);
+            (output, "CONNECTION_CLOSED: Connection closed".to_owned())
+        } else {
+            let program = &command.program;
+            (None, format!("ENOENT: Executable not found in $PATH: \"{program}\""))
         };
         tokio::spawn(async move {
             if let Some(output) = output {

@@ -56,18 +56,17 @@ fn is_object(text: &str) -> bool {
 
 /// What is wrong with a value of `--mcp-config`. Wrong entries of servers are no reason to refuse it.
 fn mcp_problem(config: &str, environment: &PlayerEnvironment) -> Option<String> {
-    let value = match serde_json::from_str::<Value>(config) {
-        Ok(value) => value,
-        Err(_) => {
-            let path = find(environment, config);
-            let Ok(text) = std::fs::read_to_string(&path) else {
-                return Some(format!("MCP config file not found: {}", path.display()));
-            };
-            match serde_json::from_str(&text) {
-                Ok(value) => value,
-                Err(_) => return Some("MCP config is not a valid JSON".to_owned()),
-            }
-        }
+    let value = if let Ok(value) = serde_json::from_str::<Value>(config) {
+        value
+    } else {
+        let path = find(environment, config);
+        let Ok(text) = std::fs::read_to_string(&path) else {
+            return Some(format!("MCP config file not found: {}", path.display()));
+        };
+        let Ok(value) = serde_json::from_str(&text) else {
+            return Some("MCP config is not a valid JSON".to_owned());
+        };
+        value
     };
     if !value.is_object() {
         return Some(format!("Invalid input: expected object, received {}", kind(&value)));

@@ -161,7 +161,7 @@ impl PlayerSession {
             return;
         }
         self.print_system("status", json!({ "status": "compacting" }));
-        self.start_compaction_hooks(CompactionStep::Before(instructions.to_owned()));
+        self.start_compaction_hooks(&CompactionStep::Before(instructions.to_owned()));
     }
 
     /// Takes the next step of a compaction, after the hooks of one.
@@ -169,7 +169,7 @@ impl PlayerSession {
         match step {
             CompactionStep::Before(instructions) => self.request_summary(instructions),
             CompactionStep::Started(text) => {
-                self.start_compaction_hooks(CompactionStep::After(text.clone()));
+                self.start_compaction_hooks(&CompactionStep::After(text.clone()));
             }
             CompactionStep::After(text) => self.finish_compaction(text),
         }
@@ -222,7 +222,7 @@ impl PlayerSession {
     fn restart_with_summary(&mut self, text: &str) {
         self.conversation.pending = None;
         self.conversation.message = None;
-        self.start_compaction_hooks(CompactionStep::Started(text.to_owned()));
+        self.start_compaction_hooks(&CompactionStep::Started(text.to_owned()));
     }
 
     fn finish_compaction(&mut self, text: &str) {

@@ -46,14 +46,11 @@ async fn list(files: &McpConfigFiles, environment: &PlayerEnvironment) -> Subcom
     }
     let mut text = "Checking MCP server health…\n\n".to_owned();
     for (scope, name, server) in servers {
-        let place = match server["type"].as_str() {
-            Some(kind @ ("http" | "sse")) => {
-                format!("{} ({})", server["url"].as_str().unwrap_or_default(), kind.to_uppercase())
-            }
-            _ => {
-                let command = server["command"].as_str().unwrap_or_default();
-                format!("{command} {}", words(&server["args"]))
-            }
+        let place = if let Some(kind @ ("http" | "sse")) = server["type"].as_str() {
+            format!("{} ({})", server["url"].as_str().unwrap_or_default(), kind.to_uppercase())
+        } else {
+            let command = server["command"].as_str().unwrap_or_default();
+            format!("{command} {}", words(&server["args"]))
         };
         let state = if scope == McpScope::Project {
             PENDING.to_owned()
@@ -96,19 +93,16 @@ async fn get(
             }
         }
     };
-    match server["type"].as_str() {
-        Some(kind @ ("http" | "sse")) => {
-            let url = server["url"].as_str().unwrap_or_default();
-            let _ = writeln!(text, "  Type: {kind}\n  URL: {url}");
-            pairs(&mut text, "Headers", ": ", &server["headers"]);
-        }
-        _ => {
-            let command = server["command"].as_str().unwrap_or_default();
-            let arguments = words(&server["args"]);
-            let arguments = if arguments.is_empty() { arguments } else { format!(" {arguments}") };
-            let _ = writeln!(text, "  Type: stdio\n  Command: {command}\n  Args:{arguments}");
-            pairs(&mut text, "Environment", "=", &server["env"]);
-        }
+    if let Some(kind @ ("http" | "sse")) = server["type"].as_str() {
+        let url = server["url"].as_str().unwrap_or_default();
+        let _ = writeln!(text, "  Type: {kind}\n  URL: {url}");
+        pairs(&mut text, "Headers", ": ", &server["headers"]);
+    } else {
+        let command = server["command"].as_str().unwrap_or_default();
+        let arguments = words(&server["args"]);
+        let arguments = if arguments.is_empty() { arguments } else { format!(" {arguments}") };
+        let _ = writeln!(text, "  Type: stdio\n  Command: {command}\n  Args:{arguments}");
+        pairs(&mut text, "Environment", "=", &server["env"]);
     }
     let _ = writeln!(
         text,

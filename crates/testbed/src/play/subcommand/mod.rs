@@ -9,6 +9,8 @@ mod health;
 mod mcp;
 mod mcp_config;
 
+use std::fmt::Write as _;
+
 use crate::play::session::VERSION;
 use crate::play::settings::PlayerEnvironment;
 
@@ -184,7 +186,7 @@ fn help(subcommand: &Subcommand) -> String {
     if !subcommand.commands.is_empty() {
         text.push_str("\nCommands:\n");
         for command in subcommand.commands.iter().chain(&["help"]) {
-            text.push_str(&format!("  {command}\n"));
+            let _ = writeln!(text, "  {command}");
         }
     }
     text

@@ -213,9 +213,9 @@ impl PlayerSession {
     }
 
     /// Starts the hooks for a step of a compaction. Without any, it goes on at once.
-    pub(crate) fn start_compaction_hooks(&mut self, step: CompactionStep) {
+    pub(crate) fn start_compaction_hooks(&mut self, step: &CompactionStep) {
         let (event, matched) = (step.event(), step.matched());
-        let input = match &step {
+        let input = match step {
             CompactionStep::Before(instructions) => {
                 json!({ "trigger": "manual", "custom_instructions": instructions })
             }
@@ -225,7 +225,7 @@ impl PlayerSession {
             }
         };
         if !self.start_hooks(event, matched, &HookSubject::Compaction(step.clone()), input) {
-            self.continue_compaction(&step);
+            self.continue_compaction(step);
         }
     }
 
