@@ -72,6 +72,8 @@ fn environment() -> PlayerEnvironment {
         effort: variable("CLAUDE_CODE_EFFORT_LEVEL"),
         max_retries: variable("CLAUDE_CODE_MAX_RETRIES").and_then(|count| count.parse().ok()),
         state_events: is_set("CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS"),
+        analytics_disabled: is_set("DISABLE_TELEMETRY")
+            || is_set("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"),
         checkpoints: is_set("CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING"),
         scenario: variable("TOWPATH_PLAY_SCENARIO").map(PathBuf::from),
         pace: pace.map(Duration::from_millis),

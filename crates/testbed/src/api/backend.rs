@@ -17,6 +17,7 @@ use super::dialect::tools::{self, OfferedTool};
 use super::dialect::{ApiDialect, ApiDialectReply};
 use super::event::{ApiError, estimate_tokens};
 use super::log::{ApiRequestKind, ApiRequestLog};
+use super::mcp_server::ApiMcpServer;
 use super::models::{gemini_model, gemini_models, model_details, model_list, openai_models};
 use super::recording::{ApiRecording, ApiUpstream};
 use super::reply::{ApiIds, ApiReply, ApiReplyContent};
@@ -45,6 +46,7 @@ pub(super) struct ApiState {
     /// The reply to side requests of the CLI.
     pub(super) side_reply: Arc<ApiReply>,
     pub(super) stop: watch::Receiver<bool>,
+    pub(super) mcp_server: ApiMcpServer,
 }
 
 /// Where replies come from.
@@ -84,6 +86,9 @@ impl ApiState {
     ) -> Response {
         if let ApiBackend::Upstream(upstream) = &self.backend {
             return self.forward(upstream, parts, body, id).await;
+        }
+        if let Some(response) = self.mcp_server.respond(&parts, &body, &self.stop) {
+            return response;
         }
         let uri = parts.uri.clone();
         let route = ApiRoute::new(&parts.method, uri.path());
@@ -152,7 +157,7 @@ impl ApiState {
         let for_itself = translated.tools.is_empty() || translated.schema.is_some();
         let is_side = is_other_agent(&parts.headers) && for_itself;
         let kind = if is_side { ApiRequestKind::Side } else { ApiRequestKind::Main };
-        let choice = self.choose(&request, kind, &parts.headers);
+        let choice = self.choose(&request, &messages, kind, &parts.headers);
         if let Err(error) = self.log(kind, parts, body.clone()) {
             return failed(&error);
         }
@@ -188,7 +193,9 @@ impl ApiState {
         mut delivery: ApiDelivery,
         id: &str,
     ) -> Response {
-        let request = match ApiMessageRequest::parse(&body) {
+        let request = ApiMessageRequest::parse(&body);
+        let checked = request.and_then(|it| it.check_tool_results().map(|()| it));
+        let request = match checked {
             Ok(request) => request,
             Err(error) => {
                 let logged = self.log(ApiRequestKind::Main, parts, body.clone());
@@ -196,7 +203,7 @@ impl ApiState {
             }
         };
         let kind = request_kind(&request, &parts.headers);
-        let choice = self.choose(&request, kind, &parts.headers);
+        let choice = self.choose(&request, &body, kind, &parts.headers);
         if let Err(error) = self.log(kind, parts, body.clone()) {
             return error.response(id);
         }
@@ -256,13 +263,14 @@ impl ApiState {
     fn choose(
         &self,
         request: &ApiMessageRequest<'_>,
+        body: &[u8],
         kind: ApiRequestKind,
         headers: &HeaderMap,
     ) -> ApiReplyChoice {
         match &self.backend {
             ApiBackend::Model(responder) if kind == ApiRequestKind::Main => {
                 let mut responder = responder.lock().unwrap_or_else(PoisonError::into_inner);
-                responder.choose(request, client(headers), &self.ids)
+                responder.choose(request, body, client(headers), &self.ids)
             }
             _ => ApiReplyChoice { reply: Arc::clone(&self.side_reply), without_fault: false },
         }

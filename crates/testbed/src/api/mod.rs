@@ -13,6 +13,7 @@ mod dialect;
 mod event;
 mod generated;
 mod log;
+mod mcp_server;
 mod models;
 mod paced_stream;
 mod recording;
@@ -21,6 +22,7 @@ mod request;
 mod route;
 mod script;
 mod server;
+mod shaped;
 mod stream;
 
 pub use log::{ApiRequestKind, ApiRequestRecord};

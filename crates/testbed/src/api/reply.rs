@@ -45,6 +45,7 @@ pub(super) enum ApiReplyContent {
 pub(super) struct ApiPreparedMessage {
     content: Box<RawValue>,
     stop: String,
+    stop_sequence: Option<String>,
     usage: Option<Map<String, Value>>,
     output_tokens: u64,
     /// What is sent between `message_start` and `message_delta`.
@@ -104,7 +105,8 @@ impl ApiPreparedMessage {
             _ => None,
         };
         let output_tokens = deltas.max(1) as u64;
-        Self { content, stop, usage: reply.usage.clone(), output_tokens, actions, completes, fault }
+        let (usage, stop_sequence) = (reply.usage.clone(), reply.stop_sequence.clone());
+        Self { content, stop, stop_sequence, usage, output_tokens, actions, completes, fault }
     }
 
     /// The actions that send the message as a stream.
@@ -163,7 +165,8 @@ impl ApiPreparedMessage {
     }
 
     fn stop<'a>(&'a self, request: &'a ApiMessageRequest<'_>) -> ApiStop<'a> {
-        let sequence = (self.stop == "stop_sequence").then(|| request.stop_sequence()).flatten();
+        let known = self.stop_sequence.as_deref().or_else(|| request.stop_sequence());
+        let sequence = known.filter(|_| self.stop == "stop_sequence");
         ApiStop { stop_reason: Some(&self.stop), stop_sequence: sequence }
     }
 }

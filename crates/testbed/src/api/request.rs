@@ -50,6 +50,8 @@ struct ApiInputBlock<'a> {
     #[serde(borrow, default)]
     text: Cow<'a, str>,
     #[serde(borrow, default)]
+    id: Cow<'a, str>,
+    #[serde(borrow, default)]
     tool_use_id: Cow<'a, str>,
     #[serde(borrow)]
     content: Option<ApiInputContent<'a>>,
@@ -117,6 +119,32 @@ impl<'a> ApiMessageRequest<'a> {
         Ok(request)
     }
 
+    /// Refuses a conversation in which a tool call has no result, as the API does.
+    pub(super) fn check_tool_results(&self) -> Result<(), ApiError> {
+        let spoken = self.messages().enumerate().filter(|(_, it)| it.role != "system");
+        let spoken: Vec<(usize, &ApiInputMessage<'_>)> = spoken.collect();
+        for (position, (index, message)) in spoken.iter().enumerate() {
+            if message.role != "assistant" {
+                continue;
+            }
+            let next = spoken.get(position + 1).map(|(_, next)| next.content.blocks());
+            let next = next.unwrap_or_default();
+            let calls = message.content.blocks().iter().filter(|it| it.kind == "tool_use");
+            let without_result =
+                calls.filter(|call| !next.iter().any(|it| it.tool_use_id == call.id));
+            let ids: Vec<&str> = without_result.map(|call| &*call.id).collect();
+            if !ids.is_empty() {
+                return Err(ApiError::invalid_request(format!(
+                    "messages.{index}: `tool_use` ids were found without `tool_result` blocks \
+                     immediately after: {}. Each `tool_use` block must have a corresponding \
+                     `tool_result` block in the next message.",
+                    ids.join(", ")
+                )));
+            }
+        }
+        Ok(())
+    }
+
     /// Whether the CLI makes this request for its own use: a title, a quota check, a summary.
     ///
     /// Such a request has no tools, or one or two that are not tools of an agent.
@@ -132,10 +160,6 @@ impl<'a> ApiMessageRequest<'a> {
     /// Whether the request offers a tool with this name.
     pub(super) fn offers(&self, name: &str) -> bool {
         self.tools.iter().flatten().any(|tool| tool.name == name)
-    }
-
-    pub(super) fn has_tools(&self) -> bool {
-        self.tools.as_ref().is_some_and(|it| !it.is_empty())
     }
 
     /// The latest message with the role `user`.
@@ -232,6 +256,13 @@ impl ApiInputContent<'_> {
                     }
                 }
             }
+        }
+    }
+
+    fn blocks(&self) -> &[ApiInputBlock<'_>] {
+        match self {
+            Self::Text(_) => &[],
+            Self::Blocks(blocks) => blocks,
         }
     }
 

@@ -10,6 +10,7 @@ use super::generated;
 use super::recording::{ApiRecording, ApiRecordingError};
 use super::reply::{ApiIds, ApiReply, ApiReplyContent};
 use super::request::ApiMessageRequest;
+use super::shaped::ApiReplyShape;
 
 /// The replies of one conversation.
 ///
@@ -268,6 +269,7 @@ impl ApiResponder {
     pub(super) fn choose(
         &mut self,
         request: &ApiMessageRequest<'_>,
+        body: &[u8],
         client: ApiClient<'_>,
         ids: &ApiIds,
     ) -> ApiReplyChoice {
@@ -277,14 +279,21 @@ impl ApiResponder {
             ApiModel::Generated => None,
         };
         choice.unwrap_or_else(|| {
-            let reply = generated::reply(&request.latest_message(), request.has_tools());
+            let shape = ApiReplyShape::new(body);
+            let reply = generated::reply(&request.latest_message(), shape.allows_tools());
+            let reply = shape.apply(reply);
             ApiReplyChoice { reply: self.prepare(&reply, ids), without_fault: false }
         })
     }
 
     fn prepare(&mut self, reply: &ScenarioReply, ids: &ApiIds) -> Arc<ApiReply> {
-        let is_same =
-            |it: &&Arc<ApiReply>| it.source.blocks == reply.blocks && reply.has_fixed_ids();
+        let is_same = |it: &&Arc<ApiReply>| {
+            let source = &it.source;
+            source.blocks == reply.blocks
+                && source.stop == reply.stop
+                && source.stop_sequence == reply.stop_sequence
+                && reply.has_fixed_ids()
+        };
         if let Some(known) = self.generated.as_ref().filter(is_same) {
             return Arc::clone(known);
         }

@@ -22,6 +22,7 @@ use tokio::task::JoinHandle;
 
 use super::backend::{ApiBackend, ApiState, handle};
 use super::log::{ApiRequestLog, ApiRequestRecord};
+use super::mcp_server::ApiMcpServer;
 use super::recording::ApiUpstream;
 use super::reply::{ApiIds, ApiReply};
 use super::script::{ApiModel, ApiResponder};
@@ -105,8 +106,15 @@ impl ApiServer {
         let ids = ApiIds::new();
         let side_reply = Arc::new(ApiReply::from_text("Understood.".to_owned(), &ids));
         let gates = ApiGates::new();
-        let state =
-            Arc::new(ApiState { backend, log, gates, ids, side_reply, stop: stopping.clone() });
+        let state = Arc::new(ApiState {
+            backend,
+            log,
+            gates,
+            ids,
+            side_reply,
+            stop: stopping.clone(),
+            mcp_server: ApiMcpServer::default(),
+        });
         let service = handle
             .with_state(Arc::clone(&state))
             .into_make_service_with_connect_info::<ApiConnectionHandle>();

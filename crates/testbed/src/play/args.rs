@@ -5,18 +5,19 @@
 
 use std::path::PathBuf;
 
+use crate::play::json_schema::JsonSchema;
+use crate::play::subcommand::is_subcommand;
+
 /// Options with a value that 2.1.325 accepts and the player ignores.
 const IGNORED_OPTIONS: &[&str] = &[
     "--agent",
     "--agents",
-    "--append-system-prompt-file",
     "--append-subagent-system-prompt",
     "--autocompact",
     "--debug-file",
     "--debug-to-stderr",
     "--effort",
     "--fallback-model",
-    "--json-schema",
     "--max-thinking-tokens",
     "--mcp-debug",
     "--name",
@@ -25,7 +26,6 @@ const IGNORED_OPTIONS: &[&str] = &[
     "--plugin-url",
     "--sdk-url",
     "--session-mirror",
-    "--system-prompt-file",
     "--system-prompt-snapshot",
     "--task-budget",
     "--thinking",
@@ -52,6 +52,25 @@ const IGNORED_SWITCHES: &[&str] = &[
     "--session-mirror",
 ];
 
+/// Options with their placeholders, which the CLI's errors quote.
+const OPTIONS: &[&str] = &[
+    "--add-dir <directories...>",
+    "--allowedTools, --allowed-tools <tools...>",
+    "--disallowedTools, --disallowed-tools <tools...>",
+    "--append-system-prompt <prompt>",
+    "--input-format <format>",
+    "--json-schema <schema>",
+    "--max-budget-usd <amount>",
+    "--max-turns <turns>",
+    "--mcp-config <configs...>",
+    "--model <model>",
+    "--output-format <format>",
+    "--permission-mode <mode>",
+    "--session-id <uuid>",
+    "--settings <file-or-json>",
+    "--system-prompt <prompt>",
+];
+
 /// The values of `--permission-mode`. `manual` is another name for `default`.
 const MODES: &[&str] =
     &["acceptEdits", "auto", "bypassPermissions", "default", "dontAsk", "manual", "plan"];
@@ -61,6 +80,8 @@ const MODES: &[&str] =
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the CLI")]
 pub struct PlayerArgs {
     pub(crate) prompt: Option<String>,
+    /// A subcommand and everything after it, if the arguments are not those of a session.
+    pub(crate) subcommand: Vec<String>,
     pub(crate) print: bool,
     pub(crate) version: bool,
     pub(crate) help: bool,
@@ -81,6 +102,8 @@ pub struct PlayerArgs {
     pub(crate) model: Option<String>,
     pub(crate) system_prompt: Option<String>,
     pub(crate) append_system_prompt: Option<String>,
+    pub(crate) system_prompt_file: Option<String>,
+    pub(crate) append_system_prompt_file: Option<String>,
     pub(crate) allowed: Vec<String>,
     pub(crate) disallowed: Vec<String>,
     pub(crate) tools: Option<Vec<String>>,
@@ -92,6 +115,7 @@ pub struct PlayerArgs {
     pub(crate) setting_sources: Option<String>,
     pub(crate) no_persistence: bool,
     pub(crate) hook_events: bool,
+    pub(crate) json_schema: Option<JsonSchema>,
     pub(crate) scenario: Option<PathBuf>,
 }
 
@@ -126,9 +150,10 @@ impl ArgReader {
     }
 
     fn value(&mut self, flag: &str, inline: Option<String>) -> Result<String, PlayerStartError> {
-        inline
-            .or_else(|| self.pull())
-            .ok_or_else(|| PlayerStartError(format!("error: option '{flag}' argument missing")))
+        inline.or_else(|| self.pull()).ok_or_else(|| {
+            let option = with_placeholder(flag);
+            PlayerStartError(format!("error: option '{option}' argument missing"))
+        })
     }
 
     fn optional(&mut self, inline: Option<String>) -> Option<String> {
@@ -165,6 +190,8 @@ impl ArgReader {
 impl PlayerArgs {
     /// Parses the arguments after `towpath play`.
     pub fn parse(arguments: Vec<String>) -> Result<Self, PlayerStartError> {
+        let mut options = arguments.iter().take_while(|it| *it != "--");
+        let prints = options.any(|it| it == "-p" || it == "--print");
         let mut reader = ArgReader { arguments: arguments.into_iter(), next: None };
         let mut args = Self::default();
         while let Some(argument) = reader.pull() {
@@ -173,6 +200,10 @@ impl PlayerArgs {
                 args.prompt.get_or_insert(rest.join(" "));
             } else if argument.starts_with('-') && argument.len() > 1 {
                 args.parse_option(&argument, &mut reader)?;
+            } else if args.prompt.is_none() && !prints && is_subcommand(&argument) {
+                args.subcommand = std::iter::once(argument).collect();
+                args.subcommand.extend(std::iter::from_fn(|| reader.pull()));
+                return Ok(args);
             } else if !argument.is_empty() {
                 args.prompt.get_or_insert(argument);
             }
@@ -209,6 +240,10 @@ impl PlayerArgs {
             "--resume-session-at" => self.resume_at = Some(reader.value(flag, inline)?),
             "--model" => self.model = Some(reader.value(flag, inline)?),
             "--system-prompt" => self.system_prompt = Some(reader.value(flag, inline)?),
+            "--system-prompt-file" => self.system_prompt_file = Some(reader.value(flag, inline)?),
+            "--append-system-prompt-file" => {
+                self.append_system_prompt_file = Some(reader.value(flag, inline)?);
+            }
             "--append-system-prompt" => {
                 self.append_system_prompt = Some(reader.value(flag, inline)?);
             }
@@ -224,10 +259,24 @@ impl PlayerArgs {
             }
             "--add-dir" => self.directories.extend(reader.values(flag, inline)?),
             "--mcp-config" => self.mcp.extend(reader.values(flag, inline)?),
-            "--max-turns" => self.max_turns = number(flag, &reader.value(flag, inline)?)?,
-            "--max-budget-usd" => self.max_budget = number(flag, &reader.value(flag, inline)?)?,
+            "--max-turns" => {
+                let text = reader.value(flag, inline)?;
+                self.max_turns = Some(number(flag, &text, "must be a number")?);
+            }
+            "--max-budget-usd" => {
+                let rule = "--max-budget-usd must be a positive number greater than 0";
+                let text = reader.value(flag, inline)?;
+                let budget: f64 = number(flag, &text, rule)?;
+                if budget <= 0.0 || !budget.is_finite() {
+                    return Err(invalid(flag, &text, rule));
+                }
+                self.max_budget = Some(budget);
+            }
+            "--json-schema" => self.json_schema = Some(json_schema(&reader.value(flag, inline)?)?),
             "--settings" => self.settings = Some(reader.value(flag, inline)?),
-            "--setting-sources" => self.setting_sources = Some(reader.value(flag, inline)?),
+            "--setting-sources" => {
+                self.setting_sources = Some(setting_sources(reader.value(flag, inline)?)?);
+            }
             "--scenario" => self.scenario = Some(reader.value(flag, inline)?.into()),
             "--betas" => drop(reader.values(flag, inline)?),
             "--prompt-suggestions" => drop(reader.optional(inline)),
@@ -271,6 +320,22 @@ impl PlayerArgs {
             && self.output != PlayerOutputFormat::StreamJson
         {
             return reject("Error: --input-format=stream-json requires output-format=stream-json.");
+        }
+        let is_stream = self.output == PlayerOutputFormat::StreamJson;
+        if self.partial && !is_stream {
+            return reject(
+                "Error: --include-partial-messages requires --print and \
+                 --output-format=stream-json.",
+            );
+        }
+        if self.replay && !(is_stream && self.input == PlayerInputFormat::StreamJson) {
+            return reject(
+                "Error: --replay-user-messages requires both --input-format=stream-json and \
+                 --output-format=stream-json.",
+            );
+        }
+        if self.resume_at.is_some() && self.resume.is_none() {
+            return reject("Error: --resume-session-at requires --resume");
         }
         match &self.session_id {
             Some(id) if uuid::Uuid::parse_str(id).is_err() => {
@@ -322,10 +387,40 @@ fn output_format(text: &str) -> Result<PlayerOutputFormat, PlayerStartError> {
     }
 }
 
-fn number<T: std::str::FromStr>(flag: &str, text: &str) -> Result<Option<T>, PlayerStartError> {
-    let reject =
-        |_| PlayerStartError(format!("error: option '{flag}' argument '{text}' is invalid."));
-    text.parse().map(Some).map_err(reject)
+fn number<T: std::str::FromStr>(flag: &str, text: &str, rule: &str) -> Result<T, PlayerStartError> {
+    text.parse().map_err(|_| invalid(flag, text, rule))
+}
+
+fn invalid(flag: &str, text: &str, rule: &str) -> PlayerStartError {
+    let option = with_placeholder(flag);
+    PlayerStartError(format!("error: option '{option}' argument '{text}' is invalid. {rule}"))
+}
+
+fn setting_sources(text: String) -> Result<String, PlayerStartError> {
+    let known = ["", "user", "project", "local"];
+    match text.split(',').map(str::trim).find(|name| !known.contains(name)) {
+        None => Ok(text),
+        Some(name) => Err(PlayerStartError(format!(
+            "Error processing --setting-sources: Invalid setting source: {name}. Valid options \
+             are: user, project, local"
+        ))),
+    }
+}
+
+/// An option as the CLI's errors name it, such as `--model <model>`.
+fn with_placeholder(flag: &str) -> String {
+    let known = OPTIONS.iter().find(|option| option.split([' ', ',']).any(|word| word == flag));
+    known.map_or_else(|| flag.to_owned(), |option| (*option).to_owned())
+}
+
+fn json_schema(text: &str) -> Result<JsonSchema, PlayerStartError> {
+    let value = serde_json::from_str(text).map_err(|error| {
+        let problem = format!("JSON Parse error: {error}");
+        PlayerStartError(format!("Error: --json-schema is not valid JSON: {problem}"))
+    })?;
+    JsonSchema::new(value).map_err(|problem| {
+        PlayerStartError(format!("Error: --json-schema is not a valid JSON Schema: {problem}"))
+    })
 }
 
 /// Splits names at commas and spaces outside parentheses.

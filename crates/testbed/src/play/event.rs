@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use crate::play::session::McpCommand;
+use crate::play::mcp_connections::McpEndpoint;
 
 /// The number of a request to the model. It is never reused.
 pub(crate) type ModelRequestNumber = u64;
@@ -47,14 +47,15 @@ pub(crate) enum PlayerInput {
         request: Value,
         response: Value,
     },
-    /// An MCP server that is a process has written a message.
+    /// An MCP server outside the host has sent a message.
     McpLine {
         server: String,
         message: Value,
     },
-    /// Such a process has ended, or could not be started.
+    /// The connection to such a server has ended, or could not be made.
     McpExited {
         server: String,
+        error: String,
     },
     Timer(PlayerTimer),
     /// SIGINT
@@ -216,10 +217,10 @@ pub(crate) enum PlayerEffect {
         input: Value,
         timeout: Duration,
     },
-    /// Starts the process of an MCP server.
+    /// Connects to an MCP server outside the host.
     StartMcpServer {
         server: String,
-        command: McpCommand,
+        endpoint: McpEndpoint,
     },
     /// Writes a message to it.
     WriteMcpServer {

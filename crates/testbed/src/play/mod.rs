@@ -8,8 +8,11 @@
 
 mod acp;
 mod args;
+mod definitions;
 mod event;
-mod mcp_processes;
+mod json_schema;
+mod mcp_connections;
+mod mcp_http;
 mod model;
 mod permission;
 mod player;
@@ -17,7 +20,9 @@ mod private_files;
 mod session;
 mod settings;
 mod stamps;
+mod start_checks;
 mod stdio;
+mod subcommand;
 mod texts;
 mod tools;
 mod transcript;

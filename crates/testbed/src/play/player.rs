@@ -12,12 +12,14 @@ use tokio::task::JoinHandle;
 use crate::play::acp::AcpPlayerArgs;
 use crate::play::args::{PlayerArgs, PlayerStartError};
 use crate::play::event::{ModelRequestNumber, PlayerEffect, PlayerInput};
-use crate::play::mcp_processes::McpProcesses;
+use crate::play::mcp_connections::McpConnections;
 use crate::play::model::ModelSource;
 use crate::play::session::{PlayerSession, VERSION};
 use crate::play::settings::{PlayerEnvironment, PlayerSettings, save_rules};
 use crate::play::stamps::IdGenerator;
+use crate::play::start_checks::check_start;
 use crate::play::stdio::{FaultAction, PlayerFault, PlayerStdout, read_stdin};
+use crate::play::subcommand::run_subcommand;
 use crate::play::tools::{ToolRunner, run_hook};
 use crate::play::transcript::{PlayerSessionStart, TranscriptStore};
 
@@ -37,6 +39,12 @@ pub async fn run(args: PlayerArgs, environment: PlayerEnvironment) -> u8 {
     if args.help {
         print_line(&format!("{HELP}\n\n{}", AcpPlayerArgs::help()));
         return 0;
+    }
+    if !args.subcommand.is_empty() {
+        let output = run_subcommand(&args.subcommand, &environment).await;
+        drop(write!(std::io::stdout(), "{}", output.stdout));
+        drop(write!(std::io::stderr(), "{}", output.stderr));
+        return output.code;
     }
     match Player::start(args, environment).await {
         Ok(player) => player.run().await,
@@ -63,7 +71,7 @@ struct Player {
     transcripts: TranscriptStore,
     model: ModelSource,
     tools: ToolRunner,
-    servers: McpProcesses,
+    servers: McpConnections,
     fault: Option<PlayerFault>,
     sender: mpsc::Sender<PlayerInput>,
     inputs: mpsc::Receiver<PlayerInput>,
@@ -74,16 +82,10 @@ struct Player {
 
 impl Player {
     async fn start(
-        args: PlayerArgs,
+        mut args: PlayerArgs,
         environment: PlayerEnvironment,
     ) -> Result<Self, PlayerStartError> {
-        if args.skip_permissions && environment.root && !environment.sandbox {
-            return Err(PlayerStartError(
-                "--dangerously-skip-permissions cannot be used with root/sudo privileges for \
-                 security reasons"
-                    .to_owned(),
-            ));
-        }
+        check_start(&mut args, &environment)?;
         let start = PlayerSessionStart::choose(&args, &environment)?;
         let mut settings = PlayerSettings::load(&args, &environment);
         let (sender, inputs) = mpsc::channel(INPUT_CAPACITY);
@@ -98,7 +100,7 @@ impl Player {
             transcripts: TranscriptStore::new(&environment.home, &environment.cwd),
             model,
             tools: ToolRunner::new(&environment),
-            servers: McpProcesses::default(),
+            servers: McpConnections::default(),
             fault: environment.fault.as_deref().and_then(PlayerFault::from_name),
             session: PlayerSession::new(args, session_environment, settings, id, past, ids),
             environment,
@@ -117,12 +119,12 @@ impl Player {
         };
         let mut effects = match self.missing_session.take() {
             Some(error) => self.session.fail_to_resume(&error),
-            None => self.session.start_mcp_processes(),
+            None => self.session.start_mcp_servers(),
         };
         loop {
             if let Some(code) = self.apply(effects).await {
                 self.tools.processes().kill_all();
-                self.servers.kill_all();
+                self.servers.close_all();
                 self.stdout.close().await;
                 return code;
             }
@@ -165,9 +167,9 @@ impl Player {
                 PlayerEffect::StopTool(name) | PlayerEffect::KillTask(name) => {
                     self.tools.processes().kill(&name);
                 }
-                PlayerEffect::StartMcpServer { server, command } => {
+                PlayerEffect::StartMcpServer { server, endpoint } => {
                     let inputs = self.sender.clone();
-                    self.servers.start(server, &command, &self.environment.cwd, inputs);
+                    self.servers.start(server, &endpoint, &self.environment.cwd, inputs);
                 }
                 PlayerEffect::WriteMcpServer { server, message } => {
                     self.servers.write(&server, &message).await;

@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::play::args::PlayerArgs;
+use crate::play::definitions::PlayerDefinitions;
 use crate::play::permission::{PlayerMode, PlayerRule, PlayerRules, RuleBehavior, RuleSource};
 
 /// The environment of one player.
@@ -38,6 +39,8 @@ pub struct PlayerEnvironment {
     pub max_retries: Option<u32>,
     /// `CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS`
     pub state_events: bool,
+    /// `DISABLE_TELEMETRY` or `CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC`
+    pub analytics_disabled: bool,
     /// `CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING`
     pub checkpoints: bool,
     /// `TOWPATH_PLAY_SCENARIO`
@@ -56,6 +59,7 @@ pub(crate) struct PlayerSettings {
     pub(crate) directories: Vec<PathBuf>,
     pub(crate) hooks: Vec<CommandHook>,
     pub(crate) model: Option<String>,
+    pub(crate) definitions: PlayerDefinitions,
     /// The contents of the `CLAUDE.md` files, each with its path.
     pub(crate) memory: Vec<(PathBuf, String)>,
     /// The merged contents of the settings files.
@@ -98,6 +102,11 @@ impl PlayerSettings {
                 .or_else(|| read_json(&environment.cwd.join(given)));
             if let Some(value) = value {
                 settings.merge(&value);
+            }
+        }
+        for (name, folder) in [("user", &environment.home), ("project", &environment.cwd)] {
+            if selected(name) {
+                settings.definitions.load(&folder.join(".claude"));
             }
         }
         settings.merge_flags(args, environment);

@@ -21,6 +21,9 @@ updatedPermissions may hold at most 4096 updates, rules and directories in all."
 pub(crate) const STDIN_CLOSED: &str = "Tool permission request failed: AbortError: Tool permission \
 stream closed before response received";
 
+pub(crate) const NOT_IN_PLAN_MODE: &str = "You are not in plan mode. To enter plan mode, call the EnterPlanMode tool first. If your plan \
+     was already approved, continue with implementation.";
+
 /// For the start of plan mode.
 pub(crate) const PLAN_MODE: &str = "Entered plan mode. You should now focus on exploring the \
 codebase and designing an implementation approach.";

@@ -122,7 +122,7 @@ impl ResumedConversation {
                 let (role, content) = ("system".to_owned(), line["rendered"].clone());
                 self.history.push(PlayerHistoryEntry { uuid, role, content, prompt: true });
             }
-            "play-boundary" => self.history.clear(),
+            "system" if line["subtype"] == "compact_boundary" => self.history.clear(),
             "play-rewind" => drop(self.history.rewind(&text("uuid"))),
             "cost-state" => self.cost = line["totalCostUSD"].as_f64().unwrap_or_default(),
             _ => {}

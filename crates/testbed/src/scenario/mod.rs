@@ -242,6 +242,8 @@ pub struct ScenarioReply {
     pub blocks: Vec<ScenarioBlock>,
     /// The stop reason, if it is not the usual one for these blocks.
     pub stop: Option<String>,
+    /// The stop sequence that ended the reply, if it is not the first of the request.
+    pub stop_sequence: Option<String>,
     /// Token counts that replace the estimated ones.
     pub usage: Option<Map<String, Value>>,
     /// Gives the reply only to requests whose latest message contains this text.

@@ -143,6 +143,8 @@ impl<'a> VerifyRunner<'a> {
             if self.scenario.setup.no_stdin { VerifyStdin::Null } else { VerifyStdin::Pipe };
         let number = self.runs.len() + 1;
         let command = self.agent.command_for(self.scenario.protocol).unwrap_or_default();
+        // A process can print before this function goes on, so the position is taken first.
+        let position = self.transcript.entries().len();
         let process =
             VerifyProcess::start(number, command, arguments, stdin, self.sandbox, &self.transcript);
         let process = process.map_err(|error| {
@@ -154,7 +156,7 @@ impl<'a> VerifyRunner<'a> {
         }
         self.runs.push(VerifyRun {
             process,
-            position: self.transcript.entries().len(),
+            position,
             any_order: None,
             forbidden: Vec::new(),
             final_checks: Vec::new(),

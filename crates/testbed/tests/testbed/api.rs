@@ -382,11 +382,64 @@ async fn only_loopback_addresses_are_accepted() {
 }
 
 #[tokio::test]
+async fn a_tool_call_without_its_result_is_refused() {
+    let server = ApiServer::start(ApiModel::Generated, ApiOptions::default()).await.unwrap();
+    let call = json!({"type": "tool_use", "id": "toolu_1", "name": "add", "input": {}});
+    let result = json!({"type": "tool_result", "tool_use_id": "toolu_1", "content": "3"});
+    let conversation = |last: Value| {
+        json!({"model": "claude-test", "max_tokens": 100, "messages": [
+            {"role": "user", "content": "add"}, {"role": "assistant", "content": [call]},
+            {"role": "user", "content": [last]},
+        ]})
+    };
+    let answered = post(&server, &conversation(result)).await;
+    assert_eq!(answered.status(), 200);
+    let refused = post(&server, &conversation(json!({"type": "text", "text": "well?"}))).await;
+    assert_eq!(refused.status(), 400);
+    let body: Value = refused.json().await.unwrap();
+    assert_eq!(body["error"]["type"], "invalid_request_error");
+    let message = body["error"]["message"].as_str().unwrap();
+    assert!(message.starts_with("messages.1: `tool_use` ids were found without"), "{message}");
+}
+
+#[tokio::test]
+async fn a_generated_reply_has_the_shape_that_the_request_asks_for() {
+    let server = ApiServer::start(ApiModel::Generated, ApiOptions::default()).await.unwrap();
+    let ask = async |fields: Value| {
+        let mut body = request("hello there", false);
+        body.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        post(&server, &body).await.json::<Value>().await.unwrap()
+    };
+    let cut = ask(json!({"max_tokens": 2})).await;
+    assert_eq!(
+        (&cut["content"][0]["text"], &cut["stop_reason"]),
+        (&json!("You wrote:"), &json!("max_tokens"))
+    );
+    let stopped = ask(json!({"stop_sequences": ["zebra", " there"]})).await;
+    assert_eq!(stopped["content"][0]["text"], "You wrote: “hello");
+    assert_eq!(
+        (&stopped["stop_reason"], &stopped["stop_sequence"]),
+        (&json!("stop_sequence"), &json!(" there"))
+    );
+    let schema = json!({"type": "object", "properties": {"city": {"type": "string"}}});
+    let tools = json!([{"name": "weather", "input_schema": schema}]);
+    let choice = json!({"type": "tool", "name": "weather"});
+    let forced = ask(json!({"tools": tools, "tool_choice": choice})).await;
+    assert_eq!(forced["content"][0]["input"], json!({"city": "text"}));
+    assert_eq!(forced["stop_reason"], "tool_use");
+    let format = json!({"format": {"type": "json_schema", "schema": schema}});
+    let structured = ask(json!({"output_config": format})).await;
+    assert_eq!(structured["content"][0]["text"], "{\"city\":\"text\"}");
+    let thinking = ask(json!({"thinking": {"type": "enabled", "budget_tokens": 1024}})).await;
+    assert_eq!(thinking["content"][0]["type"], "thinking");
+}
+
+#[tokio::test]
 async fn a_large_body_is_read() {
     let server = ApiServer::start(ApiModel::Generated, ApiOptions::default()).await.unwrap();
     // Built as text, because serialising it in a debug build would take longer than all other tests.
     let image = r#"{"type":"image","source":{"type":"base64","data":"DATA"}}"#;
-    let body = r#"{"model":"m","max_tokens":1,"messages":[{"role":"user","content":[IMAGE]}]}"#;
+    let body = r#"{"model":"m","max_tokens":100,"messages":[{"role":"user","content":[IMAGE]}]}"#;
     let body = body.replace("IMAGE", &image.replace("DATA", &"A".repeat(70 << 20)));
     let response = client().post(format!("{}/v1/messages", server.url)).body(body).send().await;
     let message: Value = response.unwrap().json().await.unwrap();

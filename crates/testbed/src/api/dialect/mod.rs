@@ -50,7 +50,7 @@ impl ApiTranslatedRequest {
     pub(super) fn body(&self) -> Vec<u8> {
         let tools: Vec<Value> = self.tools.iter().map(|it| json!({ "name": it.name })).collect();
         let request = json!({
-            "model": self.model, "max_tokens": 1, "stream": self.stream,
+            "model": self.model, "max_tokens": u32::MAX, "stream": self.stream,
             "messages": self.messages, "tools": tools,
         });
         request.to_string().into_bytes()

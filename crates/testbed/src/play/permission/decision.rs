@@ -74,7 +74,9 @@ pub(crate) fn decide(
         "Bash" => decide_bash(input, context),
         "Write" | "Edit" | "NotebookEdit" => decide_edit(tool, input, context),
         "Read" => decide_read(tool, input, context),
-        "Task" | "EnterPlanMode" | "TodoWrite" => PlayerPermissionDecision::Allow("config", None),
+        "Task" | "EnterPlanMode" | "StructuredOutput" | "TodoWrite" => {
+            PlayerPermissionDecision::Allow("config", None)
+        }
         _ => decide_other(tool, input, context),
     };
     match decision {

@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 
+use crate::play::session::structured_output::STRUCTURED_OUTPUT;
 use crate::play::session::turn::PlayerTurn;
 use crate::play::session::{PlayerSession, VERSION};
 use crate::play::transcript::project_folder;
@@ -123,6 +124,12 @@ impl PlayerSession {
                 && !self.rules.hides(tool)
         });
         let mut tools: Vec<String> = offered.map(|tool| (*tool).to_owned()).collect();
+        if self.args.json_schema.is_some() {
+            // The names are in the order of the alphabet, except for `Task`.
+            let after = tools.iter().skip(1).position(|tool| tool.as_str() > STRUCTURED_OUTPUT);
+            let place = after.map_or(tools.len(), |position| position + 1);
+            tools.insert(place, STRUCTURED_OUTPUT.to_owned());
+        }
         tools.extend(self.servers.tools().into_iter().filter(|tool| !self.rules.hides(tool)));
         tools
     }
@@ -137,7 +144,12 @@ impl PlayerSession {
 
     /// Prints the `init` line, which opens each turn.
     pub(crate) fn print_init(&mut self) {
-        let skills = &SLASH_COMMANDS[..16];
+        let definitions = &self.settings.definitions;
+        let own: Vec<&str> = definitions.skills.iter().map(|it| it.name.as_str()).collect();
+        let skills: Vec<&str> =
+            own.into_iter().chain(SLASH_COMMANDS[..16].iter().copied()).collect();
+        let commands: Vec<&str> =
+            definitions.names().chain(SLASH_COMMANDS.iter().copied()).collect();
         let plugin = |name: &str| json!({ "name": name, "path": "builtin", "source": format!("{name}@builtin") });
         let folder = project_folder(&self.environment.home, &self.environment.cwd);
         let mut line = json!({
@@ -148,7 +160,7 @@ impl PlayerSession {
             "mcp_servers": self.servers.listing(),
             "model": self.model(),
             "permissionMode": self.mode.name(),
-            "slash_commands": SLASH_COMMANDS,
+            "slash_commands": commands,
             "terminal_slash_commands": ["doctor", "color", "focus", "reload-plugins"],
             "apiKeySource": self.key_source(),
             "claude_code_version": VERSION,
@@ -227,7 +239,11 @@ impl PlayerSession {
             let description = given.map_or_else(|| format!("The {name} agent"), str::to_owned);
             json!({ "name": name, "description": description })
         };
-        let commands: Vec<Value> = SLASH_COMMANDS.iter().map(command).collect();
+        let definitions = &self.settings.definitions;
+        let own = definitions.skills.iter().chain(&definitions.commands).map(
+            |it| json!({ "name": it.name, "description": it.description, "argumentHint": "" }),
+        );
+        let commands: Vec<Value> = own.chain(SLASH_COMMANDS.iter().map(command)).collect();
         let agents: Vec<Value> = self.agent_names().iter().map(agent).collect();
         let mut payload = json!({
             "commands": commands,

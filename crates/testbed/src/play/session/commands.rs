@@ -9,6 +9,7 @@ use crate::play::session::PlayerSession;
 use crate::play::session::conversation::{
     PlayerAgent, PlayerHistoryEntry, PlayerMessage, PlayerTokens, synthetic_message,
 };
+use crate::play::session::host_requests::CompactionStep;
 use crate::play::session::output::into_object;
 use crate::play::session::queue::PlayerPrompt;
 use crate::play::{stamps, texts};
@@ -113,6 +114,17 @@ impl PlayerSession {
         true
     }
 
+    /// Replaces a prompt that calls a command or skill of a file. Returns whether it does.
+    pub(crate) fn expand_defined_prompt(&mut self, prompt: &PlayerPrompt) -> bool {
+        let Some((name, arguments)) = prompt.slash_command() else { return false };
+        let Some(definition) = self.settings.definitions.find(&name) else { return false };
+        let content = definition.content(&arguments);
+        if let Some(last) = self.turn.as_mut().and_then(|turn| turn.prompts.last_mut()) {
+            last.content = content;
+        }
+        true
+    }
+
     /// Prints the output of a command.
     fn print_local_command(&mut self, name: &str, text: &str) {
         self.print_init();
@@ -149,6 +161,21 @@ impl PlayerSession {
             return;
         }
         self.print_system("status", json!({ "status": "compacting" }));
+        self.start_compaction_hooks(&CompactionStep::Before(instructions.to_owned()));
+    }
+
+    /// Takes the next step of a compaction, after the hooks of one.
+    pub(crate) fn continue_compaction(&mut self, step: &CompactionStep) {
+        match step {
+            CompactionStep::Before(instructions) => self.request_summary(instructions),
+            CompactionStep::Started(text) => {
+                self.start_compaction_hooks(&CompactionStep::After(text.clone()));
+            }
+            CompactionStep::After(text) => self.finish_compaction(text),
+        }
+    }
+
+    fn request_summary(&mut self, instructions: &str) {
         let mut body = self.request_body(&PlayerAgent::Main);
         let text = format!("Please write a summary of this conversation so far. {instructions}");
         let question = json!({ "role": "user", "content": [{ "type": "text", "text": text }] });
@@ -181,14 +208,21 @@ impl PlayerSession {
                 let complete = self.conversation.message.as_ref().is_some_and(|it| it.complete);
                 if complete {
                     let text = self.conversation.message.as_ref().and_then(PlayerMessage::text);
-                    self.finish_compaction(&text.unwrap_or_default());
+                    self.restart_with_summary(&text.unwrap_or_default());
                 }
             }
             ModelReply::Started(_) | ModelReply::Message(_) => {}
             ModelReply::Ended | ModelReply::Failed(_) => {
-                self.finish_compaction("No summary could be made.");
+                self.restart_with_summary("No summary could be made.");
             }
         }
+    }
+
+    /// The request for the summary is over; hooks hear of it before the history is replaced.
+    fn restart_with_summary(&mut self, text: &str) {
+        self.conversation.pending = None;
+        self.conversation.message = None;
+        self.start_compaction_hooks(&CompactionStep::Started(text.to_owned()));
     }
 
     fn finish_compaction(&mut self, text: &str) {
@@ -203,7 +237,13 @@ impl PlayerSession {
             self.conversation.history.entries().last().filter(|it| it.role == "assistant").cloned();
         self.print_system("status", json!({ "status": null, "compact_result": "success" }));
         self.print_init();
-        self.record(json!({ "type": "play-boundary", "sessionId": self.id }));
+        let boundary = json!({
+            "parentUuid": null, "logicalParentUuid": tail, "isSidechain": false, "type": "system",
+            "subtype": "compact_boundary", "content": "Conversation compacted", "isMeta": false,
+            "timestamp": stamps::timestamp(self.now), "uuid": self.ids.uuid(), "level": "info",
+            "compactMetadata": { "trigger": "manual", "preTokens": 12 }, "sessionId": self.id,
+        });
+        self.record(boundary);
         self.conversation.history.clear();
         let transcript = self.transcript_path();
         let content: Value = texts::compacted(&summary, &transcript).into();

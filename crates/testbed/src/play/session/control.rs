@@ -47,6 +47,12 @@ impl PlayerSession {
                 self.respond(id, json!({ "model": model }));
             }
             "set_max_thinking_tokens" => self.respond(id, Value::Null),
+            "apply_flag_settings" if !request["settings"].is_object() => {
+                let kind = request.get("settings").map_or("undefined", kind_of);
+                let error =
+                    format!("apply_flag_settings requires `settings` to be an object, got {kind}");
+                self.respond_error(id, &error, None);
+            }
             "apply_flag_settings" => {
                 if let Some(effort) = request["settings"]["effortLevel"].as_str() {
                     effort.clone_into(&mut self.effort);
@@ -63,14 +69,14 @@ impl PlayerSession {
             }
             "rewind_files" => self.rewind_files(id, request),
             "rewind_conversation" => self.rewind_conversation(id, request),
-            "stop_task" => {
-                let task = request["task_id"].as_str().unwrap_or_default();
-                if self.stop_task(task) {
+            "stop_task" => match request["task_id"].as_str() {
+                // A task that does not exist has stopped, too.
+                Some(task) => {
+                    self.stop_task(task);
                     self.respond(id, json!({}));
-                } else {
-                    self.respond_error(id, &format!("No task found with ID: {task}"), None);
                 }
-            }
+                None => self.respond_error(id, "stop_task: task_id must be a string", None),
+            },
             "side_question" => self.ask_side_question(id, request),
             "end_session" => {
                 self.respond(id, Value::Null);
@@ -114,7 +120,11 @@ impl PlayerSession {
     fn rewind_files(&mut self, id: &Value, request: &Value) {
         if !self.environment.checkpoints {
             let error = "File rewinding is not enabled.";
-            self.respond(id, json!({ "canRewind": false, "error": error }));
+            if request["dry_run"] == true {
+                self.respond(id, json!({ "canRewind": false, "error": error }));
+            } else {
+                self.respond_error(id, error, None);
+            }
             return;
         }
         let prompt = request["user_message_id"].as_str().unwrap_or_default().to_owned();
@@ -406,5 +416,17 @@ impl PlayerSession {
             let _ = write!(exported, "\n{mark} {text}\n");
         }
         json!({ "text": exported, "default_filename": "conversation.txt" })
+    }
+}
+
+/// The type of a value, as JavaScript names it.
+fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
     }
 }

@@ -43,6 +43,39 @@ pub(crate) enum HookSubject {
     /// A call that has run.
     PostToolUse(String),
     Stop,
+    Compaction(CompactionStep),
+    SubagentStart,
+    /// The id of the sub-agent that is done.
+    SubagentStop(String),
+}
+
+/// A step of a compaction that has hooks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum CompactionStep {
+    /// Before the summary, with the instructions for it.
+    Before(String),
+    /// The session starts again with the summary.
+    Started(String),
+    /// After that.
+    After(String),
+}
+
+impl CompactionStep {
+    pub(crate) fn event(&self) -> &'static str {
+        match self {
+            Self::Before(_) => "PreCompact",
+            Self::Started(_) => "SessionStart",
+            Self::After(_) => "PostCompact",
+        }
+    }
+
+    /// What the matchers of hooks are compared with.
+    pub(crate) fn matched(&self) -> &'static str {
+        match self {
+            Self::Started(_) => "compact",
+            Self::Before(_) | Self::After(_) => "manual",
+        }
+    }
 }
 
 impl HostRequests {

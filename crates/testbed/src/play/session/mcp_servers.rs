@@ -1,10 +1,11 @@
-//! MCP servers: in the host, or processes of their own, and the messages to them.
+//! MCP servers: in the host, or with connections of their own, and the messages to them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
 use crate::play::event::{PlayerEffect, ToolOutcome};
+use crate::play::mcp_connections::McpEndpoint;
 use crate::play::session::host_requests::HostRequest;
 use crate::play::session::{PlayerSession, VERSION};
 
@@ -31,7 +32,7 @@ struct McpServer {
     /// The JSON-RPC id of the next request.
     next_id: u64,
     failed: bool,
-    /// Requests to a process that it has not answered, by their JSON-RPC ids.
+    /// Requests over a connection of its own that it has not answered, by their JSON-RPC ids.
     open: BTreeMap<u64, McpMessage>,
 }
 
@@ -41,48 +42,43 @@ enum PlayerMcpTransport {
     /// Through the host, with control requests.
     #[default]
     Host,
-    /// Through the pipes of a process.
-    Process(McpCommand),
-    /// In a way that the player does not know, such as over HTTP.
+    /// Through a connection of its own.
+    Own(McpEndpoint),
+    /// In a way that the player does not know.
     Unknown,
-}
-
-/// The process of a server.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct McpCommand {
-    pub(crate) program: String,
-    pub(crate) arguments: Vec<String>,
-    pub(crate) environment: Vec<(String, String)>,
 }
 
 impl PlayerMcpTransport {
     /// Parses the entry of a server in a configuration.
     fn parse(server: &Value) -> Self {
-        let strings = |value: &Value| -> Vec<String> {
-            let items = value.as_array().into_iter().flatten();
-            items.filter_map(Value::as_str).map(str::to_owned).collect()
-        };
-        match (server["type"].as_str(), server["command"].as_str()) {
-            (Some("sdk"), _) => Self::Host,
-            (None | Some("stdio"), Some(program)) => {
-                let variables = server["env"].as_object().into_iter().flatten();
-                let variable = |(name, value): (&String, &Value)| {
-                    Some((name.clone(), value.as_str()?.to_owned()))
-                };
-                Self::Process(McpCommand {
-                    program: program.to_owned(),
-                    arguments: strings(&server["args"]),
-                    environment: variables.filter_map(variable).collect(),
-                })
-            }
-            _ => Self::Unknown,
+        if server["type"] == "sdk" {
+            return Self::Host;
         }
+        McpEndpoint::parse(server).map_or(Self::Unknown, Self::Own)
     }
 
     fn name(&self) -> &'static str {
         match self {
             Self::Host => "sdk",
-            Self::Process(_) | Self::Unknown => "stdio",
+            Self::Own(McpEndpoint::Http(_)) => "http",
+            Self::Own(McpEndpoint::Sse(_)) => "sse",
+            Self::Own(McpEndpoint::Process(_)) | Self::Unknown => "stdio",
+        }
+    }
+
+    /// The configuration in `mcp_status`, which leaves out variables and headers.
+    fn config(&self) -> Option<Value> {
+        match self {
+            Self::Own(McpEndpoint::Process(command)) => Some(
+                json!({ "type": "stdio", "command": command.program, "args": command.arguments }),
+            ),
+            Self::Own(McpEndpoint::Http(address)) => {
+                Some(json!({ "type": "http", "url": address.url }))
+            }
+            Self::Own(McpEndpoint::Sse(address)) => {
+                Some(json!({ "type": "sse", "url": address.url }))
+            }
+            Self::Host | Self::Unknown => None,
         }
     }
 }
@@ -115,8 +111,8 @@ impl McpServers {
         self.servers.iter().flat_map(of).collect()
     }
 
-    /// Whether a process has not listed its tools. Turns wait for that.
-    pub(crate) fn connecting_processes(&self) -> bool {
+    /// Whether a server outside the host has not listed its tools. Turns wait for that.
+    pub(crate) fn are_connecting(&self) -> bool {
         let connecting =
             |it: &McpMessage| matches!(it, McpMessage::Initialize | McpMessage::ListTools);
         self.servers.values().any(|server| server.open.values().any(connecting))
@@ -141,12 +137,9 @@ impl McpServers {
                 "name": name, "status": server.status(), "serverInfo": server.info,
                 "transport": transport, "scope": "dynamic", "source": "sdk", "tools": tools,
             });
-            if let PlayerMcpTransport::Process(McpCommand { program, arguments, .. }) =
-                &server.transport
-            {
+            if let Some(config) = server.transport.config() {
                 status["source"] = "dynamic".into();
-                status["config"] =
-                    json!({ "type": "stdio", "command": program, "args": arguments });
+                status["config"] = config;
             }
             status
         };
@@ -195,35 +188,28 @@ impl PlayerSession {
         }
     }
 
-    /// Starts the servers that are processes.
-    pub(crate) fn start_mcp_processes(&mut self) -> Vec<PlayerEffect> {
+    /// Connects to the servers outside the host.
+    pub(crate) fn start_mcp_servers(&mut self) -> Vec<PlayerEffect> {
         let servers = self.servers.servers.iter();
-        let processes: Vec<(String, McpCommand)> = servers
+        let endpoints: Vec<(String, McpEndpoint)> = servers
             .filter_map(|(name, server)| match &server.transport {
-                PlayerMcpTransport::Process(command) => Some((name.clone(), command.clone())),
+                PlayerMcpTransport::Own(endpoint) => Some((name.clone(), endpoint.clone())),
                 PlayerMcpTransport::Host | PlayerMcpTransport::Unknown => None,
             })
             .collect();
-        for (name, command) in processes {
-            self.effects.push(PlayerEffect::StartMcpServer { server: name.clone(), command });
+        for (name, endpoint) in endpoints {
+            self.effects.push(PlayerEffect::StartMcpServer { server: name.clone(), endpoint });
             self.initialize_server(&name);
         }
         std::mem::take(&mut self.effects)
     }
 
     fn initialize_server(&mut self, name: &str) {
-        let params = json!({
-            "protocolVersion": "2025-11-25", "capabilities": {},
-            "clientInfo": {
-                "name": "claude-code", "title": "Claude Code",
-                "description": "Anthropic's agentic coding tool",
-                "websiteUrl": "https://claude.com/claude-code", "version": VERSION,
-            },
-        });
-        self.send_mcp_request(name, McpMessage::Initialize, "initialize", Some(params));
+        let params = Some(initialize_params());
+        self.send_mcp_request(name, McpMessage::Initialize, "initialize", params);
     }
 
-    /// Handles a message of a server that is a process. Notifications and requests are ignored.
+    /// Handles a message of a server outside the host. Notifications and requests are ignored.
     pub(crate) fn on_mcp_line(&mut self, server: &str, message: &Value) {
         let known = self.servers.servers.get_mut(server);
         let id = message["id"].as_u64().filter(|_| message.get("method").is_none());
@@ -234,7 +220,7 @@ impl PlayerSession {
         self.on_mcp_response(server, &kind, &response);
     }
 
-    /// Fails everything that a server has not answered, because its process has ended.
+    /// Fails everything that a server has not answered, because its connection has ended.
     pub(crate) fn on_mcp_exit(&mut self, server: &str) {
         let Some(known) = self.servers.servers.get_mut(server) else { return };
         let open = std::mem::take(&mut known.open);
@@ -257,15 +243,15 @@ impl PlayerSession {
             message["params"] = params;
         }
         let Some(known) = self.servers.servers.get_mut(server) else { return };
-        let is_process = matches!(known.transport, PlayerMcpTransport::Process(_));
+        let is_own = matches!(known.transport, PlayerMcpTransport::Own(_));
         if kind != McpMessage::Initialized {
             message["id"] = known.next_id.into();
-            if is_process {
+            if is_own {
                 known.open.insert(known.next_id, kind.clone());
             }
             known.next_id += 1;
         }
-        if is_process {
+        if is_own {
             let server = server.to_owned();
             self.effects.push(PlayerEffect::WriteMcpServer { server, message });
             return;
@@ -326,6 +312,18 @@ impl PlayerSession {
             Some(params),
         );
     }
+}
+
+/// What the CLI says of itself to a server.
+pub(crate) fn initialize_params() -> Value {
+    json!({
+        "protocolVersion": "2025-11-25", "capabilities": {},
+        "clientInfo": {
+            "name": "claude-code", "title": "Claude Code",
+            "description": "Anthropic's agentic coding tool",
+            "websiteUrl": "https://claude.com/claude-code", "version": VERSION,
+        },
+    })
 }
 
 /// The server and the tool in a name such as `mcp__calc__add`.

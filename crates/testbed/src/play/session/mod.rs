@@ -13,6 +13,7 @@ mod host_requests;
 mod mcp_servers;
 mod output;
 mod queue;
+mod structured_output;
 mod tasks;
 mod turn;
 
@@ -20,7 +21,7 @@ mod turn;
 mod tests;
 
 pub(crate) use conversation::{PlayerHistory, PlayerHistoryEntry};
-pub(crate) use mcp_servers::McpCommand;
+pub(crate) use mcp_servers::initialize_params;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -75,7 +76,7 @@ pub(crate) struct PlayerSession {
     command_hooks: Vec<CommandHook>,
     servers: McpServers,
     side_questions: SideQuestions,
-    /// Definitions of sub-agents from the host.
+    /// Definitions of sub-agents from the host and from files.
     agents: BTreeMap<String, Value>,
     tasks: BackgroundTasks,
     usage: PlayerUsage,
@@ -127,6 +128,7 @@ impl PlayerSession {
         ids: IdGenerator,
     ) -> Self {
         let servers = McpServers::parse(&args.mcp);
+        let agents = settings.definitions.agent_values();
         Self {
             mode: settings.mode,
             mode_before_plan: PlayerMode::Default,
@@ -152,7 +154,7 @@ impl PlayerSession {
             host_hooks: HostHooks::default(),
             servers,
             side_questions: SideQuestions::default(),
-            agents: BTreeMap::new(),
+            agents,
             tasks: BackgroundTasks::default(),
             usage: PlayerUsage::resumed(past.cost),
             seen_prompts: past.prompts.clone(),
@@ -189,7 +191,7 @@ impl PlayerSession {
             PlayerInput::HostShellDone { output } => self.on_host_shell_done(&output),
             PlayerInput::HookDone { id, output } => self.on_command_hook_done(&id, &output),
             PlayerInput::McpLine { server, message } => self.on_mcp_line(&server, &message),
-            PlayerInput::McpExited { server } => self.on_mcp_exit(&server),
+            PlayerInput::McpExited { server, .. } => self.on_mcp_exit(&server),
             PlayerInput::FilesRewound { request, response } => self.respond(&request, response),
             PlayerInput::Timer(timer) => self.on_timer(timer),
             PlayerInput::Interrupted => {
@@ -231,8 +233,7 @@ impl PlayerSession {
         if self.exiting || self.session_hooks_running() {
             return;
         }
-        let connecting =
-            self.host_requests.connecting_servers() || self.servers.connecting_processes();
+        let connecting = self.host_requests.connecting_servers() || self.servers.are_connecting();
         if self.turn.is_none() && !self.queue.is_empty() && !connecting {
             if !self.started && self.start_session_hooks() {
                 return;

@@ -81,7 +81,7 @@ pub(crate) struct PlayerSubAgent {
     started_at: SystemTime,
     tools: u32,
     tokens: PlayerTokens,
-    last_text: String,
+    pub(crate) last_text: String,
 }
 
 impl PlayerSession {
@@ -282,11 +282,12 @@ impl PlayerSession {
             "task_started",
             json!({
                 "task_id": id, "run_id": run, "tool_use_id": call,
-                "description": text("description"), "subagent_type": kind,
+                "description": text("description"), "subagent_type": kind.clone(),
                 "is_backgrounded": background, "spawn_depth": 1, "task_type": "local_agent",
                 "prompt": text("prompt"),
             }),
         );
+        self.start_sub_agent_hooks(&id, &kind);
         if background {
             let output = self.output_path(&id);
             let report = json!({
@@ -352,6 +353,13 @@ impl PlayerSession {
 
     /// Reports the result of a sub-agent.
     pub(crate) fn finish_sub_agent(&mut self, id: &str) {
+        if !self.start_sub_agent_stop_hooks(id) {
+            self.end_sub_agent(id);
+        }
+    }
+
+    /// Ends a sub-agent after its hooks.
+    pub(crate) fn end_sub_agent(&mut self, id: &str) {
         let Some(sub_agent) = self.sub_agents.remove(id) else { return };
         self.tasks.sub_agent_ended(false);
         let millis = stamps::millis_between(sub_agent.started_at, self.now);

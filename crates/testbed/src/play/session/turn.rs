@@ -10,6 +10,7 @@ use crate::play::session::conversation::{
 };
 use crate::play::session::output::into_object;
 use crate::play::session::queue::PlayerPrompt;
+use crate::play::session::structured_output::StructuredOutput;
 use crate::play::session::{PlayerSession, PlayerState};
 use crate::play::stamps;
 
@@ -49,6 +50,7 @@ pub(crate) struct PlayerTurn {
     pub(crate) prompt_id: String,
     /// How often a safety classifier stopped the model.
     pub(crate) safety_stops: u32,
+    pub(crate) structured_output: StructuredOutput,
 }
 
 impl PlayerTurn {
@@ -81,6 +83,7 @@ impl PlayerTurn {
             stop_blocked: false,
             prompt_id,
             safety_stops: 0,
+            structured_output: StructuredOutput::default(),
         }
     }
 
@@ -169,6 +172,10 @@ impl PlayerSession {
         } else if let Some((name, arguments)) = last.slash_command()
             && self.run_slash_command(&name, &arguments, &last)
         {
+        } else if self.expand_defined_prompt(&last) {
+            if !self.start_prompt_hooks(&last.text()) {
+                self.send_turn();
+            }
         } else if last.origin.is_some() || !self.start_prompt_hooks(&last.text()) {
             self.send_turn();
         }
@@ -250,15 +257,25 @@ impl PlayerSession {
             });
             return;
         }
-        let text = turn.text.clone();
+        let mut fields = json!({ "api_error_status": null, "result": turn.text });
+        if let Some(value) = &turn.structured_output.value {
+            fields["result"] = value.to_string().into();
+            fields["structured_output"] = value.clone();
+        }
         self.finish(&PlayerTurnEnd {
             subtype: "success",
             failed: false,
             reason: Some(if is_stopped { "stop_hook_prevented" } else { "completed" }),
-            fields: json!({ "api_error_status": null, "result": text }),
+            fields,
             prompt_state: "completed",
             answered: true,
         });
+    }
+
+    /// Ends a turn in which the model gave no value that matches the schema.
+    pub(crate) fn finish_without_structured_output(&mut self, error: &str) {
+        let reason = "structured_output_retry_exhausted";
+        self.finish_with_errors("error_max_structured_output_retries", reason, error);
     }
 
     /// Ends a turn without a request to the model.

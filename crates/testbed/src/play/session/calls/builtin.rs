@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::play::event::{PlayerEffect, ToolErrorFlag, ToolOutcome};
 use crate::play::permission::PlayerMode;
 use crate::play::session::PlayerSession;
+use crate::play::session::structured_output::STRUCTURED_OUTPUT;
 use crate::play::texts;
 
 impl PlayerSession {
@@ -26,6 +27,7 @@ impl PlayerSession {
                 let outcome = question_outcome(&invocation.input);
                 self.finish_call(id, outcome);
             }
+            STRUCTURED_OUTPUT => self.take_structured_output(id, &invocation.input),
             "Task" => self.start_sub_agent(id, &invocation.input),
             tool if tool.starts_with("mcp__") => self.call_mcp_tool(id, tool, &invocation.input),
             "Bash" if invocation.input["run_in_background"] == true => {

@@ -9,7 +9,7 @@ use crate::play::event::{HookCommandOutput, PlayerEffect, PlayerTimer, ToolOutco
 use crate::play::session::PlayerSession;
 use crate::play::session::calls::{HookDecision, PlayerCallPhase};
 use crate::play::session::conversation::{PlayerAgent, PlayerHistoryEntry};
-use crate::play::session::host_requests::{HookSubject, HostRequest};
+use crate::play::session::host_requests::{CompactionStep, HookSubject, HostRequest};
 use crate::play::session::queue::PlayerPrompt;
 use crate::play::{stamps, texts};
 
@@ -62,9 +62,13 @@ impl PlayerSession {
             "session_id": self.id, "transcript_path": self.transcript_path(),
             "cwd": self.environment.cwd.display().to_string(),
             "prompt_id": self.turn.as_ref().map(|turn| turn.prompt_id.clone()),
-            "permission_mode": self.mode.name(), "hook_event_name": event,
+            "hook_event_name": event,
         });
-        if event != "UserPromptSubmit" {
+        let has_mode = !matches!(subject, HookSubject::Compaction(_) | HookSubject::SubagentStart);
+        if has_mode {
+            full_input["permission_mode"] = self.mode.name().into();
+        }
+        if has_mode && event != "UserPromptSubmit" {
             full_input["effort"] = json!({ "level": self.effort });
         }
         if let (Some(full_input), Value::Object(input)) = (full_input.as_object_mut(), input) {
@@ -93,9 +97,12 @@ impl PlayerSession {
         for hook in &hooks {
             let call = match subject {
                 HookSubject::PreToolUse(call) | HookSubject::PostToolUse(call) => call.clone(),
-                HookSubject::SessionStart | HookSubject::Prompt | HookSubject::Stop => {
-                    self.ids.uuid()
-                }
+                HookSubject::SessionStart
+                | HookSubject::Prompt
+                | HookSubject::Stop
+                | HookSubject::Compaction(_)
+                | HookSubject::SubagentStart
+                | HookSubject::SubagentStop(_) => self.ids.uuid(),
             };
             let request = json!({
                 "subtype": "hook_callback", "callback_id": hook.callback, "input": input,
@@ -126,7 +133,7 @@ impl PlayerSession {
         for hook in &hooks {
             let id = self.ids.uuid();
             let name = match event {
-                "SessionStart" => "SessionStart:startup".to_owned(),
+                "SessionStart" if tool.is_empty() => "SessionStart:startup".to_owned(),
                 _ if tool.is_empty() => event.to_owned(),
                 _ => format!("{event}:{tool}"),
             };
@@ -205,6 +212,47 @@ impl PlayerSession {
         self.start_hooks("Stop", "", &HookSubject::Stop, input)
     }
 
+    /// Starts the hooks for a step of a compaction. Without any, it goes on at once.
+    pub(crate) fn start_compaction_hooks(&mut self, step: &CompactionStep) {
+        let (event, matched) = (step.event(), step.matched());
+        let input = match step {
+            CompactionStep::Before(instructions) => {
+                json!({ "trigger": "manual", "custom_instructions": instructions })
+            }
+            CompactionStep::Started(_) => json!({ "source": "compact", "model": self.model() }),
+            CompactionStep::After(summary) => {
+                json!({ "trigger": "manual", "compact_summary": summary })
+            }
+        };
+        if !self.start_hooks(event, matched, &HookSubject::Compaction(step.clone()), input) {
+            self.continue_compaction(step);
+        }
+    }
+
+    /// Starts the hooks for a new sub-agent, which does not wait for them.
+    pub(crate) fn start_sub_agent_hooks(&mut self, id: &str, kind: &str) {
+        let input = json!({ "agent_id": id, "agent_type": kind });
+        self.start_hooks("SubagentStart", kind, &HookSubject::SubagentStart, input);
+    }
+
+    /// Starts the hooks for the end of a sub-agent. Returns whether there are any.
+    pub(crate) fn start_sub_agent_stop_hooks(&mut self, id: &str) -> bool {
+        let Some(agent) = self.sub_agents.get(id) else { return false };
+        let (kind, text) = (agent.kind.clone(), agent.last_text.clone());
+        let transcript = self.transcript_path();
+        let folder = transcript.strip_suffix(".jsonl").unwrap_or(&transcript);
+        let task = json!({
+            "id": id, "type": "subagent", "status": "running", "description": agent.description,
+            "agent_type": kind,
+        });
+        let input = json!({
+            "agent_id": id, "agent_type": kind, "stop_hook_active": false,
+            "agent_transcript_path": format!("{folder}/subagents/agent-{id}.jsonl"),
+            "last_assistant_message": text, "background_tasks": [task], "session_crons": [],
+        });
+        self.start_hooks("SubagentStop", &kind, &HookSubject::SubagentStop(id.to_owned()), input)
+    }
+
     pub(crate) fn on_host_hook_answer(
         &mut self,
         subject: &HookSubject,
@@ -217,6 +265,9 @@ impl PlayerSession {
             HookSubject::PreToolUse(_) => "PreToolUse",
             HookSubject::PostToolUse(_) => "PostToolUse",
             HookSubject::Stop => "Stop",
+            HookSubject::Compaction(step) => step.event(),
+            HookSubject::SubagentStart => "SubagentStart",
+            HookSubject::SubagentStop(_) => "SubagentStop",
         };
         if response["subtype"] == "error" {
             let content = format!(
@@ -271,7 +322,12 @@ impl PlayerSession {
                 }
             }
             HookSubject::Stop if blocks => self.block_stop(&reason),
-            HookSubject::SessionStart | HookSubject::PostToolUse(_) | HookSubject::Stop => {}
+            HookSubject::SessionStart
+            | HookSubject::PostToolUse(_)
+            | HookSubject::Stop
+            | HookSubject::Compaction(_)
+            | HookSubject::SubagentStart
+            | HookSubject::SubagentStop(_) => {}
         }
     }
 
@@ -289,7 +345,9 @@ impl PlayerSession {
             return;
         }
         match subject {
-            HookSubject::SessionStart => {}
+            HookSubject::SessionStart | HookSubject::SubagentStart => {}
+            HookSubject::Compaction(step) => self.continue_compaction(step),
+            HookSubject::SubagentStop(id) => self.end_sub_agent(id),
             HookSubject::Prompt => self.on_prompt_hooks_done(),
             HookSubject::PreToolUse(id) => self.decide_call(id),
             HookSubject::PostToolUse(id) => self.complete_after_hooks(id),
@@ -413,6 +471,9 @@ impl PlayerSession {
             HookSubject::PreToolUse(id) => of_call("PreToolUse", id),
             HookSubject::PostToolUse(id) => of_call("PostToolUse", id),
             HookSubject::Stop => ("Stop", "Stop".to_owned()),
+            HookSubject::Compaction(step) => (step.event(), step.event().to_owned()),
+            HookSubject::SubagentStart => ("SubagentStart", "SubagentStart".to_owned()),
+            HookSubject::SubagentStop(_) => ("SubagentStop", "SubagentStop".to_owned()),
         }
     }
 }

@@ -142,7 +142,7 @@ impl PlayerSession {
     }
 
     fn start_call(&mut self, id: &str) {
-        let tools = self.tools();
+        let (tools, mode) = (self.tools(), self.mode);
         let Some(call) = self.call(id) else { return };
         call.phase = PlayerCallPhase::Inspecting;
         let available = tools.contains(&call.tool);
@@ -153,6 +153,10 @@ impl PlayerSession {
         };
         if let Some(outcome) = error {
             self.complete_call(id, outcome);
+            return;
+        }
+        if call.tool == "ExitPlanMode" && mode != PlayerMode::Plan {
+            self.complete_call(id, ToolOutcome::invalid_call(texts::NOT_IN_PLAN_MODE));
             return;
         }
         let needs_inspection =

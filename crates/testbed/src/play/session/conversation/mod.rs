@@ -132,7 +132,14 @@ impl PlayerSession {
 
     pub(crate) fn request_body(&mut self, agent: &PlayerAgent) -> Value {
         let model = self.model();
-        let tools: Vec<Value> = self.tools().iter().map(|tool| tool_definition(tool)).collect();
+        let tools: Vec<Value> = {
+            let structured = self.structured_output_definition();
+            let definition = |tool: &String| match &structured {
+                Some(definition) if definition["name"] == **tool => definition.clone(),
+                _ => tool_definition(tool),
+            };
+            self.tools().iter().map(definition).collect()
+        };
         let mut system = self.args.system_prompt.clone().unwrap_or_else(|| {
             "You are an agent working with the user toward their goals.".to_owned()
         });

@@ -331,6 +331,7 @@ impl PlayerSession {
                 self.ask_to_continue(agent, texts::CONTINUE_AFTER_EMPTY, json!({}));
             }
             _ => match agent {
+                PlayerAgent::Main if self.remind_of_structured_output() => {}
                 PlayerAgent::Main => self.stop_turn(),
                 PlayerAgent::SubAgent(id) => self.finish_sub_agent(&id.clone()),
             },
@@ -380,6 +381,14 @@ impl PlayerSession {
             let rounds = turn.rounds;
             if turn.stopped.is_some() {
                 self.finish_stopped();
+                return;
+            }
+            if turn.structured_output.value.is_some() {
+                self.stop_turn();
+                return;
+            }
+            if let Some(error) = turn.structured_output.exhausted() {
+                self.finish_without_structured_output(&error);
                 return;
             }
             if self.queue.is_urgent() {
