@@ -16,6 +16,7 @@ mod cargo;
 mod counts;
 mod error;
 mod jobs;
+mod releases;
 mod scenarios;
 mod setup;
 mod survivors;
@@ -35,6 +36,8 @@ Usage:
   cargo xtask dist                       build the binary that is shipped: all features, fully
                                          optimized (takes much longer than `cargo build --release`)
   cargo xtask bench [OPTIONS]            measure; `cargo xtask bench --help` lists the options
+  cargo xtask releases [--most N]        run the scenarios with the newest releases of Claude Code that have
+                                         no results yet (3 unless told), and write docs/versions.md
   cargo xtask corpus {A|B|C} BYTES OUT   write an invented session to measure with
 ";
 
@@ -70,6 +73,7 @@ fn run(arguments: &[&str]) -> Result<ExitCode, XtaskError> {
             }
             run_bench(options)
         }
+        ["releases", options @ ..] => releases::run(options),
         ["corpus", ..] => run_bench(arguments),
         _ => Err(XtaskError::usage(format!("there is no task `{}`", arguments.join(" ")))),
     }

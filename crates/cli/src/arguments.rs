@@ -232,6 +232,16 @@ pub(crate) struct VerifyArgs {
     /// Write the condition that `--bisect` finds into the scenario's file
     #[arg(long, requires = "bisect")]
     pub(crate) write_bounds: bool,
+    /// Take results of releases from this directory and write new ones to it, as in
+    /// `scenarios/results`
+    #[arg(long, value_name = "DIR", conflicts_with = "bisect")]
+    pub(crate) results: Option<PathBuf>,
+    /// Print the page about versions, made from `scenarios/results`, the scenarios and the captures
+    #[arg(
+        long,
+        conflicts_with_all = ["scenarios", "claude", "agent", "since", "all", "bisect", "results", "list", "json", "markdown", "junit", "record"]
+    )]
+    pub(crate) history: bool,
     /// Number of scenarios to run at the same time [default: one per core]
     #[arg(long, value_name = "NUMBER")]
     pub(crate) jobs: Option<usize>,

@@ -15,6 +15,7 @@ mod host;
 mod inspect;
 mod log;
 mod play;
+mod proven;
 mod run;
 mod schedule;
 mod serve;

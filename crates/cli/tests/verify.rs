@@ -383,3 +383,74 @@ fn the_bound_that_was_found_is_written_into_the_scenario() {
     let text = fs::read_to_string(&file).expect("a scenario");
     assert_eq!(text, twice.replace("\n\n", "\n\nversions <9.9.6\n"));
 }
+
+#[test]
+fn results_of_releases_are_files_of_the_project() {
+    let history = History::new(&[("ends", ENDS), ("hello", HELLO)]);
+    let results = ["--results", "scenarios/results"];
+    let file = |version: &str| {
+        let path = history.project.path(&format!("scenarios/results/claude/{version}.jsonl"));
+        fs::read_to_string(path).expect("results")
+    };
+    let both = [&["--claude", "npm:9.9.5,9.9.6"], &results[..]].concat();
+    assert_eq!(history.verify(&both).code, 1);
+    let (old, new) = (file("9.9.5"), file("9.9.6"));
+    assert!(old.starts_with("{\"agent\":\"claude\",\"version\":\"9.9.5\",\"whole\":true}\n"));
+    assert!(old.contains("{\"name\":\"ends\",\"outcome\":\"passed\",\"scenario\":\""), "{old}");
+    assert!(new.contains("{\"name\":\"ends\",\"outcome\":\"differs\",\"scenario\":\""), "{new}");
+    assert!(new.contains("\"step\":\"< result/success\""), "{new}");
+
+    // Whoever has the files needs neither the cache nor the programs, and nothing is written anew.
+    fs::remove_dir_all(history.project.path("cache")).expect("removed");
+    history.fetched();
+    let again = history.verify(&both);
+    assert!(again.stdout.contains("(4 known from earlier runs)"), "{again}");
+    assert!(history.fetched().is_empty(), "{again}");
+    assert_eq!((file("9.9.5"), file("9.9.6")), (old.clone(), new));
+
+    // A condition makes a new scenario only of those releases that it is about.
+    let bounded = ENDS.replace("< result/success", "[<9.9.6] < result/success");
+    fs::write(history.project.path("scenarios/ends.scenario"), bounded).expect("a scenario");
+    let bounded = history.verify(&both);
+    assert_eq!(bounded.code, 0, "{bounded}");
+    assert!(bounded.stdout.contains("(3 known from earlier runs)"), "{bounded}");
+    assert_eq!(file("9.9.5"), old);
+
+    // Some scenarios are not the suite; the list of releases is written beside the results.
+    let since = [&["--since", "9.9.10", "hello"], &results[..]].concat();
+    assert_eq!(history.verify(&since).code, 0);
+    assert!(file("9.9.10").contains("\"whole\":false}"), "{}", file("9.9.10"));
+    let published = history.project.path("scenarios/results/claude/published.txt");
+    let published = fs::read_to_string(published).expect("a list");
+    assert!(published.ends_with("9.9.8\n9.9.9\n9.9.10\n"), "{published}");
+
+    let page = history.verify(&["--history"]);
+    assert_eq!(page.code, 0, "{page}");
+    for expected in [
+        "All 2 scenarios were run with 2 releases of the 11 published ones.",
+        "| 9.9.6 | 2 | 0 | 0 | 0 | 0 |\n| 9.9.5 | 2 | 0 | 0 | 0 | 0 |\n",
+        "[ends](../scenarios/ends.scenario) (exactly here): A turn ends\n\n\
+         ```diff\n- < result/success\n```\n",
+    ] {
+        assert!(page.stdout.contains(expected), "{page}");
+    }
+}
+
+#[test]
+fn kinds_and_fields_of_captures_are_compared() {
+    let project = Project::new(&[]);
+    for (version, line) in
+        [("2.1.9", "{\"type\":\"a\",\"x\":1}\n"), ("2.1.10", "{\"type\":\"a\"}\n")]
+    {
+        let directory = project.path(&format!("captures/{version}/stdout"));
+        fs::create_dir_all(&directory).expect("a directory");
+        fs::write(directory.join("a.jsonl"), line).expect("a capture");
+    }
+    let output = project.run(&["inspect", "--history", "captures"]);
+    assert_eq!(output.code, 0, "{output}");
+    assert!(
+        output.stdout.contains("### Between 2.1.9 and 2.1.10\n\n- `a`: went `x`\n"),
+        "{output}"
+    );
+    assert_eq!(project.run(&["inspect", "--history", "missing"]).code, 2);
+}

@@ -22,6 +22,7 @@ use wire::json::Raw;
 use super::{Diagnosis, DoctorArgs, Finding};
 use crate::agents;
 use crate::host::{HostState, find_host};
+use crate::proven::newer_than_proven;
 use crate::schedule::schedules_of;
 use crate::settings::{CliSettings, describe_repair};
 
@@ -255,7 +256,10 @@ async fn check_version(agent: &AgentProgram, limit: Duration) -> Finding {
         Ok(Ok(output)) => {
             let line = output.lines().next().unwrap_or_default().trim();
             if line.starts_with(|it: char| it.is_ascii_digit()) {
-                return Finding::good(line);
+                return Finding::good(match newer_than_proven(line) {
+                    Some(remark) => format!("{line}; {remark}"),
+                    None => line.to_owned(),
+                });
             }
             let hint =
                 format!("Claude Code {OLDEST_VERSION} or later prints a number for `--version`");

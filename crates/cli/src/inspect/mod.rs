@@ -4,6 +4,7 @@
 //! the whole stream.
 
 mod agent_steps;
+mod history;
 mod input;
 mod normalized_event;
 mod normalized_step;
@@ -39,7 +40,8 @@ Examples:
   towpath inspect ~/.claude/projects/*/*.jsonl
   towpath inspect --json run.jsonl | jq .sessions
   towpath inspect --events run.jsonl | jq 'select(.event == \"turn_ended\")'
-  towpath inspect --strict captures/*/*.jsonl    # does a new release send anything unknown?")]
+  towpath inspect --strict captures/*/*.jsonl    # does a new release send anything unknown?
+  towpath inspect --history captures             # which kinds and fields came and went?")]
 pub(crate) struct InspectArgs {
     /// Files to read; `-` or none for stdin
     files: Vec<PathBuf>,
@@ -49,6 +51,10 @@ pub(crate) struct InspectArgs {
     /// Print one normalized event per line as JSON, whatever the dialect of the input
     #[arg(long)]
     events: bool,
+    /// Print which kinds and fields came and went with which release; the files are directories of
+    /// captures, called like the version or with one directory for each version
+    #[arg(long, conflicts_with_all = ["json", "events", "strict", "rejoin", "all"], requires = "files")]
+    history: bool,
     /// Exit with 1 if anything is unknown or mismatched
     #[arg(long)]
     strict: bool,
@@ -68,6 +74,9 @@ pub(crate) struct InspectArgs {
 struct InspectWriteError(#[source] io::Error);
 
 pub(crate) fn run(options: &InspectArgs) -> CommandStatus {
+    if options.history {
+        return history::run(&options.files);
+    }
     let result = if options.json || options.events {
         inspect(options, BufWriter::new(io::stdout().lock()))
     } else {

@@ -1,8 +1,17 @@
-//! Results of earlier runs in the cache directory: which of them are used, and keeping new ones.
+//! Results of earlier runs: which of them are used, and keeping new ones.
+//!
+//! They are in the cache directory and, with `--results`, in files of the project.
+
+use std::path::PathBuf;
 
 use anstream::eprintln;
+use testbed::history::{
+    HistoryRelease, HistoryResult, HistoryStore, HistoryStoreError, applied_digest,
+};
 use testbed::scenario::{Scenario, ScenarioProtocol};
-use testbed::verify::{VerifyAgent, VerifyOutcome, VerifyResult, VerifyResultStore};
+use testbed::verify::{
+    VerifyAgent, VerifyConversation, VerifyOutcome, VerifyResult, VerifyResultStore,
+};
 
 use super::agents::{VerifyAgentChoice, VerifyEnvironment};
 use super::selection::VerifyScenarioFiles;
@@ -10,14 +19,21 @@ use super::selection::VerifyScenarioFiles;
 /// The kept results, as far as this run uses them.
 pub(super) struct KeptResults {
     store: Option<VerifyResultStore>,
+    /// The results that are part of a project.
+    project: Option<HistoryStore>,
     /// Whether results of earlier runs are used at all. New ones are kept in any case.
     is_used: bool,
 }
 
 impl KeptResults {
     /// Without a cache directory nothing is kept.
-    pub(super) fn load(environment: &VerifyEnvironment, is_used: bool) -> Self {
-        Self { store: environment.result_store(), is_used }
+    pub(super) fn load(
+        environment: &VerifyEnvironment,
+        project: Option<PathBuf>,
+        is_used: bool,
+    ) -> Self {
+        let project = project.map(HistoryStore::new);
+        Self { store: environment.result_store(), project, is_used }
     }
 
     /// Whether everything is known about a release, so that its program is not needed.
@@ -48,16 +64,82 @@ impl KeptResults {
         agent: &VerifyAgent,
         agent_index: usize,
     ) -> Vec<VerifyResult> {
-        let Some(store) = self.store.as_ref().filter(|_| self.is_used && agent.is_release) else {
+        if !self.is_used || !agent.is_release {
             return Vec::new();
-        };
-        let kept = store.load(&agent.name, agent.version);
-        let scenarios = loaded.scenarios.iter().zip(&loaded.digests).enumerate();
-        let results = scenarios.filter(|(_, (scenario, _))| agent.runs(scenario));
-        let results = results.filter_map(|(index, (scenario, digest))| {
-            Some(kept.certain(&scenario.name, digest)?.result(index, agent_index))
+        }
+        let kept = self.store.as_ref().map(|it| it.load(&agent.name, agent.version));
+        // A file that cannot be read is reported when it is to be written.
+        let release = self.project.as_ref().and_then(|it| it.load(&agent.name, agent.version).ok());
+        let scenarios = loaded.scenarios.iter().enumerate();
+        let results = scenarios.filter(|(_, scenario)| agent.runs(scenario));
+        let results = results.filter_map(|(index, scenario)| {
+            let text = &loaded.texts[index];
+            if let Some(result) = release.as_ref().and_then(|it| current(it, scenario, text))
+                && let Some(result) = result.kept(text)
+            {
+                return Some(result.result(index, agent_index));
+            }
+            let kept = kept.as_ref()?.certain(&scenario.name, &loaded.digests[index])?;
+            Some(kept.result(index, agent_index))
         });
         results.collect()
+    }
+
+    /// Writes the certain results to the files of the project, if there are to be any. `is_suite`
+    /// says whether all scenarios were selected.
+    pub(super) fn write_project(
+        &self,
+        loaded: &VerifyScenarioFiles,
+        agents: &[VerifyAgent],
+        results: &[VerifyResult],
+        is_suite: bool,
+    ) -> Result<(), HistoryStoreError> {
+        let Some(project) = &self.project else { return Ok(()) };
+        for (index, agent) in agents.iter().enumerate().filter(|(_, agent)| agent.is_release) {
+            let mut release = project.load(&agent.name, agent.version)?;
+            for result in results.iter().filter(|it| it.agent == index) {
+                let scenario = &loaded.scenarios[result.scenario];
+                let text = &loaded.texts[result.scenario];
+                // A kept result may be the one that is already there.
+                if result.kept && current(&release, scenario, text).is_some() {
+                    continue;
+                }
+                let Some(conversation) = self.conversation(&scenario.name, agent, result) else {
+                    continue;
+                };
+                let digest = applied_digest(text, &agent.name, agent.version);
+                let counts = (result.attempts, result.passes);
+                let digests = (digest, conversation);
+                if let Some(entry) = HistoryResult::of(&result.outcome, counts, digests, text) {
+                    release.results.insert(scenario.name.clone(), entry);
+                }
+            }
+            if is_suite {
+                let names: Vec<&str> = loaded.scenarios.iter().map(|it| it.name.as_str()).collect();
+                release.results.retain(|name, _| names.contains(&name.as_str()));
+                let mut scenarios = loaded.scenarios.iter().zip(&loaded.texts);
+                release.is_whole = scenarios
+                    .all(|(it, text)| !agent.runs(it) || current(&release, it, text).is_some());
+            }
+            if !release.results.is_empty() {
+                project.save(&release)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The digest of the conversation of a result, which is only in the cache if it was not run now.
+    fn conversation(
+        &self,
+        name: &str,
+        agent: &VerifyAgent,
+        result: &VerifyResult,
+    ) -> Option<String> {
+        if !result.kept {
+            return Some(VerifyConversation::of(result, agent).digest());
+        }
+        let kept = self.store.as_ref()?.load(&agent.name, agent.version);
+        Some(kept.latest(name)?.conversation.clone())
     }
 
     /// Keeps a result of a release.
@@ -78,4 +160,14 @@ impl KeptResults {
             eprintln!("note: the result of {name} could not be kept: {error}");
         }
     }
+}
+
+/// The result of a scenario in the project, if it was run as it is now.
+fn current<'a>(
+    release: &'a HistoryRelease,
+    scenario: &Scenario,
+    text: &str,
+) -> Option<&'a HistoryResult> {
+    let result = release.results.get(&scenario.name)?;
+    (result.scenario == applied_digest(text, &release.agent, release.version)).then_some(result)
 }

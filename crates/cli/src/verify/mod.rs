@@ -2,6 +2,7 @@
 
 mod agents;
 mod bisect;
+mod history;
 mod isolation;
 mod kept_results;
 mod output;
@@ -13,6 +14,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anstream::eprintln;
+use testbed::history::{HistoryPageError, HistoryStoreError};
 use testbed::scenario::Scenario;
 use testbed::verify::{
     VerifyAgent, VerifyCalibration, VerifyConfig, VerifyOutcome, VerifyProgress, VerifyResult,
@@ -54,6 +56,10 @@ enum VerifyError {
     Agent(#[from] agents::VerifyAgentChoiceError),
     #[error(transparent)]
     Bisect(#[from] bisect::BisectError),
+    #[error(transparent)]
+    History(#[from] HistoryPageError),
+    #[error(transparent)]
+    Results(#[from] HistoryStoreError),
     #[error("could not write the report")]
     Write(#[from] io::Error),
     #[error("could not write `{}`", path.display())]
@@ -79,6 +85,9 @@ fn verify(options: &VerifyArgs) -> Result<CommandStatus, VerifyError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(VerifyError::Runtime)?;
     let environment = VerifyEnvironment::read();
+    if options.history {
+        return history::print_page();
+    }
     if let Some(word) = &options.bisect {
         return Ok(runtime.block_on(bisect::run(word, options, &environment))?);
     }
@@ -94,13 +103,16 @@ fn verify(options: &VerifyArgs) -> Result<CommandStatus, VerifyError> {
         let published = runtime.block_on(environment.published_versions(options.isolated))?;
         let versions = options.since.map_or(published.all(), |first| published.since(first));
         choices = VerifyAgentChoice::with_releases(choices, versions);
+        if let Some(directory) = &options.results {
+            history::save_published(directory, &published)?;
+        }
     }
     if choices.is_empty() {
         choices.push(VerifyAgentChoice::Play);
     }
     // A page and captures are made from runs, so that nothing can be taken from earlier ones.
     let uses_kept = !(options.again || options.markdown || options.record.is_some());
-    let known = KeptResults::load(&environment, uses_kept);
+    let known = KeptResults::load(&environment, options.results.clone(), uses_kept);
     let is_known = |choice: &VerifyAgentChoice| known.covers(choice, &loaded);
     if !options.isolated {
         let needed = choices.iter().filter(|choice| !is_known(choice));
@@ -148,6 +160,8 @@ fn verify(options: &VerifyArgs) -> Result<CommandStatus, VerifyError> {
     });
     let results = runtime.block_on(until_interrupted(results))?;
     let duration = progress.finish();
+    let is_suite = options.scenarios.is_empty();
+    known.write_project(&loaded, &agents, &results, is_suite)?;
     let has_captures = results.iter().any(|result| {
         result.capture_path.as_ref().is_some_and(|path| path.starts_with(failures.path()))
     });

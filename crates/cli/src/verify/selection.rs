@@ -110,6 +110,8 @@ fn find_files(directory: &Path) -> Vec<PathBuf> {
 pub(super) struct VerifyScenarioFiles {
     pub(super) files: Vec<PathBuf>,
     pub(super) scenarios: Vec<Scenario>,
+    /// What is in the files.
+    pub(super) texts: Vec<String>,
     /// Digests of the files.
     pub(super) digests: Vec<String>,
     /// Why the others could not be loaded.
@@ -122,6 +124,7 @@ impl VerifyScenarioFiles {
         let mut loaded = Self {
             files: Vec::new(),
             scenarios: Vec::new(),
+            texts: Vec::new(),
             digests: Vec::new(),
             errors: Vec::new(),
         };
@@ -129,9 +132,9 @@ impl VerifyScenarioFiles {
             match Scenario::load(&file) {
                 Ok(scenario) => {
                     // A file that has just been read can be read again.
-                    loaded
-                        .digests
-                        .push(text_digest(&fs::read_to_string(&file).unwrap_or_default()));
+                    let text = fs::read_to_string(&file).unwrap_or_default();
+                    loaded.digests.push(text_digest(&text));
+                    loaded.texts.push(text);
                     loaded.files.push(file);
                     loaded.scenarios.push(scenario);
                 }
@@ -156,6 +159,7 @@ impl VerifyScenarioFiles {
         };
         let spoken: Vec<bool> = self.scenarios.iter().map(is_spoken).collect();
         retain(&mut self.files, &spoken);
+        retain(&mut self.texts, &spoken);
         retain(&mut self.digests, &spoken);
         retain(&mut self.scenarios, &spoken);
     }

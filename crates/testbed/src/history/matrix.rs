@@ -1,0 +1,145 @@
+//! Scenarios by releases: what each of them did.
+
+use std::collections::BTreeMap;
+
+use super::applied::applied_digest;
+use super::results::{HistoryOutcome, HistoryRelease, HistoryResult};
+use crate::scenario::{AgentVersion, CLAUDE, Scenario, ScenarioProtocol};
+
+/// A scenario with the text of its file.
+#[derive(Clone, Debug)]
+pub(super) struct HistoryScenario {
+    /// The path from the root of the project.
+    pub(super) path: String,
+    pub(super) text: String,
+    pub(super) scenario: Scenario,
+}
+
+/// What a scenario did with a release.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum HistoryCell {
+    Passed,
+    Differs,
+    Flaky,
+    NotApplicable,
+    /// It was not run as it is now.
+    NotRun,
+}
+
+impl HistoryCell {
+    pub(super) const ALL: [Self; 5] =
+        [Self::Passed, Self::Differs, Self::Flaky, Self::NotApplicable, Self::NotRun];
+
+    pub(super) fn sign(self) -> &'static str {
+        match self {
+            Self::Passed => "✓",
+            Self::Differs => "✗",
+            Self::Flaky => "~",
+            Self::NotApplicable => "–",
+            Self::NotRun => "·",
+        }
+    }
+}
+
+impl HistoryScenario {
+    /// Whether the scenario is for agents of this name.
+    pub(super) fn is_spoken_by(&self, agent: &str) -> bool {
+        let protocol =
+            if agent == CLAUDE { ScenarioProtocol::StreamJson } else { ScenarioProtocol::Acp };
+        self.scenario.protocol == protocol
+    }
+
+    /// The result with a release, if the scenario is still the one that was run.
+    pub(super) fn result<'a>(&self, release: &'a HistoryRelease) -> Option<&'a HistoryResult> {
+        let result = release.results.get(&self.scenario.name)?;
+        let digest = applied_digest(&self.text, &release.agent, release.version);
+        (self.applies_to(release) && result.scenario == digest).then_some(result)
+    }
+
+    fn applies_to(&self, release: &HistoryRelease) -> bool {
+        self.scenario.condition.applies_to(&release.agent, release.version)
+    }
+
+    pub(super) fn cell(&self, release: &HistoryRelease) -> HistoryCell {
+        if !self.applies_to(release) {
+            return HistoryCell::NotApplicable;
+        }
+        match self.result(release).map(|it| it.outcome) {
+            Some(HistoryOutcome::Passed) => HistoryCell::Passed,
+            Some(HistoryOutcome::Differs) => HistoryCell::Differs,
+            Some(HistoryOutcome::Flaky) => HistoryCell::Flaky,
+            None => HistoryCell::NotRun,
+        }
+    }
+}
+
+/// The scenarios of one agent with its whole releases, the newest first.
+pub(super) struct HistoryMatrix<'a> {
+    pub(super) releases: Vec<&'a HistoryRelease>,
+    pub(super) scenarios: Vec<&'a HistoryScenario>,
+}
+
+impl<'a> HistoryMatrix<'a> {
+    pub(super) fn new(
+        agent: &str,
+        releases: &'a [HistoryRelease],
+        scenarios: &'a [HistoryScenario],
+    ) -> Self {
+        let mut releases: Vec<&HistoryRelease> =
+            releases.iter().filter(|it| it.agent == agent && it.is_whole).collect();
+        releases.sort_by_key(|it| std::cmp::Reverse(it.version));
+        let scenarios = scenarios.iter().filter(|it| it.is_spoken_by(agent)).collect();
+        Self { releases, scenarios }
+    }
+
+    /// How many scenarios did what with a release, in the order of [`HistoryCell::ALL`].
+    pub(super) fn counts(&self, release: &HistoryRelease) -> [usize; 5] {
+        let cells: Vec<HistoryCell> = self.scenarios.iter().map(|it| it.cell(release)).collect();
+        HistoryCell::ALL.map(|kind| cells.iter().filter(|it| **it == kind).count())
+    }
+
+    /// The scenarios that did not pass with all releases, those with equal rows together.
+    pub(super) fn varying(&self) -> Vec<(Vec<HistoryCell>, Vec<&'a HistoryScenario>)> {
+        let mut rows: BTreeMap<Vec<HistoryCell>, Vec<&HistoryScenario>> = BTreeMap::new();
+        for scenario in &self.scenarios {
+            let row: Vec<HistoryCell> =
+                self.releases.iter().map(|release| scenario.cell(release)).collect();
+            if row.iter().any(|cell| *cell != HistoryCell::Passed) {
+                rows.entry(row).or_default().push(scenario);
+            }
+        }
+        rows.into_iter().collect()
+    }
+
+    /// What no condition explains: the scenarios that differ, each with the versions and the first
+    /// difference, those with equal differences together.
+    pub(super) fn unexplained(
+        &self,
+    ) -> Vec<(&'a HistoryScenario, &'a HistoryResult, Vec<AgentVersion>)> {
+        let mut found: Vec<(&HistoryScenario, &HistoryResult, Vec<AgentVersion>)> = Vec::new();
+        for scenario in &self.scenarios {
+            for release in &self.releases {
+                let Some(result) = scenario.result(release) else { continue };
+                if result.outcome == HistoryOutcome::Passed {
+                    continue;
+                }
+                let same = found.iter_mut().find(|(other, it, _)| {
+                    other.scenario.name == scenario.scenario.name
+                        && (&it.step, &it.difference, it.outcome, it.runs, it.passes)
+                            == (
+                                &result.step,
+                                &result.difference,
+                                result.outcome,
+                                result.runs,
+                                result.passes,
+                            )
+                });
+                match same {
+                    Some((_, _, versions)) => versions.push(release.version),
+                    None => found.push((scenario, result, vec![release.version])),
+                }
+            }
+        }
+        found
+    }
+}

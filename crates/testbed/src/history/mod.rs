@@ -1,0 +1,17 @@
+//! The history of an agent's protocol: what every scenario did with every release, and what changed.
+//!
+//! The results are files of the project (`scenarios/results/AGENT/VERSION.jsonl`). The page about
+//! versions is made from them, from the conditions in the scenarios and from the captures.
+
+mod applied;
+mod capture_kinds;
+mod changes;
+mod matrix;
+mod page;
+mod results;
+
+pub use applied::applied_digest;
+pub use capture_kinds::{CaptureKinds, CaptureKindsError};
+pub use changes::{HistoryChange, HistoryEvidence};
+pub use page::{HistoryPage, HistoryPageError};
+pub use results::{HistoryOutcome, HistoryRelease, HistoryResult, HistoryStore, HistoryStoreError};
