@@ -1,5 +1,6 @@
 //! What `towpath fleet dev` prints when everything is ready.
 
+use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 
@@ -83,7 +84,8 @@ impl ReadyFleet {
         for (label, lines) in rows {
             for (index, line) in lines.iter().enumerate() {
                 let label = if index == 0 { label } else { "" };
-                text.push_str(&format!("  {LABEL}{label:<10}{LABEL:#}{line}\n"));
+                // Writing to a string does not fail.
+                let _ = writeln!(text, "  {LABEL}{label:<10}{LABEL:#}{line}");
             }
         }
         text.push_str("\n  Ctrl-C stops everything.\n\n");

@@ -152,17 +152,12 @@ pub(super) async fn run(args: &DevArgs) -> Result<CommandStatus, DevError> {
 impl DevPlan {
     fn new(args: &DevArgs, program: PathBuf) -> Result<Self, DevError> {
         let failed = |path: &Path, source| DevError::Data { path: path.to_owned(), source };
-        let temporary = match &args.data {
-            Some(_) => None,
-            None => {
-                let made = tempfile::Builder::new().prefix("towpath-fleet-").tempdir();
-                Some(made.map_err(|source| failed(&std::env::temp_dir(), source))?)
-            }
-        };
-        let data = match (&args.data, &temporary) {
-            (Some(data), _) => data.clone(),
-            (None, Some(temporary)) => temporary.path().to_owned(),
-            (None, None) => PathBuf::new(),
+        let (data, temporary) = if let Some(data) = &args.data {
+            (data.clone(), None)
+        } else {
+            let made = tempfile::Builder::new().prefix("towpath-fleet-").tempdir();
+            let made = made.map_err(|source| failed(&std::env::temp_dir(), source))?;
+            (made.path().to_owned(), Some(made))
         };
         let data = std::path::absolute(&data).unwrap_or(data);
         journal::secure_directory(&data).map_err(SettingsError::from)?;

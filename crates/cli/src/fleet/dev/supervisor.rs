@@ -74,13 +74,11 @@ impl StartingProcess {
     /// Waits until the process says that it is ready, and returns what it says.
     pub(super) async fn ready(self, limit: Duration) -> Result<Value, DevError> {
         let Some(output) = self.output else { return Ok(Value::Null) };
-        match timeout(limit, ready_line(output)).await {
-            Ok(Some(ready)) => Ok(ready),
-            Ok(None) | Err(_) => {
-                let what = self.recipe.kind.describe(&self.recipe.name);
-                Err(DevError::NotStarted { what, log: self.recipe.log_tail() })
-            }
+        if let Ok(Some(ready)) = timeout(limit, ready_line(output)).await {
+            return Ok(ready);
         }
+        let what = self.recipe.kind.describe(&self.recipe.name);
+        Err(DevError::NotStarted { what, log: self.recipe.log_tail() })
     }
 }
 
