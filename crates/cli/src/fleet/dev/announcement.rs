@@ -26,7 +26,7 @@ pub(super) struct ReadyFleet {
 
 /// The line that `--json` prints.
 #[derive(Serialize)]
-struct ReadyLine<'a> {
+struct ReadyFleetLine<'a> {
     url: &'a str,
     token: &'a str,
     pid: u32,
@@ -54,9 +54,9 @@ impl ReadyFleet {
         out.flush()
     }
 
-    fn line(&self) -> ReadyLine<'_> {
+    fn line(&self) -> ReadyFleetLine<'_> {
         let workers = self.workers.iter().map(|(name, pid)| ReadyWorker { name, pid: *pid });
-        ReadyLine {
+        ReadyFleetLine {
             url: &self.url,
             token: &self.token,
             pid: self.pid,

@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::DevError;
 use super::process::{
-    DevProcess, ProcessExit, ProcessGuard, ProcessKind, Recipe, describe_exit, ready_line,
+    DevProcess, OrphanGuard, ProcessExit, ProcessKind, Recipe, describe_exit, ready_line,
 };
 use crate::serve::{StopSignals, home};
 use crate::settings::CliSettings;
@@ -36,7 +36,7 @@ const LAST_PAUSE: Duration = Duration::from_secs(30);
 /// Starts, watches and ends processes.
 #[derive(Debug)]
 pub(super) struct Supervisor {
-    guard: ProcessGuard,
+    guard: OrphanGuard,
     is_restarting: bool,
     running: BTreeMap<String, DevProcess>,
     /// How a process is started again, by name.
@@ -86,7 +86,7 @@ impl Supervisor {
     pub(super) fn new(is_restarting: bool) -> io::Result<Self> {
         let (exit_sender, exits) = mpsc::channel(EXIT_QUEUE);
         let (running, recipes) = (BTreeMap::new(), BTreeMap::new());
-        let guard = ProcessGuard::start()?;
+        let guard = OrphanGuard::start()?;
         Ok(Self { guard, is_restarting, running, recipes, exits, exit_sender })
     }
 
