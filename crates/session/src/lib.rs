@@ -56,7 +56,7 @@ pub use options::{
     OptionKind, OptionRole, OptionSpec, SessionOptions, SessionSpending, UnreadableOptions,
     check_dollars,
 };
-pub use placement::{Placement, SessionWorker, WorkerPresence, WorkerSummary};
+pub use placement::{OwningWorker, Placement, WorkerPresence, WorkerSummary};
 pub use relay::{CommandRelay, RelayFuture};
 pub use roots::Roots;
 pub use schedule::{

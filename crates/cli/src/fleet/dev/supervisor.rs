@@ -35,7 +35,7 @@ const LAST_PAUSE: Duration = Duration::from_secs(30);
 
 /// Starts, watches and ends processes.
 #[derive(Debug)]
-pub(super) struct Supervisor {
+pub(super) struct DevSupervisor {
     guard: OrphanGuard,
     is_restarting: bool,
     running: BTreeMap<String, DevProcess>,
@@ -82,7 +82,7 @@ impl StartingProcess {
     }
 }
 
-impl Supervisor {
+impl DevSupervisor {
     pub(super) fn new(is_restarting: bool) -> io::Result<Self> {
         let (exit_sender, exits) = mpsc::channel(EXIT_QUEUE);
         let (running, recipes) = (BTreeMap::new(), BTreeMap::new());
