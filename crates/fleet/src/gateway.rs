@@ -7,8 +7,8 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use journal::{SessionId, SessionStatus};
 use session::{
-    CommandOutput, CommandRelay, Error, OpenError, Placement, RelayFuture, SessionCommand,
-    SessionSpec, SessionWorker, WorkerPresence, WorkerSummary,
+    CommandOutput, CommandRelay, Error, OpenError, OwningWorker, Placement, RelayFuture,
+    SessionCommand, SessionSpec, WorkerPresence, WorkerSummary,
 };
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -403,10 +403,10 @@ impl CommandRelay for Fleet {
         Box::pin(self.summaries())
     }
 
-    fn worker(&self, session: SessionId) -> Option<SessionWorker> {
+    fn worker(&self, session: SessionId) -> Option<OwningWorker> {
         let name = self.owner(session)?;
         let presence = presence(self.known().get(&name));
-        Some(SessionWorker { name, presence })
+        Some(OwningWorker { name, presence })
     }
 
     fn problem_changes(&self) -> watch::Receiver<u64> {

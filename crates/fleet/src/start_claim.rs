@@ -39,7 +39,7 @@ pub async fn claim_start(
         match bus.append(session, LogPosition(0), own.payload).await {
             Ok(_) => return Ok(()),
             Err(BusError::Conflict | BusError::Unsure(_)) => {
-                tokio::time::sleep(PAUSE * attempt).await
+                tokio::time::sleep(PAUSE * attempt).await;
             }
             Err(error) => return Err(failed(error)),
         }

@@ -57,7 +57,7 @@ pub use options::{
     OptionKind, OptionRole, OptionSpec, SessionOptions, SessionSpending, UnreadableOptions,
     check_dollars,
 };
-pub use placement::{Placement, SessionWorker, WorkerPresence, WorkerSummary};
+pub use placement::{OwningWorker, Placement, WorkerPresence, WorkerSummary};
 pub use prompt_gate::{GateFuture, PromptConfirmation, PromptGate};
 pub use relay::{CommandRelay, RelayFuture};
 pub use roots::Roots;

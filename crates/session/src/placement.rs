@@ -32,7 +32,7 @@ pub enum WorkerPresence {
 
 /// The worker of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SessionWorker {
+pub struct OwningWorker {
     pub name: String,
     pub presence: WorkerPresence,
 }

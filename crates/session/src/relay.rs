@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use crate::command::{CommandOutput, SessionCommand};
 use crate::owner::OwnerCommand;
-use crate::placement::{Placement, SessionWorker, WorkerSummary};
+use crate::placement::{OwningWorker, Placement, WorkerSummary};
 use crate::session::{Error, LeaveOutcome, Session};
 use crate::sessions::{OpenError, SessionSlot, SessionSpec, Sessions};
 
@@ -62,7 +62,7 @@ pub trait CommandRelay: fmt::Debug + Send + Sync {
     fn workers(&self) -> RelayFuture<'_, Vec<WorkerSummary>>;
 
     /// The machine that drives a session.
-    fn worker(&self, session: SessionId) -> Option<SessionWorker>;
+    fn worker(&self, session: SessionId) -> Option<OwningWorker>;
 
     /// Changes whenever a problem or a machine appears, changes or disappears.
     fn problem_changes(&self) -> watch::Receiver<u64>;

@@ -25,6 +25,9 @@ const STATUSES: [(SessionStatus, &str); 5] = [
     (SessionStatus::Failed, "failed"),
 ];
 
+/// A figure of each worker.
+type Figure = fn(&WorkerSummary) -> u64;
+
 /// Answers `GET /metrics`.
 pub(crate) async fn show(State(gateway): State<Gateway>) -> ApiResult<Response> {
     let records = gateway.sessions.journal().sessions().await?;
@@ -48,7 +51,6 @@ fn exposition(sessions: &[SessionStatus], workers: &[WorkerSummary]) -> String {
     if workers.is_empty() {
         return text;
     }
-    type Figure = fn(&WorkerSummary) -> u64;
     let figures: [(&str, &str, Figure); 4] = [
         ("towpath_worker_connected", "Whether a worker is connected.", |it| {
             u64::from(it.presence == WorkerPresence::Connected)

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use journal::{SessionId, SessionRecord};
-use session::{SessionWorker, Sessions, WorkerPresence};
+use session::{OwningWorker, Sessions, WorkerPresence};
 use tokio::sync::{Notify, watch};
 use tokio::time::sleep;
 use tracing::warn;
@@ -122,7 +122,7 @@ impl SessionList {
         let mut response =
             SessionResponse::new(record, words.as_deref(), requests, problem, agents);
         (response.pinned, response.archived) = (marks.pinned, marks.archived);
-        if let Some(SessionWorker { name, presence }) = self.sessions.worker(record.id) {
+        if let Some(OwningWorker { name, presence }) = self.sessions.worker(record.id) {
             response.worker = Some(name);
             if let WorkerPresence::Away { since } = presence {
                 (response.worker_away, response.worker_away_since) = (true, since);

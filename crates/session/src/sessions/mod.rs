@@ -40,7 +40,7 @@ use crate::config::SessionsConfig;
 use crate::host::HostLauncher;
 use crate::options::SessionOptions;
 use crate::owner::{OwnerError, now};
-use crate::placement::{Placement, SessionWorker, WorkerSummary};
+use crate::placement::{OwningWorker, Placement, WorkerSummary};
 use crate::profiles::Profiles;
 use crate::relay::CommandRelay;
 use crate::remote::RemoteConnection;
@@ -244,7 +244,7 @@ impl Sessions {
     }
 
     /// The machine that drives a session; none if it is this one.
-    pub fn worker(&self, id: SessionId) -> Option<SessionWorker> {
+    pub fn worker(&self, id: SessionId) -> Option<OwningWorker> {
         self.shared.relay.as_ref()?.worker(id)
     }
 

@@ -1,5 +1,6 @@
 //! What `towpath fleet dev` prints when everything is ready.
 
+use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 
@@ -25,7 +26,7 @@ pub(super) struct ReadyFleet {
 
 /// The line that `--json` prints.
 #[derive(Serialize)]
-struct ReadyLine<'a> {
+struct ReadyFleetLine<'a> {
     url: &'a str,
     token: &'a str,
     pid: u32,
@@ -53,9 +54,9 @@ impl ReadyFleet {
         out.flush()
     }
 
-    fn line(&self) -> ReadyLine<'_> {
+    fn line(&self) -> ReadyFleetLine<'_> {
         let workers = self.workers.iter().map(|(name, pid)| ReadyWorker { name, pid: *pid });
-        ReadyLine {
+        ReadyFleetLine {
             url: &self.url,
             token: &self.token,
             pid: self.pid,
@@ -83,7 +84,8 @@ impl ReadyFleet {
         for (label, lines) in rows {
             for (index, line) in lines.iter().enumerate() {
                 let label = if index == 0 { label } else { "" };
-                text.push_str(&format!("  {LABEL}{label:<10}{LABEL:#}{line}\n"));
+                // Writing to a string does not fail.
+                let _ = writeln!(text, "  {LABEL}{label:<10}{LABEL:#}{line}");
             }
         }
         text.push_str("\n  Ctrl-C stops everything.\n\n");

@@ -26,7 +26,7 @@ use announcement::ReadyFleet;
 pub(crate) use arguments::DevArgs;
 use nats::DevServers;
 use process::{ProcessKind, Recipe, is_port_taken, log_file};
-use supervisor::Supervisor;
+use supervisor::DevSupervisor;
 
 use crate::clock::now;
 use crate::exit::CommandStatus;
@@ -126,7 +126,7 @@ pub(super) async fn run(args: &DevArgs) -> Result<CommandStatus, DevError> {
     nats::check_version(&program).await?;
     let plan = DevPlan::new(args, program)?;
     let _lock = ServerLock::acquire(&plan.data).await?;
-    let mut supervisor = Supervisor::new(args.restart).map_err(DevError::Signals)?;
+    let mut supervisor = DevSupervisor::new(args.restart).map_err(DevError::Signals)?;
     let started = tokio::select! {
         started = start(args, &plan, &mut supervisor) => started.map(Some),
         _ = signals.stopped() => Ok(None),
@@ -152,17 +152,12 @@ pub(super) async fn run(args: &DevArgs) -> Result<CommandStatus, DevError> {
 impl DevPlan {
     fn new(args: &DevArgs, program: PathBuf) -> Result<Self, DevError> {
         let failed = |path: &Path, source| DevError::Data { path: path.to_owned(), source };
-        let temporary = match &args.data {
-            Some(_) => None,
-            None => {
-                let made = tempfile::Builder::new().prefix("towpath-fleet-").tempdir();
-                Some(made.map_err(|source| failed(&std::env::temp_dir(), source))?)
-            }
-        };
-        let data = match (&args.data, &temporary) {
-            (Some(data), _) => data.clone(),
-            (None, Some(temporary)) => temporary.path().to_owned(),
-            (None, None) => PathBuf::new(),
+        let (data, temporary) = if let Some(data) = &args.data {
+            (data.clone(), None)
+        } else {
+            let made = tempfile::Builder::new().prefix("towpath-fleet-").tempdir();
+            let made = made.map_err(|source| failed(&std::env::temp_dir(), source))?;
+            (made.path().to_owned(), Some(made))
         };
         let data = std::path::absolute(&data).unwrap_or(data);
         journal::secure_directory(&data).map_err(SettingsError::from)?;
@@ -248,7 +243,7 @@ impl DevPlan {
 async fn start(
     args: &DevArgs,
     plan: &DevPlan,
-    supervisor: &mut Supervisor,
+    supervisor: &mut DevSupervisor,
 ) -> Result<ReadyFleet, DevError> {
     let servers = start_servers(plan, supervisor).await?;
     let names = (1..=args.workers).map(|number| format!("w{number}"));
@@ -290,7 +285,7 @@ async fn start(
 /// Starts the servers, and creates the streams as soon as they can be stored.
 async fn start_servers(
     plan: &DevPlan,
-    supervisor: &mut Supervisor,
+    supervisor: &mut DevSupervisor,
 ) -> Result<DevServers, DevError> {
     let mut attempt = 1;
     loop {
@@ -315,7 +310,7 @@ async fn start_servers(
 async fn set_up(
     plan: &DevPlan,
     servers: &DevServers,
-    supervisor: &mut Supervisor,
+    supervisor: &mut DevSupervisor,
 ) -> Result<(), DevError> {
     let config = NatsConfig {
         servers: servers.addresses.clone(),

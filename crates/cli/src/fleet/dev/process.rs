@@ -74,7 +74,7 @@ pub(super) struct ProcessExit {
 
 /// Ends the processes when this one is killed.
 #[derive(Debug)]
-pub(super) struct ProcessGuard {
+pub(super) struct OrphanGuard {
     script: std::process::Child,
     pipe: Option<Arc<Mutex<ChildStdin>>>,
 }
@@ -111,7 +111,7 @@ impl Recipe {
     #[expect(clippy::disallowed_methods, reason = "this command owns the processes of its fleet")]
     pub(super) fn start(
         &self,
-        guard: &ProcessGuard,
+        guard: &OrphanGuard,
         exits: &mpsc::Sender<ProcessExit>,
     ) -> io::Result<(DevProcess, Option<ChildStdout>)> {
         let mut options = File::options();
@@ -178,7 +178,7 @@ pub(super) async fn ready_line(output: ChildStdout) -> Option<Value> {
     ready
 }
 
-impl ProcessGuard {
+impl OrphanGuard {
     #[expect(clippy::disallowed_methods, reason = "this command owns the processes of its fleet")]
     pub(super) fn start() -> io::Result<Self> {
         let mut command = std::process::Command::new("/bin/sh");

@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::DevError;
 use super::process::{
-    DevProcess, ProcessExit, ProcessGuard, ProcessKind, Recipe, describe_exit, ready_line,
+    DevProcess, OrphanGuard, ProcessExit, ProcessKind, Recipe, describe_exit, ready_line,
 };
 use crate::serve::{StopSignals, home};
 use crate::settings::CliSettings;
@@ -35,8 +35,8 @@ const LAST_PAUSE: Duration = Duration::from_secs(30);
 
 /// Starts, watches and ends processes.
 #[derive(Debug)]
-pub(super) struct Supervisor {
-    guard: ProcessGuard,
+pub(super) struct DevSupervisor {
+    guard: OrphanGuard,
     is_restarting: bool,
     running: BTreeMap<String, DevProcess>,
     /// How a process is started again, by name.
@@ -74,21 +74,19 @@ impl StartingProcess {
     /// Waits until the process says that it is ready, and returns what it says.
     pub(super) async fn ready(self, limit: Duration) -> Result<Value, DevError> {
         let Some(output) = self.output else { return Ok(Value::Null) };
-        match timeout(limit, ready_line(output)).await {
-            Ok(Some(ready)) => Ok(ready),
-            Ok(None) | Err(_) => {
-                let what = self.recipe.kind.describe(&self.recipe.name);
-                Err(DevError::NotStarted { what, log: self.recipe.log_tail() })
-            }
+        if let Ok(Some(ready)) = timeout(limit, ready_line(output)).await {
+            return Ok(ready);
         }
+        let what = self.recipe.kind.describe(&self.recipe.name);
+        Err(DevError::NotStarted { what, log: self.recipe.log_tail() })
     }
 }
 
-impl Supervisor {
+impl DevSupervisor {
     pub(super) fn new(is_restarting: bool) -> io::Result<Self> {
         let (exit_sender, exits) = mpsc::channel(EXIT_QUEUE);
         let (running, recipes) = (BTreeMap::new(), BTreeMap::new());
-        let guard = ProcessGuard::start()?;
+        let guard = OrphanGuard::start()?;
         Ok(Self { guard, is_restarting, running, recipes, exits, exit_sender })
     }
 
