@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use journal::SessionId;
 use tokio::sync::mpsc;
 
-use crate::prompt_gate::{PromptGate, is_prompt};
+use crate::prompt_gate::{GateFuture, PromptGate, is_prompt};
 use crate::shim::{ShimCommand, ShimCommandSender};
 
 /// Sends commands to a shim without waiting for it: an owner must answer its clients even if its
@@ -36,44 +36,50 @@ async fn pass_on(
     gate: PromptGate,
     mut commands: mpsc::UnboundedReceiver<ShimCommand>,
 ) {
-    let mut held: VecDeque<ShimCommand> = VecDeque::new();
-    loop {
-        let command = match held.front() {
-            None => commands.recv().await,
-            Some(_) => {
-                let mut confirmed = match gate.get() {
-                    Some(gate) => gate.confirmed(session),
-                    None => Box::pin(async { true }),
-                };
-                loop {
-                    tokio::select! {
-                        is_confirmed = &mut confirmed => {
-                            let command = held.pop_front();
-                            if is_confirmed && let Some(command) = command {
-                                send(&shim, command).await;
-                            }
-                            while held.front().is_some_and(|it| !is_prompt(it)) {
-                                let Some(command) = held.pop_front() else { break };
-                                send(&shim, command).await;
-                            }
-                            break;
-                        }
-                        command = commands.recv() => match command {
-                            Some(command) if keeps_order(&command) => held.push_back(command),
-                            Some(command) => send(&shim, command).await,
-                            None => return,
-                        },
+    while let Some(command) = commands.recv().await {
+        match gate.get() {
+            Some(confirmation) if is_prompt(&command) => {
+                let mut held = VecDeque::from([command]);
+                while !held.is_empty() {
+                    let confirmed = confirmation.confirmed(session);
+                    if pass_one(&shim, confirmed, &mut held, &mut commands).await.is_err() {
+                        return;
                     }
                 }
-                continue;
             }
-        };
-        match command {
-            Some(command) if is_prompt(&command) && gate.get().is_some() => held.push_back(command),
-            Some(command) => send(&shim, command).await,
-            None => return,
+            _ => send(&shim, command).await,
         }
     }
+}
+
+/// The owner has dropped the outbox.
+struct Dropped;
+
+/// Passes the held prompt on when it is confirmed, with the lines up to the next prompt. What comes meanwhile
+/// and must not overtake them is held too.
+async fn pass_one(
+    shim: &ShimCommandSender,
+    mut confirmed: GateFuture<'_>,
+    held: &mut VecDeque<ShimCommand>,
+    commands: &mut mpsc::UnboundedReceiver<ShimCommand>,
+) -> Result<(), Dropped> {
+    let is_confirmed = loop {
+        tokio::select! {
+            is_confirmed = &mut confirmed => break is_confirmed,
+            command = commands.recv() => match command.ok_or(Dropped)? {
+                command if keeps_order(&command) => held.push_back(command),
+                command => send(shim, command).await,
+            },
+        }
+    };
+    let prompt = held.pop_front();
+    if is_confirmed && let Some(prompt) = prompt {
+        send(shim, prompt).await;
+    }
+    while let Some(command) = held.pop_front_if(|it| !is_prompt(it)) {
+        send(shim, command).await;
+    }
+    Ok(())
 }
 
 /// Whether a command must not overtake a line for the agent.

@@ -110,25 +110,32 @@ impl Fold {
                 let text = format!("Continues session `{}` of {agent}", short(*session));
                 self.add_notice(NoticeLevel::Info, text);
             }
-            Note::TakenOver { from, to, released } => {
-                let (level, text) = if *released {
-                    (NoticeLevel::Info, format!("Moved from worker `{from}` to `{to}`"))
-                } else {
-                    let text = format!("Worker `{to}` has taken the session over from `{from}`");
-                    (NoticeLevel::Warning, text)
-                };
-                self.add_notice(level, text);
-            }
-            Note::Tail { worker, text, .. } => {
-                let text = format!(
-                    "Worker `{worker}` had also recorded, without knowing that the session was taken over:\n\n{text}"
-                );
-                self.add_notice(NoticeLevel::Warning, text);
-            }
+            Note::TakenOver { .. } | Note::Tail { .. } => self.worker_changed(note),
             Note::Problem { text } => self.add_notice(NoticeLevel::Error, text.clone()),
             Note::SignInNeeded { text, methods } => self.ask_to_sign_in(text, methods),
         }
         Visibility::Visible
+    }
+
+    /// Another machine drives the session, or had still recorded something.
+    fn worker_changed(&mut self, note: &Note) {
+        let (level, text) = match note {
+            Note::TakenOver { from, to, released: true } => {
+                (NoticeLevel::Info, format!("Moved from worker `{from}` to `{to}`"))
+            }
+            Note::TakenOver { from, to, released: false } => {
+                let text = format!("Worker `{to}` has taken the session over from `{from}`");
+                (NoticeLevel::Warning, text)
+            }
+            Note::Tail { worker, text, .. } => {
+                let before = format!("Worker `{worker}` had also recorded");
+                let text =
+                    format!("{before}, without knowing that the session was taken over:\n\n{text}");
+                (NoticeLevel::Warning, text)
+            }
+            _ => return,
+        };
+        self.add_notice(level, text);
     }
 
     /// What is asked for stays in the status; the conversation says when it was.
