@@ -16,6 +16,7 @@ use journal::{Journal, Origin, Seq, SessionId};
 use serde_json::json;
 use test_support::nats_servers::{self, NatsServerOptions, NatsServers};
 use test_support::packages;
+use testbed::api::ApiRequestRecord;
 use uuid::Uuid;
 use wire::note::{Note, PromptState};
 
@@ -23,6 +24,7 @@ use crate::fixture::{Fixture, TestServer};
 use crate::fleet_moves::{TestWorker, until_within};
 
 const SESSIONS: usize = 3;
+const WORKERS: [&str; 2] = ["w1", "w2"];
 
 /// How long a request to a gateway may take. What was not answered by then is sent again.
 const REQUEST: Duration = Duration::from_secs(30);
@@ -88,137 +90,160 @@ async fn nothing_confirmed_is_lost_or_run_twice_when_parts_of_a_fleet_are_killed
     let seed = number("TOWPATH_TEST_SEED").unwrap_or(u64::from(now.subsec_nanos()));
     let seconds = number("TOWPATH_TEST_FLEET_SECONDS").unwrap_or(20);
     println!("seed {seed}, {seconds} s");
-    let mut random = Random(seed);
-    let mut servers = NatsServers::start(&program, &NatsServerOptions::cluster());
-    let nats = servers.addresses().join(",");
     let fixture = Fixture::new("api text \"an answer of some words\" slow 20").await;
-    let created = fixture.program(&["fleet", "init", "--nats", &nats]).output();
-    let created = created.expect("it starts");
-    assert!(created.status.success(), "{}", String::from_utf8_lossy(&created.stderr));
-    let project = fixture.path("project");
-    let mut workers = Vec::new();
-    for name in ["w1", "w2"] {
-        workers.push(TestWorker::start(&fixture, &nats, name, &project).await);
-    }
-    let mut server = crate::fleet_moves::gateway(&fixture, &nats).await;
-    let mut sessions = Vec::new();
-    for _ in 0..SESSIONS {
-        sessions.push(server.session(&fixture).await);
-    }
-
-    let (mut prompts, mut counts) = (Vec::<SentPrompt>::new(), KillCounts::default());
+    let servers = NatsServers::start(&program, &NatsServerOptions::cluster());
+    let mut fleet = KilledFleet::start(&fixture, servers, seed).await;
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_secs(seconds) {
-        match random.below(12) {
+        fleet.act().await;
+        let pause = fleet.random.below(200) as u64;
+        tokio::time::sleep(Duration::from_millis(pause)).await;
+    }
+    fleet.confirm_all().await;
+    let epochs = fleet.check().await;
+    println!(
+        "{} prompts, {:?}, {epochs} epochs in {:.0} s",
+        fleet.prompts.len(),
+        fleet.counts,
+        begun.elapsed().as_secs_f64()
+    );
+}
+
+/// A fleet of three servers, two workers and a gateway, with sessions.
+struct KilledFleet<'a> {
+    fixture: &'a Fixture,
+    servers: NatsServers,
+    nats: String,
+    workers: Vec<TestWorker<'a>>,
+    gateway: TestServer,
+    sessions: Vec<String>,
+    prompts: Vec<SentPrompt>,
+    counts: KillCounts,
+    random: Random,
+}
+
+impl<'a> KilledFleet<'a> {
+    async fn start(fixture: &'a Fixture, servers: NatsServers, seed: u64) -> Self {
+        let nats = servers.addresses().join(",");
+        let created = fixture.program(&["fleet", "init", "--nats", &nats]).output();
+        let created = created.expect("it starts");
+        assert!(created.status.success(), "{}", String::from_utf8_lossy(&created.stderr));
+        let project = fixture.path("project");
+        let mut workers = Vec::new();
+        for name in WORKERS {
+            workers.push(TestWorker::start(fixture, &nats, name, &project).await);
+        }
+        let gateway = crate::fleet_moves::gateway(fixture, &nats).await;
+        let mut sessions = Vec::new();
+        for _ in 0..SESSIONS {
+            sessions.push(gateway.session(fixture).await);
+        }
+        let (prompts, counts, random) = (Vec::new(), KillCounts::default(), Random(seed));
+        Self { fixture, servers, nats, workers, gateway, sessions, prompts, counts, random }
+    }
+
+    /// Sends or repeats a prompt, kills something, or moves a session.
+    async fn act(&mut self) {
+        match self.random.below(12) {
             0..=5 => {
-                let session = random.below(SESSIONS);
-                let text = format!("prompt number {} please", prompts.len());
+                let session = self.random.below(SESSIONS);
+                let text = format!("prompt number {} please", self.prompts.len());
                 let id = Uuid::new_v4();
                 let mut prompt = SentPrompt { id, session, text, is_confirmed: false };
-                send(&server, &sessions[session], &mut prompt).await;
-                prompts.push(prompt);
+                send(&self.gateway, &self.sessions[session], &mut prompt).await;
+                self.prompts.push(prompt);
             }
             6 => {
-                let unsure: Vec<usize> =
-                    (0..prompts.len()).filter(|it| !prompts[*it].is_confirmed).collect();
+                let mut unsure: Vec<_> =
+                    self.prompts.iter_mut().filter(|it| !it.is_confirmed).collect();
                 if !unsure.is_empty() {
-                    let prompt = &mut prompts[unsure[random.below(unsure.len())]];
-                    let session = prompt.session;
-                    send(&server, &sessions[session], prompt).await;
+                    let prompt = unsure.swap_remove(self.random.below(unsure.len()));
+                    send(&self.gateway, &self.sessions[prompt.session], prompt).await;
                 }
             }
             7 | 8 => {
-                let worker = &mut workers[random.below(2)];
+                let worker = &mut self.workers[self.random.below(WORKERS.len())];
                 worker.kill().await;
                 worker.restart().await;
-                counts.workers += 1;
+                self.counts.workers += 1;
             }
             9 => {
-                server.child.kill().await.expect("it can be killed");
-                server = crate::fleet_moves::gateway(&fixture, &nats).await;
-                counts.gateways += 1;
+                self.gateway.child.kill().await.expect("it can be killed");
+                self.gateway = crate::fleet_moves::gateway(self.fixture, &self.nats).await;
+                self.counts.gateways += 1;
             }
             10 => {
-                let index = random.below(3);
-                servers.kill(index);
-                tokio::time::sleep(Duration::from_millis(random.below(1500) as u64)).await;
-                servers.restart(index);
-                counts.servers += 1;
+                let index = self.random.below(3);
+                self.servers.kill(index);
+                let pause = self.random.below(1500) as u64;
+                tokio::time::sleep(Duration::from_millis(pause)).await;
+                self.servers.restart(index);
+                self.counts.servers += 1;
             }
             _ => {
-                let session = &sessions[random.below(SESSIONS)];
-                let to = ["w1", "w2"][random.below(2)];
-                let moved =
-                    post(&server, &format!("/sessions/{session}/move"), &json!({ "to": to })).await;
-                counts.moves += usize::from(moved == Some(204));
+                let session = self.random.below(SESSIONS);
+                let to = WORKERS[self.random.below(WORKERS.len())];
+                self.counts.moves += usize::from(self.move_session(session, to).await);
             }
         }
-        tokio::time::sleep(Duration::from_millis(random.below(200) as u64)).await;
     }
 
-    // Senders repeat what was not confirmed, until it is.
-    let settling = Instant::now();
-    while let Some(at) = prompts.iter().position(|it| !it.is_confirmed) {
-        assert!(
-            settling.elapsed() < SETTLE,
-            "not confirmed: {}\n{}",
-            prompts[at].text,
-            fixture.log()
-        );
-        let session = sessions[prompts[at].session].clone();
-        let status = {
-            let prompt = &mut prompts[at];
-            send(&server, &session, prompt).await;
-            prompt.is_confirmed
-        };
-        if !status {
-            // A move that was cut off may have left it without an owner.
-            let _ =
-                post(&server, &format!("/sessions/{session}/move"), &json!({ "to": "w1" })).await;
+    async fn move_session(&self, session: usize, to: &str) -> bool {
+        let path = format!("/sessions/{}/move", self.sessions[session]);
+        post(&self.gateway, &path, &json!({ "to": to })).await == Some(204)
+    }
+
+    /// Repeats what was not confirmed, until it is.
+    async fn confirm_all(&mut self) {
+        let settling = Instant::now();
+        while let Some(at) = self.prompts.iter().position(|it| !it.is_confirmed) {
+            let prompt = &mut self.prompts[at];
+            let (text, log) = (&prompt.text, self.fixture.log());
+            assert!(settling.elapsed() < SETTLE, "not confirmed: {text}\n{log}");
+            send(&self.gateway, &self.sessions[prompt.session], prompt).await;
+            if !prompt.is_confirmed {
+                // A move that was cut off may have left it without an owner.
+                let session = prompt.session;
+                let _ = self.move_session(session, WORKERS[0]).await;
+            }
         }
     }
-    let config = NatsConfig {
-        servers: servers.addresses(),
-        credentials: None,
-        authorities: None,
-        name: "test".to_owned(),
-    };
-    let bus: Arc<dyn Bus> = Arc::new(NatsBus::connect(&config).await.expect("the servers"));
-    let journal = Journal::open(&fixture.path("mirror.db")).expect("a journal").journal;
-    let mirror = Mirror::open(Arc::clone(&bus), journal.clone()).await.expect("a mirror");
-    let mut ids = Vec::new();
-    for session in &sessions {
-        let id = SessionId(session.parse().expect("an id"));
-        ids.push(id);
-        until_within(SETTLE, "every prompt is over", async || {
-            let _ = mirror.catch_up(id).await;
-            let open = journal.open_prompts(id).await.expect("a journal");
-            let record = journal.session(id).await.expect("a journal");
-            open.is_empty() && record.is_some_and(|it| it.turn == it.turn_ended)
-        })
-        .await;
+
+    /// Waits until the fleet is at rest, and checks what it has stored. Returns the number of epochs.
+    async fn check(&self) -> u64 {
+        let config = NatsConfig {
+            servers: self.servers.addresses(),
+            credentials: None,
+            authorities: None,
+            name: "test".to_owned(),
+        };
+        let bus: Arc<dyn Bus> = Arc::new(NatsBus::connect(&config).await.expect("the servers"));
+        let journal = Journal::open(&self.fixture.path("mirror.db")).expect("a journal").journal;
+        let mirror = Mirror::open(Arc::clone(&bus), journal.clone()).await.expect("a mirror");
+        let mut epochs = 0;
+        for (number, session) in self.sessions.iter().enumerate() {
+            let id = SessionId(session.parse().expect("an id"));
+            until_within(SETTLE, "every prompt is over", async || {
+                let _ = mirror.catch_up(id).await;
+                let open = journal.open_prompts(id).await.expect("a journal");
+                let record = journal.session(id).await.expect("a journal");
+                open.is_empty() && record.is_some_and(|it| it.turn == it.turn_ended)
+            })
+            .await;
+            epochs += check_log(&*bus, id).await;
+            let sent: Vec<_> = self.prompts.iter().filter(|it| it.session == number).collect();
+            check_session(&journal, id, &sent).await;
+        }
+        let requests = self.fixture.api.requests();
+        for prompt in &self.prompts {
+            let is_last = |request: &&ApiRequestRecord| {
+                let last = request.body["messages"].as_array().and_then(|it| it.last());
+                last.is_some_and(|it| it.to_string().contains(&prompt.text))
+            };
+            assert!(requests.iter().filter(is_last).count() <= 1, "{} ran twice", prompt.text);
+        }
+        epochs
     }
-    let mut epochs = 0;
-    for (number, id) in ids.iter().enumerate() {
-        epochs += check_log(&*bus, *id).await;
-        let sent: Vec<&SentPrompt> = prompts.iter().filter(|it| it.session == number).collect();
-        check_session(&journal, *id, &sent).await;
-    }
-    let requests = fixture.api.requests();
-    for prompt in &prompts {
-        let latest = requests.iter().filter(|request| {
-            let messages = request.body["messages"].as_array();
-            messages
-                .and_then(|it| it.last())
-                .is_some_and(|it| it.to_string().contains(&prompt.text))
-        });
-        assert!(latest.count() <= 1, "{} ran twice", prompt.text);
-    }
-    println!(
-        "{} prompts, {counts:?}, {epochs} epochs in {:.0} s",
-        prompts.len(),
-        begun.elapsed().as_secs_f64()
-    );
 }
 
 /// Checks that a log has no hole and one owner in each epoch. Returns the number of epochs.

@@ -263,12 +263,11 @@ impl World {
         if self.driven(worker, session).is_none() {
             return;
         }
-        let prompt = match again {
-            Some(which) => self.unconfirmed.swap_remove(which).1,
-            None => {
-                self.last_prompt += 1;
-                self.last_prompt
-            }
+        let prompt = if let Some(which) = again {
+            self.unconfirmed.swap_remove(which).1
+        } else {
+            self.last_prompt += 1;
+            self.last_prompt
         };
         let Some(replica) = self.driven(worker, session) else { return };
         if !SessionState::of(&replica.changes).known.contains(&prompt) {
@@ -594,11 +593,11 @@ fn no_failure_makes_two_owners_loses_what_was_confirmed_or_runs_a_prompt_twice()
             (confirmed, world.takeovers, world.releases, world.runs.len())
         });
         match run {
-            Ok((more, taken, released, ran)) => {
-                confirmed += more;
-                takeovers += taken;
-                releases += released;
-                runs += ran;
+            Ok(counts) => {
+                confirmed += counts.0;
+                takeovers += counts.1;
+                releases += counts.2;
+                runs += counts.3;
             }
             Err(panic) => {
                 eprintln!("seed {seed}");

@@ -170,7 +170,7 @@ impl SharedWorker {
 
     /// Ends the agents of this worker before others take its sessions over, until it is dropped.
     pub(super) async fn end_agents_when_alone(&self, after: Duration) {
-        let limit = after - MARGIN.min(after / 4);
+        let limit = after.saturating_sub(MARGIN.min(after / 4));
         let mut have_ended = false;
         loop {
             tokio::time::sleep(CHECK.min(RENEWAL)).await;

@@ -75,7 +75,11 @@ impl SharedWorker {
             _ => 0,
         };
         match self.keep_lines(session, epoch, lines).await {
-            Ok(file) => text.push_str(&format!("\n\n(all lines: `{file}` on that machine)")),
+            Ok(file) => {
+                text.push_str("\n\n(all lines: `");
+                text.push_str(&file);
+                text.push_str("` on that machine)");
+            }
             Err(error) => warn!(%session, %error, "the lines of a tail could not be kept"),
         }
         Ok(Some((format!("{TAIL}{session}/{epoch}"), StoredTail { epoch, text })))
@@ -134,11 +138,11 @@ impl SharedWorker {
         let worker = self.id.name.clone();
         match self.log_end(session).await {
             // The session is gone.
-            Ok(None) => return true,
-            Ok(Some((_, header))) if header.kind == PackKind::Released => return false,
+            Ok(None) => true,
+            Ok(Some((_, header))) if header.kind == PackKind::Released => false,
             Ok(Some((_, header))) if header.worker.data == self.id.data => {
                 // It has come back.
-                return self.take_tail(session, worker, epoch, text).await.is_ok();
+                self.take_tail(session, worker, epoch, text).await.is_ok()
             }
             Ok(Some((_, header))) => {
                 let question = WorkerQuestion::Tail { session, worker, epoch, text }.encode();

@@ -83,7 +83,7 @@ impl SharedWorker {
             match self.ask_to_release(&header.worker.name, session).await? {
                 Some(held) => (pending.released, pending.resumes_queue) = (true, held),
                 None => {
-                    info!(%session, owner = header.worker.name, "the owner of a session is away")
+                    info!(%session, owner = header.worker.name, "the owner of a session is away");
                 }
             }
         }

@@ -45,17 +45,17 @@ impl GitRepository {
         {
             return Ok(TreeSnapshot { commit, tree, head, branch });
         }
-        let mut make = self.query("commit-tree").args([&tree]);
+        let mut creation = self.query("commit-tree").args([&tree]);
         if let Some(head) = &head {
-            make = make.args(["-p", head]);
+            creation = creation.args(["-p", head]);
         }
         for (who, value) in [("NAME", "Towpath"), ("EMAIL", "towpath@localhost")] {
             for role in ["AUTHOR", "COMMITTER"] {
-                make = make.env(&format!("GIT_{role}_{who}"), value);
+                creation = creation.env(&format!("GIT_{role}_{who}"), value);
             }
         }
-        let made = make.args(["-m", "The working tree of a Towpath session"]).output().await?;
-        let commit = text(&made);
+        let message = "The working tree of a Towpath session";
+        let commit = text(&creation.args(["-m", message]).output().await?);
         self.query("update-ref").args([reference, &commit]).output().await?;
         Ok(TreeSnapshot { commit, tree, head, branch })
     }
@@ -124,18 +124,15 @@ impl GitRepository {
         branch: Option<&str>,
         commit: &str,
     ) -> Result<(), GitError> {
-        match branch {
-            Some(branch) => {
-                super::check_branch_name(branch)?;
-                let reference = format!("refs/heads/{branch}");
-                self.query("update-ref").args([&reference, commit]).output().await?;
-                let point = self.query("symbolic-ref").args(["HEAD", &reference]);
-                point.run().await?.checked()?;
-            }
-            None => {
-                let point = self.query("update-ref").args(["--no-deref", "HEAD", commit]);
-                point.output().await?;
-            }
+        if let Some(branch) = branch {
+            super::check_branch_name(branch)?;
+            let reference = format!("refs/heads/{branch}");
+            self.query("update-ref").args([&reference, commit]).output().await?;
+            let point = self.query("symbolic-ref").args(["HEAD", &reference]);
+            point.run().await?.checked()?;
+        } else {
+            let point = self.query("update-ref").args(["--no-deref", "HEAD", commit]);
+            point.output().await?;
         }
         let files = self.read("read-tree").await?.patient();
         files.args(["--reset", "-u", "HEAD"]).run().await?.checked()?;

@@ -192,7 +192,9 @@ impl World {
             // A lower total is that of a new conversation.
             let new = if total < reported { total } else { total - reported };
             reported = total;
-            costs.iter_mut().for_each(|cost| *cost += new);
+            for cost in &mut costs {
+                *cost += new;
+            }
         }
         costs.iter().map(|cost| cost.min(batch.cost)).collect()
     }
