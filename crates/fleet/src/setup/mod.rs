@@ -85,7 +85,7 @@ impl FleetSetup {
     }
 }
 
-/// Whether a version such as `2.15.1` is at least [`OLDEST_VERSION`]. A version that cannot be read is
+/// Whether a version such as `2.15.1` is at least `OLDEST_VERSION`. A version that cannot be read is
 /// not.
 pub fn is_supported(version: &str) -> bool {
     let mut numbers = version.split(['.', '-']).map(str::parse::<u64>);
