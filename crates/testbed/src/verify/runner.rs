@@ -143,6 +143,9 @@ impl<'a> VerifyRunner<'a> {
             if self.scenario.setup.no_stdin { VerifyStdin::Null } else { VerifyStdin::Pipe };
         let number = self.runs.len() + 1;
         let command = self.agent.command_for(self.scenario.protocol).unwrap_or_default();
+        if let Some(program) = command.first() {
+            self.variables.set("program", program.display().to_string());
+        }
         // A process can print before this function goes on, so the position is taken first.
         let position = self.transcript.entries().len();
         let process =
