@@ -260,7 +260,7 @@ fn host_name() -> Option<String> {
 const MIN_TAKEOVER: Duration = Duration::from_secs(30);
 
 /// A time such as `90s`, `10m` or `2h`.
-fn parse_takeover(text: &str) -> Result<Duration, String> {
+pub(crate) fn parse_takeover(text: &str) -> Result<Duration, String> {
     let (number, unit) =
         text.split_at(text.trim_end_matches(|it: char| !it.is_ascii_digit()).len());
     let number: u64 = number.parse().map_err(|_| "write a time such as `10m`".to_owned())?;

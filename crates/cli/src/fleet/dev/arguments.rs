@@ -3,10 +3,12 @@
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 
 use crate::settings::{AgentArgs, DefaultAgentArgs};
+use crate::worker::parse_takeover;
 
 #[derive(Args)]
 pub(crate) struct DevArgs {
@@ -39,6 +41,9 @@ pub(crate) struct DevArgs {
     /// `nats-server`]
     #[arg(long, value_name = "PROGRAM")]
     pub(super) nats_server: Option<OsString>,
+    /// Take the sessions of a worker over that is away for so long, such as `30s` or `10m` [default: never]
+    #[arg(long, value_name = "TIME", value_parser = parse_takeover)]
+    pub(super) takeover: Option<Duration>,
     /// Start a worker, gateway or server that ends again
     #[arg(long)]
     pub(super) restart: bool,

@@ -213,6 +213,9 @@ impl DevPlan {
         if let Some(agent) = &args.default_agent.name {
             option("--agent", agent.clone().into());
         }
+        if let Some(takeover) = args.takeover {
+            option("--takeover", format!("{}s", takeover.as_secs()).into());
+        }
         if args.agent.demo {
             arguments.push("--demo".into());
         }
