@@ -1,6 +1,6 @@
 // The views of `layout.mjs` that are about a fleet: its workers, and where a session is. All their names begin
 // with `workers`.
-import { closeDialogs } from "./layout-navigation.mjs";
+import { closeLayers } from "./layout-navigation.mjs";
 import { session } from "./stub-api.mjs";
 
 const WORD = "x".repeat(300);
@@ -40,14 +40,14 @@ export const fleetViews = ({ conversation, fromSettings, press, drawer }) => {
   return [
     ...Object.entries(SIZES).flatMap(([size, workers]) => [
       inFleet({
-        name: `workers, ${size}`, content, replies: listed(workers), close: closeDialogs,
+        name: `workers, ${size}`, content, replies: listed(workers), close: closeLayers,
         open: async (page) => {
           await fromSettings("Show: Workers")(page);
           await page.waitForSelector(".workers table, .workers .help-text");
         },
       }),
       inFleet({
-        name: `workers to choose from, ${size}`, content, replies: listed(workers), close: closeDialogs,
+        name: `workers to choose from, ${size}`, content, replies: listed(workers), close: closeLayers,
         open: async (page) => {
           await press(".sidebar [aria-label='New session']")(page);
           await page.waitForSelector("dialog[open] [data-option=model]");

@@ -56,27 +56,37 @@ impl PlayerHistory {
         self.entries.clear();
     }
 
-    /// Adds results for calls without one, which a crash leaves behind.
+    /// Adds results for calls without one, which crashes leave behind: each after the message of its call,
+    /// because the API refuses a conversation that goes on without it.
     pub(crate) fn close_open_calls(&mut self, uuid: &str) {
-        let Some(last) = self.entries.last() else { return };
-        let calls = last.content.as_array().into_iter().flatten();
-        let open: Vec<Value> = calls
-            .filter(|block| last.role == "assistant" && block["type"] == "tool_use")
-            .map(|block| {
+        let ids = |entry: &PlayerHistoryEntry, kind: &str, id: &str| -> Vec<Value> {
+            let blocks = entry.content.as_array().into_iter().flatten();
+            blocks.filter(|block| block["type"] == kind).map(|block| block[id].clone()).collect()
+        };
+        let results = |entry| ids(entry, "tool_result", "tool_use_id");
+        let answered: Vec<Value> = self.entries.iter().flat_map(results).collect();
+        let mut open: Vec<Value> = Vec::new();
+        let close = |open: &mut Vec<Value>| PlayerHistoryEntry {
+            uuid: uuid.to_owned(),
+            role: "user".to_owned(),
+            content: Value::Array(std::mem::take(open)),
+            prompt: false,
+        };
+        for entry in std::mem::take(&mut self.entries) {
+            if entry.role != "assistant" && !open.is_empty() {
+                self.push(close(&mut open));
+            }
+            let calls = ids(&entry, "tool_use", "id").into_iter();
+            open.extend(calls.filter(|call| !answered.contains(call)).map(|call| {
                 json!({
-                    "type": "tool_result", "tool_use_id": block["id"], "is_error": true,
+                    "type": "tool_result", "tool_use_id": call, "is_error": true,
                     "content": "The session ended before this call was answered; its outcome is unknown.",
                 })
-            })
-            .collect();
+            }));
+            self.push(entry);
+        }
         if !open.is_empty() {
-            let (role, uuid) = ("user".to_owned(), uuid.to_owned());
-            self.push(PlayerHistoryEntry {
-                uuid,
-                role,
-                content: Value::Array(open),
-                prompt: false,
-            });
+            self.push(close(&mut open));
         }
     }
 
@@ -153,6 +163,37 @@ mod tests {
             {"role": "assistant", "content": [text("three")]},
         ]);
         assert_eq!(json!(history.messages()), merged);
+    }
+
+    #[test]
+    fn calls_that_crashes_left_open_get_results_where_the_api_wants_them() {
+        let blocks = |role: &str, content: serde_json::Value| {
+            let (uuid, role) = ("u".to_owned(), role.to_owned());
+            PlayerHistoryEntry { uuid, role, content, prompt: false }
+        };
+        let call = |id: &str| json!([{"type": "tool_use", "id": id, "name": "Bash", "input": {}}]);
+        let result = json!([{"type": "tool_result", "tool_use_id": "b", "content": "done"}]);
+        let mut history = PlayerHistory::default();
+        for entry in [
+            blocks("assistant", call("a")),
+            blocks("assistant", call("b")),
+            blocks("user", result),
+            blocks("assistant", call("c")),
+            entry("1", "user", "go on"),
+            blocks("assistant", call("d")),
+        ] {
+            history.push(entry);
+        }
+        history.close_open_calls("restored");
+        let messages = history.messages();
+        let ids = |message: &serde_json::Value| -> Vec<String> {
+            let blocks = message["content"].as_array().unwrap().iter();
+            let id = |block: &serde_json::Value| block["tool_use_id"].as_str().map(str::to_owned);
+            blocks.filter_map(id).collect()
+        };
+        let results: Vec<_> = messages.iter().map(ids).filter(|ids| !ids.is_empty()).collect();
+        assert_eq!(results, [vec!["a", "b"], vec!["c"], vec!["d"]]);
+        assert_eq!(messages.len(), 6);
     }
 
     #[test]
