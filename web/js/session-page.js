@@ -20,7 +20,6 @@ import { Scroll } from "./conversation/scroll.js";
 import { toast } from "./ui/toast.js";
 import { StatusLine } from "./composer/status-line.js";
 import { Transcript } from "./conversation/transcript.js";
-import { awayText } from "./sidebar.js";
 import { baseName, hasFailed, isServerProblem } from "./ui/format.js";
 
 /** @typedef {import("./gateway.js").Frame} Frame */
@@ -324,13 +323,8 @@ export class SessionPage {
     this.agentLabel.textContent = session?.agent.acp ? session.agent.title : "";
     this.agentLabel.hidden = !this.agentLabel.textContent;
     this.agentLabel.style.setProperty("--agent", session?.agent.color ?? null);
-    const isAway = Boolean(session?.worker && session.worker_away);
-    this.workerLabel.textContent = session && isAway ? awayText(session) : (session?.worker ?? "");
-    this.workerLabel.hidden = !session?.worker;
-    this.workerLabel.title = isAway
-      ? "The machine that runs this session is not connected. What is shown is what it has sent."
-      : "The machine that runs this session";
-    this.workerLabel.classList.toggle("away", isAway);
+    if (session?.worker)
+      void workerPresence().then((it) => it.showWorker(this.workerLabel, session));
     this.composer.showAgent(this.agentName, this.canSteer);
     if (this.conversation) this.status.show(this.conversation, session, this.agent);
   }
@@ -519,34 +513,29 @@ export class SessionPage {
     this.transcript.tick(now);
     // A connection that returns immediately needs no message.
     const lost = state.kind === "lost" && now - state.since > 600;
-    const away = lost ? undefined : absence(this.app.session(this.id)?.problem);
-    this.banner.hidden = !lost && !away;
-    if (this.banner.hidden) return;
+    const session = this.app.session(this.id);
+    this.banner.hidden = !lost && !session?.worker_away;
+    if (!lost) {
+      if (session?.worker_away) void workerPresence().then((it) => it.showAbsence(this, session));
+      return;
+    }
     const wait = Math.max(0, Math.ceil(((state.retry ?? now) - now) / 1000));
     const text =
-      away ??
-      (wait > 0 ? `Connection lost. Reconnecting in ${wait} s.` : "Connection lost. Reconnecting.");
-    const kind = away ? "away" : "lost";
-    if (this.banner.dataset.kind !== kind) {
-      this.banner.dataset.kind = kind;
-      fill(this.banner, h("span", {}), this.#bannerButton(kind));
+      wait > 0 ? `Connection lost. Reconnecting in ${wait} s.` : "Connection lost. Reconnecting.";
+    if (this.banner.dataset.kind !== "lost") {
+      this.banner.dataset.kind = "lost";
+      fill(
+        this.banner,
+        h("span", {}),
+        h(
+          "button",
+          { type: "button", class: "button", onclick: () => this.connection.retry() },
+          "Reconnect now",
+        ),
+      );
     }
     const place = /** @type {HTMLElement} */ (this.banner.firstChild);
     if (place.textContent !== text) place.textContent = text;
-  }
-
-  /** What can be done about what the banner says. @param {string} kind */
-  #bannerButton(kind) {
-    if (kind === "lost")
-      return h(
-        "button",
-        { type: "button", class: "button", onclick: () => this.connection.retry() },
-        "Reconnect now",
-      );
-    if (!this.canDrive) return "";
-    const open = () =>
-      void import("./dialogs/move-session.js").then((it) => it.openMoveSession(this));
-    return h("button", { type: "button", class: "button", onclick: open }, "Take over on…");
   }
 
   /** @param {import("./conversation/conversation.js").Changes} changes */
@@ -622,7 +611,5 @@ export class SessionPage {
   }
 }
 
-/** The problem of a session whose worker is away. @param {string | null | undefined} problem */
-function absence(problem) {
-  return problem?.startsWith("worker `") ? problem : undefined;
-}
+/** What is shown of the machine of a fleet. */
+const workerPresence = () => import("./sessions/worker-presence.js");

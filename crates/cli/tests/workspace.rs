@@ -49,6 +49,7 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
             "journal",
             "view",
             "watch",
+            "project",
             "search",
             "session",
             "transcripts",

@@ -3,7 +3,7 @@
 use std::io::{self, Write as _};
 use std::path::Path;
 
-use testbed::history::{HistoryPage, HistoryStore, HistoryStoreError};
+use testbed::history::{HistoryStore, HistoryStoreError, VersionsPage};
 use testbed::verify::PublishedVersions;
 
 use super::VerifyError;
@@ -11,7 +11,7 @@ use crate::exit::CommandStatus;
 
 /// Prints the page of the project in the working directory.
 pub(super) fn print_page() -> Result<CommandStatus, VerifyError> {
-    let page = HistoryPage::load(Path::new("."))?;
+    let page = VersionsPage::load(Path::new("."))?;
     write!(io::stdout().lock(), "{}", page.markdown())?;
     Ok(CommandStatus::Success)
 }

@@ -2,7 +2,7 @@
 
 use test_support::bot_api::{BotApiChatId, BotApiNetwork};
 
-use crate::fixture::{ANN, BOB, Fixture};
+use crate::fixture::{ANN, BOB, BridgeProcess, Fixture};
 use crate::texts::{ACCEPT_EDITS, ALLOW, DENY, KEEP_PLANNING};
 
 /// A command that needs permission, and the text after it.
@@ -13,6 +13,16 @@ const TOUCH: &str = "api tool Bash {\"command\":\"echo x >> done\",\"description
 /// or after a restart.
 async fn do_both(fixture: &Fixture, group: BotApiChatId, restart: bool, both: [&str; 2]) {
     let bridge = fixture.start_bridge().await;
+    tap_both(fixture, group, bridge, restart, both).await;
+}
+
+async fn tap_both(
+    fixture: &Fixture,
+    group: BotApiChatId,
+    bridge: BridgeProcess,
+    restart: bool,
+    both: [&str; 2],
+) {
     fixture.telegram.user_sends(group, ANN, "make it");
     let first = both[0];
     let card = fixture.wait_for_button(group, first).await;
@@ -88,7 +98,11 @@ async fn the_first_of_two_decisions_about_a_plan_counts() {
         let fixture = Fixture::new(replies).await;
         let group = fixture.telegram.create_group(&[ANN, BOB]);
         let both = [KEEP_PLANNING, ACCEPT_EDITS];
-        do_both(&fixture, group, restart, both).await;
+        let bridge = fixture.start_bridge().await;
+        // In other modes the agent is not asked about a plan.
+        fixture.wait_for_reply(group, ANN, "/new").await;
+        fixture.wait_for_reply(group, ANN, "/mode plan").await;
+        tap_both(&fixture, group, bridge, restart, both).await;
         let requests = fixture.model_requests();
         assert!(requests.iter().any(|it| it.contains("Keep planning")), "{requests:?}");
     }

@@ -13,5 +13,5 @@ mod results;
 pub use applied::applied_digest;
 pub use capture_kinds::{CaptureKinds, CaptureKindsError};
 pub use changes::{HistoryChange, HistoryEvidence};
-pub use page::{HistoryPage, HistoryPageError};
+pub use page::{HistoryPageError, VersionsPage};
 pub use results::{HistoryOutcome, HistoryRelease, HistoryResult, HistoryStore, HistoryStoreError};

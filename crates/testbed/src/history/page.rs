@@ -14,7 +14,7 @@ use crate::scenario::{AgentVersion, CLAUDE, Scenario, ScenarioError};
 
 /// What the page is made from.
 #[derive(Clone, Debug)]
-pub struct HistoryPage {
+pub struct VersionsPage {
     scenarios: Vec<HistoryScenario>,
     releases: Vec<HistoryRelease>,
     /// The published versions of Claude Code.
@@ -44,7 +44,7 @@ the captures, with `towpath verify --history > docs/versions.md`. Do not edit it
 
 ";
 
-impl HistoryPage {
+impl VersionsPage {
     /// Reads the project at `root`.
     pub fn load(root: &Path) -> Result<Self, HistoryPageError> {
         let store = HistoryStore::new(root.join("scenarios/results"));
@@ -297,7 +297,7 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
-    use super::{HistoryPage, code, wrapped};
+    use super::{VersionsPage, code, wrapped};
     use crate::history::{HistoryOutcome, HistoryResult, HistoryStore, applied_digest};
     use crate::scenario::AgentVersion;
 
@@ -308,7 +308,7 @@ mod tests {
 
     #[test]
     fn the_committed_page_is_what_the_results_give() {
-        let page = HistoryPage::load(root()).unwrap().markdown();
+        let page = VersionsPage::load(root()).unwrap().markdown();
         let committed = fs::read_to_string(root().join("docs/versions.md")).unwrap();
         assert!(
             page == committed,
@@ -358,7 +358,7 @@ mod tests {
     #[test]
     fn the_page_has_the_matrix_the_changes_and_what_is_not_explained() {
         let project = project();
-        let page = HistoryPage::load(project.path()).unwrap();
+        let page = VersionsPage::load(project.path()).unwrap();
         let text = page.markdown();
         for expected in [
             "All 3 scenarios were run with 2 releases of the 2 published ones.",
@@ -385,7 +385,7 @@ mod tests {
         let file = project.path().join("scenarios/changed.scenario");
         let text = fs::read_to_string(&file).unwrap().replace("] < b", "] < d");
         fs::write(&file, text).unwrap();
-        let page = HistoryPage::load(project.path()).unwrap().markdown();
+        let page = VersionsPage::load(project.path()).unwrap().markdown();
         assert!(page.contains("| 2.1.10 | 1 | 1 | 0 | 0 | 1 |\n| 2.1.9 | 2 |"), "{page}");
     }
 

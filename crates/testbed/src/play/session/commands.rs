@@ -9,7 +9,7 @@ use crate::play::session::PlayerSession;
 use crate::play::session::conversation::{
     PlayerAgent, PlayerHistoryEntry, PlayerMessage, PlayerTokens, synthetic_message,
 };
-use crate::play::session::host_requests::CompactionStep;
+use crate::play::session::host_requests::PlayerCompactionStep;
 use crate::play::session::output::into_object;
 use crate::play::session::queue::PlayerPrompt;
 use crate::play::{stamps, texts};
@@ -161,17 +161,17 @@ impl PlayerSession {
             return;
         }
         self.print_system("status", json!({ "status": "compacting" }));
-        self.start_compaction_hooks(&CompactionStep::Before(instructions.to_owned()));
+        self.start_compaction_hooks(&PlayerCompactionStep::Before(instructions.to_owned()));
     }
 
     /// Takes the next step of a compaction, after the hooks of one.
-    pub(crate) fn continue_compaction(&mut self, step: &CompactionStep) {
+    pub(crate) fn continue_compaction(&mut self, step: &PlayerCompactionStep) {
         match step {
-            CompactionStep::Before(instructions) => self.request_summary(instructions),
-            CompactionStep::Started(text) => {
-                self.start_compaction_hooks(&CompactionStep::After(text.clone()));
+            PlayerCompactionStep::Before(instructions) => self.request_summary(instructions),
+            PlayerCompactionStep::Started(text) => {
+                self.start_compaction_hooks(&PlayerCompactionStep::After(text.clone()));
             }
-            CompactionStep::After(text) => self.finish_compaction(text),
+            PlayerCompactionStep::After(text) => self.finish_compaction(text),
         }
     }
 
@@ -222,7 +222,7 @@ impl PlayerSession {
     fn restart_with_summary(&mut self, text: &str) {
         self.conversation.pending = None;
         self.conversation.message = None;
-        self.start_compaction_hooks(&CompactionStep::Started(text.to_owned()));
+        self.start_compaction_hooks(&PlayerCompactionStep::Started(text.to_owned()));
     }
 
     fn finish_compaction(&mut self, text: &str) {

@@ -43,7 +43,7 @@ pub(crate) enum HookSubject {
     /// A call that has run.
     PostToolUse(String),
     Stop,
-    Compaction(CompactionStep),
+    Compaction(PlayerCompactionStep),
     SubagentStart,
     /// The id of the sub-agent that is done.
     SubagentStop(String),
@@ -51,7 +51,7 @@ pub(crate) enum HookSubject {
 
 /// A step of a compaction that has hooks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum CompactionStep {
+pub(crate) enum PlayerCompactionStep {
     /// Before the summary, with the instructions for it.
     Before(String),
     /// The session starts again with the summary.
@@ -60,7 +60,7 @@ pub(crate) enum CompactionStep {
     After(String),
 }
 
-impl CompactionStep {
+impl PlayerCompactionStep {
     pub(crate) fn event(&self) -> &'static str {
         match self {
             Self::Before(_) => "PreCompact",

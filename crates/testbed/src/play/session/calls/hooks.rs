@@ -9,7 +9,7 @@ use crate::play::event::{HookCommandOutput, PlayerEffect, PlayerTimer, ToolOutco
 use crate::play::session::PlayerSession;
 use crate::play::session::calls::{HookDecision, PlayerCallPhase};
 use crate::play::session::conversation::{PlayerAgent, PlayerHistoryEntry};
-use crate::play::session::host_requests::{CompactionStep, HookSubject, HostRequest};
+use crate::play::session::host_requests::{HookSubject, HostRequest, PlayerCompactionStep};
 use crate::play::session::queue::PlayerPrompt;
 use crate::play::{stamps, texts};
 
@@ -213,14 +213,16 @@ impl PlayerSession {
     }
 
     /// Starts the hooks for a step of a compaction. Without any, it goes on at once.
-    pub(crate) fn start_compaction_hooks(&mut self, step: &CompactionStep) {
+    pub(crate) fn start_compaction_hooks(&mut self, step: &PlayerCompactionStep) {
         let (event, matched) = (step.event(), step.matched());
         let input = match step {
-            CompactionStep::Before(instructions) => {
+            PlayerCompactionStep::Before(instructions) => {
                 json!({ "trigger": "manual", "custom_instructions": instructions })
             }
-            CompactionStep::Started(_) => json!({ "source": "compact", "model": self.model() }),
-            CompactionStep::After(summary) => {
+            PlayerCompactionStep::Started(_) => {
+                json!({ "source": "compact", "model": self.model() })
+            }
+            PlayerCompactionStep::After(summary) => {
                 json!({ "trigger": "manual", "compact_summary": summary })
             }
         };
