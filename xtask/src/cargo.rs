@@ -30,7 +30,7 @@ pub(crate) fn low_priority_command(arguments: &[&str]) -> Command {
         return command(arguments);
     }
     let mut nice = Command::new("nice");
-    nice.args(["-n", "10"]).arg(program()).args(arguments).current_dir(root());
+    nice.args(["-n", "5"]).arg(program()).args(arguments).current_dir(root());
     nice
 }
 

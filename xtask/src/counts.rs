@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::jobs::JobFindings;
+use crate::jobs::{JobFailure, JobFindings};
 
 /// Numbers of tests. The last line of `cargo xtask test` is one of these.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -150,7 +150,9 @@ impl TestOutput {
         let Self { failures, skipped, panics, .. } = self;
         let with_reason = |test: String| {
             let panic = panics.iter().find(|(it, _)| *it == test);
-            panic.map_or_else(|| test.clone(), |(_, panic)| format!("{test}: {panic}"))
+            let description =
+                panic.map_or_else(|| test.clone(), |(_, panic)| format!("{test}: {panic}"));
+            JobFailure { test: Some(test), description }
         };
         let failures = failures.into_iter().map(with_reason).collect();
         JobFindings { counts, failures, skipped, shown: None }
@@ -197,7 +199,7 @@ fn without_colors(line: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::{TestCounts, TestOutput};
-    use crate::jobs::JobFindings;
+    use crate::jobs::{JobFailure, JobFindings};
 
     const OUTPUT: &str = "\
 running 5 tests
@@ -241,11 +243,11 @@ test result: \u{1b}[31mFAILED\u{1b}(B\u{1b}[m. 2 passed; 1 failed; 2 ignored; 0 
         let mut output = TestOutput::default();
         let shown: Vec<&str> = OUTPUT.lines().filter(|line| output.read(line)).collect();
         let JobFindings { counts, failures, skipped, .. } = output.finish();
-        assert_eq!(
-            failures,
-            ["three: thread 'three' (7) panicked at tests/three.rs:3:5: | assertion failed | \
-              note: run with a backtrace | "]
-        );
+        let description = "three: thread 'three' (7) panicked at tests/three.rs:3:5: | assertion failed | \
+              note: run with a backtrace | ";
+        let failure =
+            JobFailure { test: Some("three".to_owned()), description: description.to_owned() };
+        assert_eq!(failures, [failure]);
         assert_eq!(counts, TestCounts { passed: 1, failed: 1, skipped: 2 });
         assert_eq!(skipped, [("one".to_owned(), "`npm` is not installed".to_owned())]);
         assert!(shown.contains(&"skipped: but it failed"));

@@ -22,8 +22,9 @@ use crate::error::XtaskError;
 /// of them the load is so high that the real CLI needs minutes for what takes seconds.
 const AT_ONCE: usize = 2;
 
-/// How long a job may take. The longest takes less than half of it, also on a busy machine.
-const JOB_TIMEOUT: Duration = Duration::from_mins(25);
+/// How long a job may take. Tests take less than half of it, also on a busy machine; lints, which have a low
+/// priority, may take until all tests are over.
+const JOB_TIMEOUT: Duration = Duration::from_mins(60);
 
 /// How often it is looked whether a job is over.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -45,12 +46,26 @@ type JobWork = Box<dyn FnOnce(&mut JobLog) -> Result<JobFindings, XtaskError> + 
 #[derive(Debug, Default)]
 pub(crate) struct JobFindings {
     pub(crate) counts: TestCounts,
-    /// Tests that failed.
-    pub(crate) failures: Vec<String>,
+    pub(crate) failures: Vec<JobFailure>,
     /// Skipped tests with their reasons.
     pub(crate) skipped: Vec<(String, String)>,
     /// What is shown of the output; all of it if this is none.
     pub(crate) shown: Option<String>,
+}
+
+/// Something that failed in a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct JobFailure {
+    /// The name of the test; none if it is not a test of a test program.
+    pub(crate) test: Option<String>,
+    pub(crate) description: String,
+}
+
+impl JobFailure {
+    /// The failure of something that is not a test.
+    pub(crate) fn other(description: String) -> Self {
+        Self { test: None, description }
+    }
 }
 
 /// A job that is over.
@@ -236,7 +251,7 @@ fn show_events(events: &Receiver<JobEvent>, total: usize) -> Result<Vec<JobRepor
 
 #[cfg(test)]
 mod tests {
-    use super::{AT_ONCE, CheckJob, JobFindings, JobLog, run_jobs};
+    use super::{AT_ONCE, CheckJob, JobFailure, JobFindings, JobLog, run_jobs};
     use crate::counts::TestCounts;
     use std::process::Command;
     use std::sync::Arc;
@@ -259,7 +274,7 @@ mod tests {
                     let status = log.run(Command::new("sh").args(["-c", &text]))?;
                     assert!(status.success());
                     let counts = TestCounts { passed: number, ..TestCounts::default() };
-                    let failures = vec![log.text()];
+                    let failures = vec![JobFailure::other(log.text())];
                     Ok(JobFindings { counts, failures, ..JobFindings::default() })
                 }),
             }
@@ -270,7 +285,7 @@ mod tests {
         assert_eq!(reports.len(), AT_ONCE + 1);
         for (number, report) in reports.iter().enumerate() {
             let text = format!("begin\nout {number}\nerror {number}\n");
-            assert_eq!(report.result.failures, [text], "{}", report.name);
+            assert_eq!(report.result.failures, [JobFailure::other(text)], "{}", report.name);
         }
         std::fs::remove_dir_all(&logs).unwrap();
     }

@@ -1,4 +1,4 @@
-//! The scenarios, with the built-in player and with two releases of the real CLI.
+//! The scenarios, with the built-in player as several releases and with two releases of the real CLI.
 
 use std::fs;
 use std::io;
@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::cargo;
 use crate::counts::TestCounts;
 use crate::error::XtaskError;
-use crate::jobs::{CheckJob, JobFindings, JobLog};
+use crate::jobs::{CheckJob, JobFailure, JobFindings, JobLog};
 use crate::setup;
 use crate::survivors::SurvivorCheck;
 use crate::test_programs;
@@ -18,6 +18,9 @@ const CLI: &str = "2.1.325";
 
 /// An older release of the CLI, which runs the scenarios that depend on the version.
 const OLD_CLI: &str = "2.1.37";
+
+/// The releases that the built-in player stands in for besides the newest.
+const OLD_PLAYERS: [&str; 3] = ["play@1.0.128", "play@2.0.60", "play@2.1.37"];
 
 /// The exit code of `towpath verify` if nothing is known to differ, but not everything is certain.
 const FLAKY: i32 = 3;
@@ -49,6 +52,7 @@ fn run(log: &mut JobLog, verify: &dyn Fn() -> Command) -> Result<JobFindings, Xt
         files.iter().filter(|file| depends_on_version(file)).cloned().collect();
     let mut result = JobFindings::default();
     let mut agents = vec!["play".to_owned()];
+    agents.extend(OLD_PLAYERS.map(str::to_owned));
     for (version, files) in [(CLI, &files), (OLD_CLI, &version_dependent)] {
         let Some(first) = files.first() else { continue };
         if let Some(reason) = missing(log, verify, version, first)? {
@@ -64,7 +68,7 @@ fn run(log: &mut JobLog, verify: &dyn Fn() -> Command) -> Result<JobFindings, Xt
     }
     result.counts.add(run_files(log, verify(), &agents, &[])?);
     if result.counts.failed > 0 {
-        result.failures.push("see the differences above".to_owned());
+        result.failures.push(JobFailure::other("see the differences above".to_owned()));
     }
     Ok(result)
 }

@@ -34,7 +34,25 @@ const REQUIRED: &[RequiredProgram] = &[
         name: "ip",
         probe: &["-V"],
         packages: &["iproute2"],
-        purpose: "running agents without a network",
+        purpose: "running agents without a network, and cutting cables of a fleet",
+    },
+    RequiredProgram {
+        name: "unshare",
+        probe: &["--version"],
+        packages: &["util-linux", "mount"],
+        purpose: "networks and disks of tests",
+    },
+    RequiredProgram {
+        name: "mkfs.ext4",
+        probe: &["-V"],
+        packages: &["e2fsprogs"],
+        purpose: "cutting the power of a fleet's servers",
+    },
+    RequiredProgram {
+        name: "faketime",
+        probe: &["--version"],
+        packages: &["faketime"],
+        purpose: "workers with wrong clocks",
     },
     RequiredProgram {
         name: "git",

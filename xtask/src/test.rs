@@ -10,7 +10,7 @@ use std::time::Instant;
 use crate::cargo;
 use crate::counts::TestCounts;
 use crate::error::XtaskError;
-use crate::jobs::{CheckJob, JobFindings, JobLog, JobReport, run_jobs};
+use crate::jobs::{CheckJob, JobFailure, JobFindings, JobLog, JobReport, run_jobs};
 use crate::scenarios;
 use crate::setup;
 use crate::survivors::SurvivorCheck;
@@ -26,6 +26,9 @@ const PRETTIER_VERSION: &str = "3.9.10";
 /// Steps in the order in which they run.
 const STEPS: [&str; 6] = ["fmt", "web", "test", "clippy", "doc", "scenarios"];
 
+/// How many tests may be flaky. If more of them fail, the cause is not the load of the machine.
+const MOST_FLAKY: usize = 8;
+
 /// Runs every step.
 pub(crate) fn run_all() -> Result<ExitCode, XtaskError> {
     let mut check = CheckRun::new()?;
@@ -34,10 +37,7 @@ pub(crate) fn run_all() -> Result<ExitCode, XtaskError> {
     check.run("web", |_| check_web())?;
     // Tests wait more than they compute. What compiles fills the gaps, with a lower priority.
     let compiling = vec![test_programs::documentation_tests(), check.clippy(), check.doc()];
-    check.run_built(
-        |survivors, programs| programs.into_iter().map(|program| program.job(survivors)).collect(),
-        compiling,
-    )?;
+    check.run_built(test_jobs, compiling)?;
     // The scenarios run several processes of the real CLI at once, which have time limits of their own.
     check.run_built(|survivors, _| vec![scenarios::job(survivors)], Vec::new())?;
     Ok(check.finish())
@@ -52,10 +52,7 @@ pub(crate) fn run_one(step: &str) -> Result<ExitCode, XtaskError> {
         "clippy" => check.run_jobs(Vec::new(), vec![check.clippy()])?,
         "doc" => check.run_jobs(Vec::new(), vec![check.doc()])?,
         "test" => {
-            let jobs = |survivors: &SurvivorCheck, programs: Vec<TestProgram>| {
-                programs.into_iter().map(|program| program.job(survivors)).collect()
-            };
-            check.run_built(jobs, vec![test_programs::documentation_tests()])?;
+            check.run_built(test_jobs, vec![test_programs::documentation_tests()])?;
         }
         "scenarios" => {
             check.run_built(|survivors, _| vec![scenarios::job(survivors)], Vec::new())?;
@@ -66,6 +63,10 @@ pub(crate) fn run_one(step: &str) -> Result<ExitCode, XtaskError> {
         }
     }
     Ok(check.finish())
+}
+
+fn test_jobs(survivors: &SurvivorCheck, programs: &[TestProgram]) -> Vec<CheckJob> {
+    programs.iter().map(|program| program.job(survivors)).collect()
 }
 
 /// How a step ended.
@@ -83,7 +84,9 @@ struct CheckRun {
     counts: TestCounts,
     failed_steps: Vec<&'static str>,
     /// What failed, by job.
-    failures: Vec<(String, String)>,
+    failures: Vec<(String, JobFailure)>,
+    /// Tests that failed beside others and passed alone, by job.
+    flaky: Vec<(String, JobFailure)>,
     /// Skipped tests with their reasons.
     skipped: Vec<(String, String)>,
     /// Whether the warnings of this release of Rust are errors.
@@ -113,6 +116,7 @@ impl CheckRun {
             counts: TestCounts::default(),
             failed_steps: Vec::new(),
             failures: Vec::new(),
+            flaky: Vec::new(),
             skipped: Vec::new(),
             deny_warnings,
         })
@@ -148,7 +152,7 @@ impl CheckRun {
     /// Builds the tests and runs jobs with them. Jobs that do not need them run in any case.
     fn run_built(
         &mut self,
-        jobs: impl FnOnce(&SurvivorCheck, Vec<TestProgram>) -> Vec<CheckJob>,
+        jobs: impl FnOnce(&SurvivorCheck, &[TestProgram]) -> Vec<CheckJob>,
         background: Vec<CheckJob>,
     ) -> Result<(), XtaskError> {
         let mut programs = None;
@@ -157,8 +161,10 @@ impl CheckRun {
             Ok(if programs.is_some() { CheckOutcome::Passed } else { CheckOutcome::Failed })
         })?;
         let survivors = SurvivorCheck::new(&cargo::target_directory());
-        let jobs = programs.map(|programs| jobs(&survivors, programs)).unwrap_or_default();
+        let programs = programs.unwrap_or_default();
+        let jobs = if programs.is_empty() { Vec::new() } else { jobs(&survivors, &programs) };
         self.run_jobs(jobs, background)?;
+        self.run_failed_again(&survivors, &programs)?;
         self.counts.failed += count_survivors(&survivors);
         Ok(())
     }
@@ -181,14 +187,51 @@ impl CheckRun {
         Ok(())
     }
 
+    /// Runs tests that failed once more, one at a time and with nothing beside them. Tests start browsers,
+    /// servers and agents of others, which can take minutes on a machine that is busy with the rest of the
+    /// check. A test that passes alone is reported as flaky, and counts as passed.
+    fn run_failed_again(
+        &mut self,
+        survivors: &SurvivorCheck,
+        programs: &[TestProgram],
+    ) -> Result<(), XtaskError> {
+        if self.failures.len() > MOST_FLAKY {
+            return Ok(());
+        }
+        for program in programs {
+            let of_program = |(job, _): &(String, JobFailure)| job == program.name();
+            let failed: Vec<_> = self.failures.iter().filter(|it| of_program(it)).collect();
+            let tests: Option<Vec<String>> =
+                failed.iter().map(|(_, failure)| failure.test.clone()).collect();
+            let Some(tests) = tests.filter(|it| !it.is_empty()) else { continue };
+            eprintln!("xtask: {} once more: {}", program.name(), tests.join(", "));
+            let job = program.job_of_tests(&tests, survivors);
+            let reports = run_jobs(&test_programs::logs(), vec![job], Vec::new())?;
+            if reports.iter().all(|it| it.result.counts.failed == 0 && it.result.counts.passed > 0)
+            {
+                self.counts.failed -= tests.len();
+                self.counts.passed += tests.len();
+                self.flaky.extend(self.failures.extract_if(.., |it| of_program(it)));
+            }
+        }
+        if self.counts.failed == 0 {
+            self.failed_steps.clear();
+        }
+        Ok(())
+    }
+
     /// Prints what was skipped, what failed, and the counts.
     fn finish(self) -> ExitCode {
         for (name, reason) in &self.skipped {
             eprintln!("xtask: skipped {name}: {reason}");
         }
-        for (job, failure) in &self.failures {
+        for (job, JobFailure { description, .. }) in &self.flaky {
             let log = test_programs::log(job);
-            eprintln!("xtask: {job} FAILED: {failure} ({})", log.display());
+            eprintln!("xtask: {job} is FLAKY, it passed alone: {description} ({})", log.display());
+        }
+        for (job, JobFailure { description, .. }) in &self.failures {
+            let log = test_programs::log(job);
+            eprintln!("xtask: {job} FAILED: {description} ({})", log.display());
         }
         for step in self.failed_steps.iter().filter(|step| STEPS.contains(step)) {
             eprintln!("xtask: {step} FAILED; `cargo xtask test --only {step}` runs it alone");
@@ -230,7 +273,7 @@ fn lint(step: &'static str, mut command: Command) -> CheckJob {
         let mut result = JobFindings::default();
         if !log.run(&mut command)?.success() {
             result.counts.failed = 1;
-            result.failures.push("see its output above".to_owned());
+            result.failures.push(JobFailure::other("see its output above".to_owned()));
         }
         Ok(result)
     };

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use crate::cargo;
 use crate::counts::{TestCounts, TestOutput};
 use crate::error::XtaskError;
-use crate::jobs::{CheckJob, JobFindings, JobLog};
+use crate::jobs::{CheckJob, JobFailure, JobFindings, JobLog};
 use crate::survivors::SurvivorCheck;
 
 /// Programs that take minutes, the longest first. They start first, so that the others fill the time
@@ -87,19 +87,37 @@ impl TestProgram {
         LONGEST.iter().position(|it| Some(*it) == target).unwrap_or(LONGEST.len())
     }
 
-    /// The job that runs it, as `cargo test` would.
-    pub(crate) fn job(self, check: &SurvivorCheck) -> CheckJob {
-        let Self { name, path, directory } = self;
+    /// The name of its job.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The job that runs all its tests.
+    pub(crate) fn job(&self, check: &SurvivorCheck) -> CheckJob {
+        let mut command = self.command(check);
+        let work = move |log: &mut JobLog| run_tests(log, &mut command);
+        CheckJob { name: self.name.clone(), step: "test", work: Box::new(work) }
+    }
+
+    /// The job that runs some of its tests, one after the other.
+    pub(crate) fn job_of_tests(&self, tests: &[String], check: &SurvivorCheck) -> CheckJob {
+        let mut command = self.command(check);
+        command.args(["--test-threads", "1", "--exact"]).args(tests);
+        let work = move |log: &mut JobLog| run_tests(log, &mut command);
+        CheckJob { name: format!("{} again", self.name), step: "test", work: Box::new(work) }
+    }
+
+    /// Starts the program as `cargo test` would.
+    fn command(&self, check: &SurvivorCheck) -> Command {
         let color = if std::io::stdout().is_terminal() { "always" } else { "never" };
-        let mut command = Command::new(path);
+        let mut command = Command::new(&self.path);
         command
             .args(["--show-output", "--color", color])
             .env("CARGO", cargo::program())
-            .env("CARGO_MANIFEST_DIR", &directory)
-            .current_dir(&directory);
+            .env("CARGO_MANIFEST_DIR", &self.directory)
+            .current_dir(&self.directory);
         check.mark(&mut command);
-        let work = move |log: &mut JobLog| run_tests(log, &mut command);
-        CheckJob { name, step: "test", work: Box::new(work) }
+        command
     }
 }
 
@@ -118,7 +136,7 @@ fn run_tests(log: &mut JobLog, command: &mut Command) -> Result<JobFindings, Xta
     if !status.success() && result.counts.failed == 0 {
         // The tests did not build, or the program crashed.
         result.counts.add(TestCounts { failed: 1, ..TestCounts::default() });
-        result.failures.push(format!("the program itself ({status})"));
+        result.failures.push(JobFailure::other(format!("the program itself ({status})")));
         shown.push_str(last_lines(&text));
     }
     Ok(JobFindings { shown: Some(shown), ..result })
