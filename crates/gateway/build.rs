@@ -1,11 +1,13 @@
 //! Embeds the files of `web/` in the binary, as a table of names and bytes for `src/pages.rs`. Scripts
-//! and style sheets are embedded without comments and indentation, which are a third of their size.
+//! and style sheets are embedded without comments and indentation, which are a third of their size, and
+//! a second time as compressed as Brotli can, which takes too long for doing it at each request.
 //! Also computes a hash of the code that renders conversations, so that a checkpoint of another build
 //! is recognised.
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
@@ -37,7 +39,9 @@ fn main() -> io::Result<()> {
     }
     table.push_str("]\n");
     let style = fs::read_to_string(here.join("../view/src/html/style.css"))?;
-    fs::write(out.join("view.css"), stripped_style(&style))?;
+    let style = stripped_style(&style);
+    fs::write(out.join("view.css"), &style)?;
+    fs::write(out.join("view.css.br"), compressed(style.as_bytes())?)?;
     fs::write(out.join("pages.rs"), table)
 }
 
@@ -67,11 +71,33 @@ fn add_files(directory: &Path, below: &str, out: &Path, table: &mut String) -> i
                 }
                 None => path,
             };
+            let small = if is_text(&path) {
+                let copy = out.join(format!("{below}{name}.br").replace('/', "-"));
+                fs::write(&copy, compressed(&fs::read(&path)?)?)?;
+                format!("Some(include_bytes!({:?}))", copy.to_string_lossy())
+            } else {
+                "None".to_owned()
+            };
             let (name, path) = (format!("{below}{name}"), path.to_string_lossy());
-            let _ = writeln!(table, "({name:?}, include_bytes!({path:?})),");
+            let _ = writeln!(table, "({name:?}, include_bytes!({path:?}), {small}),");
         }
     }
     Ok(())
+}
+
+/// Whether a file is worth compressing.
+fn is_text(path: &Path) -> bool {
+    let extension = path.extension().and_then(OsStr::to_str);
+    matches!(extension, Some("css" | "html" | "js" | "svg" | "webmanifest"))
+}
+
+fn compressed(bytes: &[u8]) -> io::Result<Vec<u8>> {
+    const BUFFER: usize = 64 * 1024;
+    const BEST_QUALITY: u32 = 11;
+    const WINDOW_BITS: u32 = 18;
+    let mut encoder = brotli::CompressorWriter::new(Vec::new(), BUFFER, BEST_QUALITY, WINDOW_BITS);
+    encoder.write_all(bytes)?;
+    Ok(encoder.into_inner())
 }
 
 /// A style sheet without comments, indentation and spaces that separate nothing.

@@ -180,35 +180,14 @@ export class App {
       this.route();
       return;
     }
+    const { noSessions } = await import("./sessions/no-sessions.js");
+    if (this.address && this.address !== "#/") return;
+    const begin = () => this.newSession();
     fill(
       this.middle,
       this.#shell(
         "",
-        h(
-          "div",
-          { class: "empty" },
-          h("img", { src: "/icon.svg", alt: "" }),
-          h("h2", {}, "No sessions yet"),
-          h(
-            "p",
-            {},
-            "A session is a conversation with an agent that works in one of your directories.",
-          ),
-          h(
-            "div",
-            { class: "empty-actions" },
-            h(
-              "button",
-              { type: "button", class: "button primary", onclick: () => this.newSession() },
-              "New session",
-            ),
-            h(
-              "button",
-              { type: "button", class: "button", onclick: () => this.#showOthers() },
-              "Continue one of a terminal",
-            ),
-          ),
-        ),
+        noSessions(begin, () => this.#showOthers()),
       ),
     );
   }

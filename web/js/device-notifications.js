@@ -15,7 +15,7 @@ import { preferences } from "./preferences.js";
 export function notify(id, title, body, open) {
   // With a tag there is one notification per session, however often it asks.
   const options = { body, tag: `towpath-${id}`, icon: "/icon.svg", data: { session: id } };
-  // With push, the server knows that nobody looks, and sends a message that says more.
+  // With push, the server knows that no page is visible, and sends a message that says more.
   if (preferences.push && document.visibilityState !== "visible") return;
   try {
     const notification = new Notification(title, options);

@@ -1,6 +1,6 @@
 /**
  * Tells a user who looks elsewhere that an agent needs them: title, icon, notification, sound. Tells
- * the server whether someone looks: if nobody does, it sends push messages instead.
+ * the server whether the page is visible: if no page is, it sends push messages instead.
  *
  * @module
  */

@@ -33,6 +33,17 @@ function menuValues(menu, prefix, set) {
   }));
 }
 
+/** Goes on to the next mode that has a place in the cycle. @param {SessionPage} page */
+export function cycleMode(page) {
+  // Which mode of another agent asks for nothing is not known, so it is only chosen from the menu.
+  if (page.isAcp) return;
+  const modes = page.app.me.modes.filter((it) => it.shortcut);
+  const current = page.conversation?.head.mode ?? page.app.session(page.id)?.mode ?? "default";
+  const here = modes.findIndex((it) => it.id === current);
+  const next = modes[(here + 1) % modes.length];
+  if (next) void page.actions.set({ mode: next.id });
+}
+
 /** What the agent says about itself, newest. @param {SessionPage} page */
 async function agentInfo(page) {
   const info = await callApi("GET", sessionPath(page.id, "/agent")).catch(() => undefined);

@@ -15,7 +15,6 @@ import { SessionViews } from "./session-views.js";
 import { fill, h, icon, iconButton, PATHS } from "./ui/elements.js";
 import { Connection } from "./connection.js";
 import { markSeen, preferences } from "./preferences.js";
-import { OlderItems } from "./conversation/older-items.js";
 import { Scroll } from "./conversation/scroll.js";
 import { toast } from "./ui/toast.js";
 import { StatusLine } from "./composer/status-line.js";
@@ -69,7 +68,9 @@ export class SessionPage {
     this.badge = h("span", { class: "badge", hidden: true });
     this.agentLabel = h("span", { class: "agent-label", hidden: true });
     this.workerLabel = h("span", { class: "worker-label", hidden: true });
-    this.older = new OlderItems(this, (before, limit) => this.actions.older(before, limit));
+    this.olderPlace = h("div", { class: "older" });
+    /** @type {import("./conversation/older-items.js").OlderItems | undefined} */
+    this.olderItems = undefined;
     this.log = h(
       "div",
       {
@@ -80,7 +81,7 @@ export class SessionPage {
         tabindex: "-1",
         id: "log",
       },
-      this.older.element,
+      this.olderPlace,
     );
     this.empty = h("div", { class: "empty", hidden: true });
     this.pill = h("button", {
@@ -120,8 +121,9 @@ export class SessionPage {
     this.scroll = new Scroll(
       this.log,
       () => this.#seen(),
-      () => void this.older.load(),
+      () => void this.#loadOlder(),
     );
+    const menus = () => import("./session-menu.js");
     this.composer = new Composer(id, {
       send: (prompt) => this.send(prompt),
       edit: (prompt, text) => this.actions.edit(prompt, text),
@@ -129,12 +131,11 @@ export class SessionPage {
       // A request is answered with keys outside of the field; its turn is not to be stopped by accident.
       leave: () => (this.requestCards?.current ? this.requestCards.focus() : this.#interrupt()),
       resume: () => void this.actions.resumeQueue(),
-      cycleMode: () => this.#cycleMode(),
+      cycleMode: () => void menus().then((it) => it.cycleMode(this)),
       last: () => this.#last(),
       commands: async () => (await this.actions.abilities()).commands ?? [],
       files: (like) => this.actions.files(like),
     });
-    const menus = () => import("./session-menu.js");
     this.status = new StatusLine({
       chooseMode: (anchor) => void menus().then((it) => it.chooseMode(anchor, this)),
       chooseModel: (anchor) => void menus().then((it) => it.chooseModel(anchor, this)),
@@ -262,6 +263,22 @@ export class SessionPage {
     this.element.addEventListener("dragenter", accept);
   }
 
+  /** What loads earlier items. Most conversations are opened without any. */
+  async older() {
+    const { OlderItems } = await import("./conversation/older-items.js");
+    const read = this.actions.older.bind(this.actions);
+    return (this.olderItems ??= new OlderItems(this, this.olderPlace, read));
+  }
+
+  async #loadOlder() {
+    if (!this.conversation?.more) return;
+    try {
+      void (await this.older()).load();
+    } catch {
+      this.olderPlace.textContent = "Earlier messages could not be loaded.";
+    }
+  }
+
   /** Goes to a position of the conversation. @param {string} position */
   async goTo(position) {
     this.wanted = this.conversation ? "" : position;
@@ -361,7 +378,7 @@ export class SessionPage {
           void this.composer.restoreUnsent((id) => conversation.hasPrompt(id));
         } else this.composer.dropArrived((id) => conversation.hasPrompt(id));
         if (this.wanted) void this.goTo(this.wanted);
-        else if (this.scroll.short) void this.older.load();
+        else if (this.scroll.short) void this.#loadOlder();
         break;
       }
       case "update": {
@@ -370,7 +387,7 @@ export class SessionPage {
           this.connection.send({ frame: "snapshot" });
           return;
         }
-        this.#compactNumber(changes);
+        this.#countUnread(changes);
         const grew =
           changes.items.size || changes.appended.size || changes.removed.size || changes.turns.size;
         if (grew) this.scroll.keeping(() => this.transcript.update(changes));
@@ -412,13 +429,14 @@ export class SessionPage {
     }
     if (parts.has("status")) {
       const { phase, sign_in: signIn } = conversation.status;
-      if (!this.failure.hidden || signIn || hasFailed(phase)) void this.#failure();
+      if (!this.failure.hidden || signIn || hasFailed(phase))
+        void import("./composer/failure.js").then((it) => it.showFailure(this));
     }
     if (
       (parts.has("queue") || parts.has("status")) &&
       (conversation.queue.length || !this.queue.hidden)
     )
-      void this.#queue();
+      void import("./composer/queue.js").then((it) => it.showQueue(this));
     if (parts.has("head") || (parts.has("status") && !conversation.busy)) void this.#checkServers();
     if (parts.has("requests")) {
       this.views.showWaiting(conversation.requests.length > 0);
@@ -445,57 +463,11 @@ export class SessionPage {
     this.status.showServers(problems?.length ?? 0);
   }
 
-  async #failure() {
-    const { showFailure } = await import("./composer/failure.js");
-    const start = this.canDrive && (() => this.actions.wake());
-    if (this.conversation) showFailure(this.failure, this.conversation.status, start);
-  }
-
-  async #queue() {
-    const { showHeld, showQueue } = await import("./composer/queue.js");
-    const { conversation, actions } = this;
-    if (!conversation) return;
-    const { busy, queue, status } = conversation;
-    const held = status.queue_held ?? false;
-    const waitsFor = held
-      ? "held"
-      : hasFailed(status.phase)
-        ? "waits for the agent"
-        : "after this turn";
-    showQueue(
-      this.queue,
-      queue,
-      { canSteer: busy && this.canSteer, waitsFor },
-      {
-        edit: (prompt) => this.composer.edit(prompt.id, prompt.text),
-        remove: (prompt) => void actions.remove(prompt),
-        move: (prompt, before) => void actions.move(prompt, before),
-        steer: (prompt) => void actions.steer(prompt),
-      },
-    );
-    const waiting = queue.filter((it) => it.state === "queued").length;
-    showHeld(
-      this.held,
-      held ? waiting : 0,
-      this.canDrive && (() => void this.actions.resumeQueue(status.budget?.limit)),
-      status.budget,
-    );
-  }
-
   async #requests() {
     if (!this.requestCards) {
       if (!this.conversation?.requests.length || !this.canDrive) return;
-      const { RequestCards } = await import("./requests/request-cards.js");
-      this.requestCards ??= new RequestCards(this.requestsPlace, {
-        answer: (request, answer) => this.actions.answer(request, answer),
-        leave: () => this.composer.focus(),
-        comment: (line) => void this.comment(line),
-        agent: () => this.agentName,
-        mayTakeFocus: () =>
-          this.composer.isIdle &&
-          !document.querySelector("dialog[open]") &&
-          !this.searchPlace.contains(document.activeElement),
-      });
+      const { requestCards } = await import("./requests/request-cards.js");
+      this.requestCards ??= requestCards(this);
     }
     const { requests } = this.conversation ?? { requests: [] };
     const resolved = this.requestCards.requests.filter(
@@ -539,7 +511,7 @@ export class SessionPage {
   }
 
   /** @param {import("./conversation/conversation.js").Changes} changes */
-  #compactNumber(changes) {
+  #countUnread(changes) {
     if (this.scroll.following) return;
     for (const id of changes.items) {
       const item = this.conversation?.items.get(id);
@@ -587,16 +559,6 @@ export class SessionPage {
     // Once is enough: a second Esc must not stop what the first one made room for.
     if (this.conversation?.status.phase.kind === "interrupting") return;
     void this.actions.interrupt();
-  }
-
-  #cycleMode() {
-    // Which mode of another agent asks for nothing is not known, so it is only chosen from the menu.
-    if (this.isAcp) return;
-    const modes = this.app.me.modes.filter((it) => it.shortcut);
-    const current = this.conversation?.head.mode ?? this.app.session(this.id)?.mode ?? "default";
-    const here = modes.findIndex((it) => it.id === current);
-    const next = modes[(here + 1) % modes.length];
-    if (next) void this.actions.set({ mode: next.id });
   }
 
   /** What ↑ brings back: the last queued prompt, to edit it, or else the last prompt. */

@@ -24,22 +24,20 @@ function describeSignIn({ text, methods }) {
   ];
 }
 
-/**
- * @param {HTMLElement} place
- * @param {import("../gateway.js").Status} status
- * @param {false | (() => Promise<void>)} start starts the agent, if the user may do that
- */
-export function showFailure(place, status, start) {
+/** @param {import("../session-page.js").SessionPage} page */
+export function showFailure({ actions, canDrive, conversation, failure: place }) {
+  if (!conversation) return;
+  const { status } = conversation;
   const { sign_in: signIn } = status;
   place.hidden = !signIn && !hasFailed(status.phase);
   if (place.hidden) return;
   const button = h("button", { type: "button", class: "button" }, "Try again");
   button.addEventListener("click", async () => {
     button.disabled = true;
-    if (start) await start();
+    await actions.wake();
     button.disabled = false;
   });
   place.classList.toggle("sign-in", Boolean(signIn));
   const text = signIn ? describeSignIn(signIn) : [describePhase(status, Date.now())];
-  fill(place, h("div", { class: "failure-text" }, ...text), start && button);
+  fill(place, h("div", { class: "failure-text" }, ...text), canDrive && button);
 }

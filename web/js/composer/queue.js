@@ -5,19 +5,44 @@
  */
 
 import { fill, h, iconButton, PATHS } from "../ui/elements.js";
-import { plural } from "../ui/format.js";
+import { hasFailed, plural } from "../ui/format.js";
 
 /** @typedef {import("../gateway.js").QueuedPrompt} QueuedPrompt */
 
+/** Shows the queue of a session, and whether it is held. @param {import("../session-page.js").SessionPage} page */
+export function showQueue(page) {
+  const { actions, conversation } = page;
+  if (!conversation) return;
+  const { busy, queue, status } = conversation;
+  const held = status.queue_held ?? false;
+  const waitsFor = held
+    ? "held"
+    : hasFailed(status.phase)
+      ? "waits for the agent"
+      : "after this turn";
+  showPrompts(
+    page.queue,
+    queue,
+    { canSteer: busy && page.canSteer, waitsFor },
+    {
+      edit: (prompt) => page.composer.edit(prompt.id, prompt.text),
+      remove: (prompt) => void actions.remove(prompt),
+      move: (prompt, before) => void actions.move(prompt, before),
+      steer: (prompt) => void actions.steer(prompt),
+    },
+  );
+  const waiting = queue.filter((it) => it.state === "queued").length;
+  const resume = page.canDrive && (() => void actions.resumeQueue(status.budget?.limit));
+  showHeld(page.held, held ? waiting : 0, resume, status.budget);
+}
+
 /**
- * Shows the queue.
- *
  * @param {HTMLElement} list
  * @param {QueuedPrompt[]} queue
  * @param {{ canSteer: boolean, waitsFor: string }} state whether prompts can join a running turn, and what they wait for
  * @param {{ edit: (prompt: QueuedPrompt) => void, remove: (prompt: QueuedPrompt) => void, move: (prompt: QueuedPrompt, before: string | undefined) => void, steer: (prompt: QueuedPrompt) => void }} actions
  */
-export function showQueue(list, queue, { canSteer, waitsFor }, actions) {
+function showPrompts(list, queue, { canSteer, waitsFor }, actions) {
   list.hidden = queue.length === 0;
   const movable = queue.filter((prompt) => prompt.state === "queued");
   fill(
@@ -86,7 +111,7 @@ export function showQueue(list, queue, { canSteer, waitsFor }, actions) {
  * @param {false | (() => void)} resume if the user may do that
  * @param {import("../gateway.js").SpentBudget | null} [budget] the budget that is spent
  */
-export function showHeld(place, held, resume, budget) {
+function showHeld(place, held, resume, budget) {
   place.hidden = held === 0;
   if (place.hidden) return;
   const wait = `${plural(held, "queued prompt")} ${held === 1 ? "waits" : "wait"}.`;

@@ -5,7 +5,6 @@
  */
 
 import { Changes, comparePositions } from "./conversation.js";
-import { h } from "../ui/elements.js";
 
 /** @typedef {import("../gateway.js").Item["position"]} Position */
 /** @typedef {{ conversation: import("./conversation.js").Conversation | undefined, transcript: import("./transcript.js").Transcript, scroll: import("./scroll.js").Scroll }} ConversationPage */
@@ -17,13 +16,13 @@ const LARGE_PAGE = 200;
 export class OlderItems {
   /**
    * @param {ConversationPage} page
+   * @param {HTMLElement} element says that something is being loaded, or why it could not be
    * @param {(before: string, limit: number) => Promise<import("../gateway.js").ItemPage>} read
    */
-  constructor(page, read) {
+  constructor(page, element, read) {
     this.page = page;
     this.read = read;
-    /** Says that something is being loaded, or why it could not be. */
-    this.element = h("div", { class: "older" });
+    this.element = element;
     /** @type {Promise<boolean> | undefined} */ this.loading = undefined;
   }
 

@@ -56,7 +56,7 @@ function isShown(range) {
 /**
  * Goes to a position of a conversation: loads what is missing, and marks the item there for a moment.
  *
- * @param {import("./older-items.js").ConversationPage & { older: import("./older-items.js").OlderItems, log: HTMLElement }} page
+ * @param {import("./older-items.js").ConversationPage & { older: () => Promise<import("./older-items.js").OlderItems>, log: HTMLElement }} page
  * @param {string} position
  */
 export async function goToPosition(page, position) {
@@ -64,7 +64,7 @@ export async function goToPosition(page, position) {
   if (!wanted) return;
   page.scroll.hold();
   try {
-    if (!(await page.older.loadFrom(wanted))) return;
+    if (!(await (await page.older()).loadFrom(wanted))) return;
     const entry = entryAt(page.transcript, wanted);
     if (!entry) {
       toast("This place is no longer part of the conversation.");

@@ -253,7 +253,7 @@ export class SidePanel {
       );
     const turn = rows[0]?.turns[0];
     const list = h("ul", {}, ...rows.map((it) => this.#file(it)));
-    if (!this.all && ended) void this.#compactNumber(turn, list);
+    if (!this.all && ended) void this.#showLineCounts(turn, list);
     return [
       h("h3", {}, "Changed files", rows.length > 0 && h("span", { class: "soft" }, rows.length)),
       h(
@@ -300,7 +300,7 @@ export class SidePanel {
   }
 
   /** Adds the numbers of added and removed lines of a finished turn. @param {number} turn @param {HTMLElement} list */
-  async #compactNumber(turn, list) {
+  async #showLineCounts(turn, list) {
     const files = await filesOf(this.page.id, turn, true).catch(() => []);
     for (const file of files) {
       const place = list.querySelector(`[data-key="${CSS.escape(file.path)}"] .often`);

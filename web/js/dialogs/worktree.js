@@ -15,7 +15,7 @@ import { openDialog } from "./dialogs.js";
  */
 export function removeWithWorktree(page, worktree) {
   const lost = [
-    worktree.files > 0 && `${plural(worktree.files, "file")} that nobody has committed`,
+    worktree.files > 0 && plural(worktree.files, "uncommitted file"),
     worktree.commits > 0 && `${plural(worktree.commits, "commit")} that no other branch has`,
   ].filter(Boolean);
   const error = h("p", { class: "form-error", role: "alert" });

@@ -48,7 +48,7 @@ export class RequestCards {
       this.current = requests[0]?.id ?? "";
       this.#draw(this.current !== "" && (hadFocus || this.page.mayTakeFocus()));
       if (hadFocus && !this.current) this.page.leave();
-    } else this.#compactNumber();
+    } else this.#showCount();
   }
 
   /** Handles a key for the current card. @param {KeyboardEvent} event */
@@ -91,12 +91,12 @@ export class RequestCards {
     }
     fill(this.place, known.element);
     this.shownAt = performance.now();
-    this.#compactNumber();
+    this.#showCount();
     this.tick(Date.now());
     if (focus) this.focus();
   }
 
-  #compactNumber() {
+  #showCount() {
     const known = this.cards.get(this.current);
     if (!known) return;
     const here = this.requests.findIndex((it) => it.id === this.current);
@@ -163,4 +163,18 @@ export class RequestCards {
     );
     return { element, card, age, count };
   }
+}
+
+/** The cards of a session's page. @param {import("../session-page.js").SessionPage} page */
+export function requestCards(page) {
+  return new RequestCards(page.requestsPlace, {
+    answer: (request, answer) => page.actions.answer(request, answer),
+    leave: () => page.composer.focus(),
+    comment: (line) => void page.comment(line),
+    agent: () => page.agentName,
+    mayTakeFocus: () =>
+      page.composer.isIdle &&
+      !document.querySelector("dialog[open]") &&
+      !page.searchPlace.contains(document.activeElement),
+  });
 }

@@ -51,9 +51,11 @@ export class TranscriptPage {
     this.badge = h("span", { class: "badge", hidden: true });
     this.banner = h("div", { class: "banner", role: "alert", hidden: true });
     this.searchPlace = h("div", { class: "search-place" });
-    this.older = new OlderItems(this, (before, limit) => this.#readOlder(before, limit));
+    const olderPlace = h("div", { class: "older" });
+    const read = this.#readOlder.bind(this);
+    this.olderItems = new OlderItems(this, olderPlace, read);
     const log = { class: "log", role: "log", "aria-label": "Conversation", "aria-live": "off" };
-    this.log = h("div", { ...log, tabindex: "-1", id: "log" }, this.older.element);
+    this.log = h("div", { ...log, tabindex: "-1", id: "log" }, olderPlace);
     this.empty = h("div", { class: "empty", hidden: true });
     this.pill = h(
       "button",
@@ -87,7 +89,7 @@ export class TranscriptPage {
     this.scroll = new Scroll(
       this.log,
       () => (this.pill.hidden = this.scroll.following),
-      () => void this.older.load(),
+      () => void this.olderItems.load(),
     );
     const dock = h("div", { class: "dock" }, h("div", { class: "pill-row" }, this.pill), this.bar);
     this.scroll.observe(dock);
@@ -114,6 +116,10 @@ export class TranscriptPage {
     document.addEventListener("visibilitychange", this.onVisible);
     addEventListener("online", this.onVisible);
     void this.#poll();
+  }
+
+  async older() {
+    return this.olderItems;
   }
 
   /** The title, once it is known. */
@@ -221,7 +227,7 @@ export class TranscriptPage {
     this.#showBar();
     if (!before) this.scroll.toEnd();
     if (this.wanted) void this.goTo(this.wanted);
-    else if (this.scroll.short) void this.older.load();
+    else if (this.scroll.short) void this.olderItems.load();
   }
 
   /**

@@ -118,6 +118,8 @@ await steps({
       const columns = () => desk.evaluate(() => document.querySelector(".terminal-scroller").classList.contains("wide"));
       assert.equal(await columns(), false);
       await type(desk, "tput cols");
+      // Keys of two viewers that type at the same time are mixed, as on one keyboard.
+      await until("the command of the desktop", async () => /tput cols\n\d+\n/.test(await text(desk)));
       await phone.locator(".terminal-keys button", { hasText: "Esc" }).waitFor();
       await type(phone, "stty size | tr ' ' x");
       await until("the phone's size", async () => /\n\d+x[3-6]\d\n/.test(await text(phone)));
