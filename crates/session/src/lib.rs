@@ -20,6 +20,7 @@
 mod agent_event;
 mod agent_message;
 mod catalog;
+mod cli_settings;
 mod command;
 mod config;
 mod dialect;
@@ -29,6 +30,7 @@ mod options;
 pub mod owner;
 mod placement;
 pub mod profiles;
+mod project_request;
 mod prompt_gate;
 mod relay;
 mod remote;
@@ -58,6 +60,9 @@ pub use options::{
     check_dollars,
 };
 pub use placement::{OwningWorker, Placement, WorkerPresence, WorkerSummary};
+pub use project_request::{
+    ProjectAnswer, ProjectBody, ProjectClient, ProjectRequest, ProjectRole, ProjectService,
+};
 pub use prompt_gate::{GateFuture, PromptConfirmation, PromptGate};
 pub use relay::{CommandRelay, RelayFuture};
 pub use roots::Roots;
@@ -66,4 +71,4 @@ pub use schedule::{
 };
 pub use session::{Error, LeaveOutcome, Session};
 pub use sessions::{OpenError, SessionSpec, Sessions, StoppedSession};
-pub use upload::{append_file_paths, store_upload};
+pub use upload::{append_file_paths, safe_file_name, store_upload};

@@ -82,6 +82,26 @@ fn every_option_of_run_reaches_the_agent_and_nothing_stays() {
     assert_eq!(stored, 0, "the agent left a transcript");
 }
 
+/// Some releases of the CLI start in `auto`, which asks nobody, unless they are told otherwise.
+#[test]
+fn a_session_without_a_mode_asks_whatever_a_project_says() {
+    let (home, recorder, program) = recorded();
+    std::fs::create_dir(home.work().join(".claude")).expect("a directory");
+    let settings = r#"{"permissions":{"defaultMode":"bypassPermissions"}}"#;
+    home.file(".claude/settings.json", settings.as_bytes());
+    let run = ["run", "--claude", &program, "think"];
+    assert_eq!(home.towpath(&run).code, 0);
+    // The user's own settings count.
+    let own = home.data().with_file_name(".claude");
+    std::fs::create_dir_all(&own).expect("a directory");
+    let settings = r#"{"permissions":{"defaultMode":"acceptEdits"}}"#;
+    std::fs::write(own.join("settings.json"), settings).expect("a file");
+    assert_eq!(home.towpath(&run).code, 0);
+    let starts = recorder.starts();
+    assert_eq!(starts[0].value("--permission-mode"), Some("default"));
+    assert_eq!(starts[1].value("--permission-mode"), Some("acceptEdits"));
+}
+
 #[test]
 fn help_names_every_option_once() {
     let help = TestHome::new().towpath(&["run", "--help"]).stdout;

@@ -312,7 +312,7 @@ impl Owner {
                 let config = self.shim_config(RunId(run), &conversation);
                 let towpath = self.config.towpath.clone();
                 let (agent, inherited) = (self.chosen_agent(), self.config.environment.clone());
-                let start = process::start(towpath, config, agent, inherited);
+                let start = process::start(towpath, config, agent, inherited, self.mode_source());
                 self.starting = Some(tokio::spawn(start));
             }
             OwnerEffect::Attach { run, from } => {

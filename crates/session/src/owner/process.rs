@@ -9,6 +9,7 @@ use tracing::warn;
 
 use super::{LeftoversTask, Owner};
 use crate::catalog::{AgentProtocol, AgentSpec, UnknownAgent};
+use crate::cli_settings::default_mode;
 use crate::config::AgentProgram;
 use crate::options::CliConversation;
 use crate::shim::{
@@ -50,7 +51,7 @@ impl ShimQuestion {
 }
 
 impl Owner {
-    /// How the shim is to start the agent: what the session adds. The [program](find_program) and the
+    /// How the shim is to start the agent: what the session adds. The [program](complete_config) and the
     /// inherited environment come in front.
     pub(super) fn shim_config(&self, run: RunId, conversation: &CliConversation) -> ShimConfig {
         let options = self.core.machine().options();
@@ -77,6 +78,15 @@ impl Owner {
             marker: ProcessMarker::random(),
             unattended: self.config.unattended,
         }
+    }
+
+    /// Where the permission mode of the agent comes from.
+    pub(super) fn mode_source(&self) -> ModeSource {
+        let is_chosen = self.core.machine().options().permission_mode.is_some();
+        if is_chosen || self.core.protocol() != AgentProtocol::StreamJson {
+            return ModeSource::Session;
+        }
+        ModeSource::CliSettings { allow_bypass: self.config.allow_bypass }
     }
 
     pub(super) fn chosen_agent(&self) -> ChosenAgent {
@@ -134,6 +144,15 @@ impl Owner {
     }
 }
 
+/// Where the permission mode of an agent comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ModeSource {
+    /// It is among the arguments, or the agent is told over its protocol.
+    Session,
+    /// The session has none, so that the [settings of the CLI](crate::cli_settings) choose.
+    CliSettings { allow_bypass: bool },
+}
+
 /// The agent of a session: the server's own program, or one of the catalog.
 #[derive(Debug)]
 pub(super) enum ChosenAgent {
@@ -143,11 +162,12 @@ pub(super) enum ChosenAgent {
     Unknown(UnknownAgent),
 }
 
-/// Completes the configuration of a shim with the program of the agent. Blocks.
-pub(super) fn find_program(
+/// Completes the configuration of a shim with the program of the agent and the mode of the session. Blocks.
+fn complete_config(
     mut config: ShimConfig,
     agent: ChosenAgent,
     inherited: Vec<(OsString, OsString)>,
+    mode: ModeSource,
 ) -> Result<ShimConfig, String> {
     let mut environment = inherited;
     let (program, mut arguments) = match agent {
@@ -161,6 +181,10 @@ pub(super) fn find_program(
     };
     arguments.append(&mut config.arguments);
     environment.append(&mut config.environment);
+    if let ModeSource::CliSettings { allow_bypass } = mode {
+        let mode = default_mode(&environment, &config.working_directory, allow_bypass);
+        arguments.extend(["--permission-mode", mode.name()].map(OsString::from));
+    }
     Ok(ShimConfig { program, arguments, environment, ..config })
 }
 
@@ -171,9 +195,11 @@ pub(super) async fn start(
     config: ShimConfig,
     agent: ChosenAgent,
     inherited: Vec<(OsString, OsString)>,
+    mode: ModeSource,
 ) -> Result<Option<(ShimHello, ShimConnection)>, String> {
-    let found = tokio::task::spawn_blocking(move || find_program(config, agent, inherited)).await;
-    let config = found.map_err(|error| with_causes(&error))??;
+    let complete = move || complete_config(config, agent, inherited, mode);
+    let completed = tokio::task::spawn_blocking(complete).await;
+    let config = completed.map_err(|error| with_causes(&error))??;
     let question = ShimQuestion::default();
     let mut started = shim::start_shim(&towpath, &config).await;
     if let Err(ShimStartError::Refused(LaunchError::Occupied { .. })) = started {
