@@ -70,6 +70,8 @@ fn environment() -> PlayerEnvironment {
         auth_token: variable("ANTHROPIC_AUTH_TOKEN"),
         model: variable("ANTHROPIC_MODEL"),
         effort: variable("CLAUDE_CODE_EFFORT_LEVEL"),
+        thinking_budget: variable("MAX_THINKING_TOKENS").and_then(|count| count.parse().ok()),
+        teams: is_set("CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS"),
         max_retries: variable("CLAUDE_CODE_MAX_RETRIES").and_then(|count| count.parse().ok()),
         state_events: is_set("CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS"),
         analytics_disabled: is_set("DISABLE_TELEMETRY")

@@ -2,6 +2,8 @@
 //!
 //! `build.rs` takes it from the results of the scenarios, so that nobody has to remember it.
 
+use std::collections::BTreeSet;
+
 use testbed::scenario::AgentVersion;
 
 /// The newest release with which all scenarios were run. Empty if there is none.
@@ -13,6 +15,18 @@ pub(crate) fn newer_than_proven(version_line: &str) -> Option<String> {
     newer_than(version_line, PROVEN)
 }
 
+/// The same for a version that an agent reports, with what it printed that Towpath does not know.
+pub(crate) fn newer_with_unknown(version: &str, unknown: &BTreeSet<String>) -> Option<String> {
+    let newer = newer_than_proven(version)?;
+    let met = if unknown.is_empty() {
+        "nothing unknown was met so far".to_owned()
+    } else {
+        let names: Vec<String> = unknown.iter().map(|name| format!("`{name}`")).collect();
+        format!("not known are {}", names.join(", "))
+    };
+    Some(format!("Claude Code {version}: {newer}; {met}"))
+}
+
 fn newer_than(version_line: &str, proven: &str) -> Option<String> {
     let version: AgentVersion = version_line.split_whitespace().next()?.parse().ok()?;
     let proven: AgentVersion = proven.parse().ok()?;
@@ -22,7 +36,20 @@ fn newer_than(version_line: &str, proven: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{PROVEN, newer_than, newer_than_proven};
+    use std::collections::BTreeSet;
+
+    use super::{PROVEN, newer_than, newer_than_proven, newer_with_unknown};
+
+    #[test]
+    fn what_a_newer_cli_prints_that_is_not_known_is_named() {
+        let unknown = BTreeSet::from(["system/wobbled".to_owned(), "wibble".to_owned()]);
+        assert_eq!(newer_with_unknown(PROVEN, &unknown), None);
+        let text = newer_with_unknown("999.0.0", &unknown).unwrap();
+        assert!(text.starts_with("Claude Code 999.0.0: this CLI is newer than Towpath"), "{text}");
+        assert!(text.ends_with("; not known are `system/wobbled`, `wibble`"), "{text}");
+        let text = newer_with_unknown("999.0.0", &BTreeSet::new()).unwrap();
+        assert!(text.ends_with("; nothing unknown was met so far"), "{text}");
+    }
 
     #[test]
     fn only_a_newer_cli_is_mentioned() {

@@ -78,8 +78,12 @@ struct StubAnnouncement<'a> {
 async fn serve(options: StubArgs) -> Result<(), StubError> {
     let mut interrupt = signal(SignalKind::interrupt()).map_err(StubError::Runtime)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(StubError::Runtime)?;
-    let api_options =
-        ApiOptions { listen: options.listen, keep_requests: false, request_log: options.requests };
+    let api_options = ApiOptions {
+        listen: options.listen,
+        keep_requests: false,
+        request_log: options.requests,
+        refuse_unknown_models: true,
+    };
     let server = match (&options.record, options.out) {
         (Some(url), Some(out)) => ApiServer::record(url, out, api_options).await?,
         _ => ApiServer::start(model(options.scenario.as_deref())?, api_options).await?,

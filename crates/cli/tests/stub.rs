@@ -36,7 +36,8 @@ impl RunningStub {
 
     fn post(&self, prompt: &str) -> String {
         let message = json!({"role": "user", "content": prompt});
-        let body = json!({"model": "m", "max_tokens": 1000, "messages": [message]}).to_string();
+        let body = json!({"model": "claude-opus-5-5", "max_tokens": 1000, "messages": [message]})
+            .to_string();
         let mut stream = TcpStream::connect(&self.address).expect("it listens");
         let length = body.len();
         write!(

@@ -454,3 +454,73 @@ fn kinds_and_fields_of_captures_are_compared() {
     );
     assert_eq!(project.run(&["inspect", "--history", "missing"]).code, 2);
 }
+
+/// The scenarios of the project whose steps depend on the version.
+fn version_dependent_scenarios() -> Vec<String> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+    let files = fs::read_dir(directory).expect("scenarios").flatten().map(|file| file.path());
+    let is_dependent = |path: &PathBuf| {
+        let text = fs::read_to_string(path).unwrap_or_default();
+        text.lines().any(|line| line.starts_with("[<") || line.starts_with("[>="))
+    };
+    let files = files.filter(|path| path.is_file() && is_dependent(path));
+    let mut files: Vec<String> = files.map(|path| path.display().to_string()).collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn the_built_in_agent_is_as_older_releases_are() {
+    let scenarios = version_dependent_scenarios();
+    assert!(scenarios.len() > 50, "{scenarios:?}");
+    let versions = "play@1.0.128,2.0.60,2.1.37";
+    let mut arguments = vec!["verify", "--json", "--timeout", "60", "--claude", versions];
+    arguments.extend(scenarios.iter().map(String::as_str));
+    let output = Program::new(&arguments).run();
+    let report: serde_json::Value = serde_json::from_str(&output.stdout).expect(&output.stderr);
+    let results = report["results"].as_array().expect("results");
+    let is_good =
+        |it: &&serde_json::Value| it["outcome"] == "passed" || it["outcome"] == "not_applicable";
+    let wrong: Vec<_> = results.iter().filter(|it| !is_good(it)).collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    for version in ["play@1.0.128", "play@2.0.60", "play@2.1.37"] {
+        let of_version = results.iter().filter(|it| it["agent"] == version);
+        let passed = of_version.filter(|it| it["outcome"] == "passed").count();
+        assert!(passed > 50, "only {passed} scenarios are for {version}");
+    }
+}
+
+#[test]
+fn only_releases_that_are_played_can_be_chosen() {
+    let project = Project::new(&[("hello", HELLO)]);
+    insta::assert_snapshot!("not_played", project.run(&["verify", "--claude", "play@2.1.36"]));
+}
+
+#[test]
+fn captures_of_a_new_release_become_part_of_the_history_with_one_command() {
+    let project = Project::new(&[]);
+    let write = |path: &str, text: &str| {
+        let path = project.path(path);
+        fs::create_dir_all(path.parent().expect("a directory")).expect("a directory");
+        fs::write(path, text).expect("a file");
+    };
+    let init = r#"{"type":"system","subtype":"init","cwd":"/p","session_id":"s","tools":[]}"#;
+    write("captures/2.1.325/stdout/a.jsonl", &format!("{init}\n"));
+    write("new/9.9.9/text/stdout.jsonl", &format!("{init}\n{{\"type\":\"wibble\",\"deep\":1}}\n"));
+    write("new/9.9.9/tool/stdout.jsonl", &format!("{init}\n"));
+    let added = project.run(&["inspect", "--history", "captures", "--add", "new"]);
+    assert_eq!(
+        (added.code, added.stdout.as_str()),
+        (0, "captures/9.9.9/stdout/text.jsonl: wibble\n")
+    );
+    assert!(!project.path("captures/9.9.9/stdout/tool.jsonl").exists());
+    let page = project.run(&["inspect", "--history", "captures"]);
+    assert!(
+        page.stdout.contains("### Between 2.1.325 and 9.9.9\n\n- Kinds that came: `wibble`"),
+        "{page}"
+    );
+    let again = project.run(&["inspect", "--history", "captures", "--add", "new"]);
+    assert_eq!((again.code, again.stdout.as_str()), (0, ""));
+    let two = project.run(&["inspect", "--history", "captures", "new", "--add", "new"]);
+    assert_eq!(two.code, 2);
+}

@@ -12,4 +12,5 @@ pub mod api;
 pub mod history;
 pub mod play;
 pub mod scenario;
+mod timestamp;
 pub mod verify;

@@ -41,7 +41,8 @@ Examples:
   towpath inspect --json run.jsonl | jq .sessions
   towpath inspect --events run.jsonl | jq 'select(.event == \"turn_ended\")'
   towpath inspect --strict captures/*/*.jsonl    # does a new release send anything unknown?
-  towpath inspect --history captures             # which kinds and fields came and went?")]
+  towpath inspect --history captures             # which kinds and fields came and went?
+  towpath inspect --history captures --add /tmp/new    # adds those of a new release")]
 pub(crate) struct InspectArgs {
     /// Files to read; `-` or none for stdin
     files: Vec<PathBuf>,
@@ -55,6 +56,10 @@ pub(crate) struct InspectArgs {
     /// captures, called like the version or with one directory for each version
     #[arg(long, conflicts_with_all = ["json", "events", "strict", "rejoin", "all"], requires = "files")]
     history: bool,
+    /// Add the captures of a new release to those in the directory, with the directory that `towpath
+    /// verify --record` wrote: only those with a kind or field that no release before it has
+    #[arg(long, value_name = "DIR", requires = "history")]
+    add: Option<PathBuf>,
     /// Exit with 1 if anything is unknown or mismatched
     #[arg(long)]
     strict: bool,
@@ -73,7 +78,18 @@ pub(crate) struct InspectArgs {
 #[error("could not write the report")]
 struct InspectWriteError(#[source] io::Error);
 
+#[derive(Debug, thiserror::Error)]
+#[error("captures can be added to one directory only")]
+struct InspectAddError;
+
 pub(crate) fn run(options: &InspectArgs) -> CommandStatus {
+    if let (Some(new), [captures]) = (&options.add, options.files.as_slice()) {
+        return history::add(captures, new);
+    }
+    if options.add.is_some() {
+        report_error(&InspectAddError, None);
+        return CommandStatus::Error;
+    }
     if options.history {
         return history::run(&options.files);
     }

@@ -6,6 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use anstream::eprintln;
+use testbed::play::{PlayerRelease, PlayerReleaseError};
 use testbed::scenario::AgentVersion;
 use testbed::verify::{
     ACP_RELEASES, AcpRelease, PublishedVersions, VerifyAgent, VerifyAgentError, VerifyResultStore,
@@ -18,6 +19,8 @@ use crate::exit::report_error;
 pub(super) enum VerifyAgentChoice {
     /// `play`: the built-in agent, which speaks both protocols.
     Play,
+    /// `play@VERSION`: the built-in agent as another release of Claude Code.
+    PlayAs(PlayerRelease),
     /// `npm:VERSION`: a release of Claude Code.
     Release(AgentVersion),
     /// The name or path of a program.
@@ -48,6 +51,8 @@ pub(super) enum VerifyAgentChoiceError {
     NoList(String),
     #[error("`{0}` was not fetched")]
     NotFetched(String),
+    #[error(transparent)]
+    Release(#[from] PlayerReleaseError),
     #[error("the path of this program is unknown")]
     NoExecutable(#[source] io::Error),
     #[error("could not start the built-in agent")]
@@ -87,7 +92,7 @@ impl VerifyAgentChoiceError {
             Self::Agent(VerifyAgentError::WrongVersion { .. }) => {
                 "delete it from the cache to fetch it again"
             }
-            Self::NoExecutable(_) | Self::NotFetched(_) => return None,
+            Self::NoExecutable(_) | Self::NotFetched(_) | Self::Release(_) => return None,
         };
         Some(hint.to_owned())
     }
@@ -184,6 +189,10 @@ impl VerifyAgentChoice {
                     releases.map_err(|_| VerifyAgentChoiceError::InvalidVersion(word.clone()))
                 }
                 None if word == "play" => Ok(vec![Self::Play]),
+                None if word.starts_with("play@") => {
+                    let versions = word.trim_start_matches("play@").split(',');
+                    Ok(versions.map(|it| it.parse().map(Self::PlayAs)).collect::<Result<_, _>>()?)
+                }
                 None => Ok(vec![Self::Program(word.clone())]),
             }
         };
@@ -220,14 +229,14 @@ impl VerifyAgentChoice {
         let node = environment.node();
         match self {
             Self::Play => {
-                let program = env::current_exe().map_err(VerifyAgentChoiceError::NoExecutable)?;
-                let command = vec![program.into(), OsStr::new("play").to_owned()];
-                let mut agent = VerifyAgent::detect(Some("play"), command.clone(), &search_path)
-                    .await
-                    .map_err(VerifyAgentChoiceError::NoPlay)?;
-                "play".clone_into(&mut agent.name);
-                agent.acp_command = Some([command, vec!["--acp".into()]].concat());
+                let mut agent = detect_play("play", &[], &search_path).await?;
+                let command = agent.command.iter().flatten().cloned();
+                agent.acp_command = Some(command.chain(["--acp".into()]).collect());
                 Ok(agent)
+            }
+            Self::PlayAs(release) => {
+                let options = ["--as".into(), release.to_string().into()];
+                detect_play(&format!("play@{release}"), &options, &search_path).await
             }
             Self::Other(release, version) => {
                 let agent = release.cached(&environment.other_cache()?, *version);
@@ -266,6 +275,20 @@ impl VerifyAgentChoice {
     }
 }
 
+/// Detects the built-in agent, started with options.
+async fn detect_play(
+    label: &str,
+    options: &[OsString],
+    search_path: &OsStr,
+) -> Result<VerifyAgent, VerifyAgentChoiceError> {
+    let program = env::current_exe().map_err(VerifyAgentChoiceError::NoExecutable)?;
+    let command = [&[program.into(), OsStr::new("play").to_owned()], options].concat();
+    let detected = VerifyAgent::detect(Some(label), command, search_path).await;
+    let mut agent = detected.map_err(VerifyAgentChoiceError::NoPlay)?;
+    "play".clone_into(&mut agent.name);
+    Ok(agent)
+}
+
 /// Fetches the releases that are not in the cache, while there is still network access. Errors are
 /// printed.
 pub(super) async fn fetch_missing(
@@ -278,7 +301,9 @@ pub(super) async fn fetch_missing(
             VerifyAgentChoice::Other(release, version) => {
                 fetch_other(*release, *version, environment).await
             }
-            VerifyAgentChoice::Play | VerifyAgentChoice::Program(_) => Ok(()),
+            VerifyAgentChoice::Play
+            | VerifyAgentChoice::PlayAs(_)
+            | VerifyAgentChoice::Program(_) => Ok(()),
         };
         if let Err(error) = fetched {
             report_error(&error, error.hint().as_deref());

@@ -13,12 +13,15 @@ use tokio::sync::watch;
 
 use crate::scenario::{AgentVersion, ScenarioBlock, ScenarioReply, ScenarioStreamFault};
 
+use super::batches::{ApiBatchCall, ApiBatchResponse, ApiBatchRoute, ApiBatches};
 use super::dialect::tools::{self, OfferedTool};
 use super::dialect::{ApiDialect, ApiDialectReply};
 use super::event::{ApiError, estimate_tokens};
 use super::log::{ApiRequestKind, ApiRequestLog};
 use super::mcp_server::ApiMcpServer;
-use super::models::{gemini_model, gemini_models, model_details, model_list, openai_models};
+use super::models::{
+    check_model, gemini_model, gemini_models, model_details, model_list, openai_models,
+};
 use super::recording::{ApiRecording, ApiUpstream};
 use super::reply::{ApiIds, ApiReply, ApiReplyContent};
 use super::request::ApiMessageRequest;
@@ -32,6 +35,7 @@ use super::stream::{ApiAction, ApiDelivery, ApiGates};
 const MAX_BODY: usize = 128 << 20;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const JSON_LINES: HeaderValue = HeaderValue::from_static("application/x-jsonl");
 const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream; charset=utf-8");
 const REQUEST_ID: HeaderName = HeaderName::from_static("request-id");
 const CLI_USER_AGENT: &str = "claude-cli/";
@@ -47,6 +51,8 @@ pub(super) struct ApiState {
     pub(super) side_reply: Arc<ApiReply>,
     pub(super) stop: watch::Receiver<bool>,
     pub(super) mcp_server: ApiMcpServer,
+    pub(super) batches: ApiBatches,
+    pub(super) refuse_unknown_models: bool,
 }
 
 /// Where replies come from.
@@ -100,6 +106,7 @@ impl ApiState {
             ApiRoute::Dialect(dialect) => {
                 return self.respond_in(dialect, parts, body, delivery).await;
             }
+            ApiRoute::Batch(route) => return self.respond_to_batch(route, parts, &body, id),
             ApiRoute::CountTokens => count_tokens(&body),
             ApiRoute::GeminiCount => Ok(json!({"totalTokens": estimate_tokens(body.len())})),
             ApiRoute::Models if is_openai => Ok(openai_models()),
@@ -155,7 +162,7 @@ impl ApiState {
             }
         };
         let for_itself = translated.tools.is_empty() || translated.schema.is_some();
-        let is_side = is_other_agent(&parts.headers) && for_itself;
+        let is_side = is_other_agent(&parts.headers) && for_itself || request.is_title_request();
         let kind = if is_side { ApiRequestKind::Side } else { ApiRequestKind::Main };
         let choice = self.choose(&request, &messages, kind, &parts.headers);
         if let Err(error) = self.log(kind, parts, body.clone()) {
@@ -194,7 +201,7 @@ impl ApiState {
         id: &str,
     ) -> Response {
         let request = ApiMessageRequest::parse(&body);
-        let checked = request.and_then(|it| it.check_tool_results().map(|()| it));
+        let checked = request.and_then(|it| self.check(&it).map(|()| it));
         let request = match checked {
             Ok(request) => request,
             Err(error) => {
@@ -230,6 +237,83 @@ impl ApiState {
                     whole_response(whole, fault, delivery, |error| error.response(id))
                 }
             }
+        }
+    }
+
+    /// Refuses what the API refuses although it can be parsed.
+    fn check(&self, request: &ApiMessageRequest<'_>) -> Result<(), ApiError> {
+        if self.refuse_unknown_models {
+            check_model(&request.model)?;
+        }
+        request.check_tool_results()
+    }
+
+    /// Answers a request about message batches.
+    fn respond_to_batch(
+        &self,
+        route: ApiBatchRoute<'_>,
+        parts: Parts,
+        body: &Bytes,
+        id: &str,
+    ) -> Response {
+        let host = parts.headers.get(header::HOST).and_then(|host| host.to_str().ok());
+        let base_url = format!("http://{}", host.unwrap_or("localhost"));
+        let (headers, uri) = (parts.headers.clone(), parts.uri.clone());
+        if let Err(error) = self.log(ApiRequestKind::Other, parts, body.clone()) {
+            return error.response(id);
+        }
+        let new_id = self.ids.id("msgbatch");
+        let call = ApiBatchCall {
+            route,
+            query: uri.query().unwrap_or_default(),
+            body,
+            base_url: &base_url,
+            new_id: &new_id,
+        };
+        match self.batches.respond(&call, |params| self.batch_result(params, &headers)) {
+            Ok(ApiBatchResponse::Json(value)) => json_response(value.to_string()),
+            Ok(ApiBatchResponse::Lines(lines)) => {
+                let mut response = Response::new(Body::from(lines));
+                response.headers_mut().insert(header::CONTENT_TYPE, JSON_LINES);
+                response
+            }
+            Err(error) => error.response(id),
+        }
+    }
+
+    /// The `result` of one request of a batch. Its reply is sent at once, and the stream faults of a
+    /// scenario are errors.
+    fn batch_result(&self, params: &Value, headers: &HeaderMap) -> Value {
+        let failed = |error: &ApiError| {
+            let error = json!({ "type": error.kind, "message": error.message });
+            let error =
+                json!({ "type": "error", "error": error, "request_id": self.ids.request() });
+            json!({ "type": "errored", "error": error })
+        };
+        let body = params.to_string().into_bytes();
+        let request = ApiMessageRequest::parse(&body);
+        let request = match request.and_then(|it| self.check(&it).map(|()| it)) {
+            Ok(request) => request,
+            Err(error) => return failed(&error),
+        };
+        let choice = self.choose(&request, &body, ApiRequestKind::Main, headers);
+        let reply = self.with_offered_tools(choice.reply, &request, &body);
+        let broken = || ApiError::new(500, "api_error", "Internal server error");
+        match &reply.content {
+            ApiReplyContent::Error(error) => failed(error),
+            ApiReplyContent::Recording(_) => failed(&broken()),
+            ApiReplyContent::Message(message) => match &message.fault {
+                Some(ScenarioStreamFault::SseError { kind, message }) => {
+                    failed(&ApiError::from_event(kind, message))
+                }
+                Some(_) => failed(&broken()),
+                None => {
+                    let tokens = estimate_tokens(request.text_size(&body));
+                    let whole = message.whole(&request, &self.ids.message(), tokens);
+                    let message: Value = serde_json::from_slice(&whole).unwrap_or_default();
+                    json!({ "type": "succeeded", "message": message })
+                }
+            },
         }
     }
 
@@ -319,11 +403,13 @@ fn count_tokens(body: &[u8]) -> Result<Value, ApiError> {
     Ok(json!({"input_tokens": estimate_tokens(request.text_size(body))}))
 }
 
-/// Only the CLI makes side requests. All requests of other clients belong to the conversation.
+/// The CLI makes side requests, and opencode makes one for a title. All requests of other clients belong
+/// to the conversation.
 fn request_kind(request: &ApiMessageRequest<'_>, headers: &HeaderMap) -> ApiRequestKind {
     let agent = headers.get(header::USER_AGENT);
     let is_cli = agent.is_some_and(|it| it.as_bytes().starts_with(CLI_USER_AGENT.as_bytes()));
-    if is_cli && request.is_side_request() { ApiRequestKind::Side } else { ApiRequestKind::Main }
+    let is_side = is_cli && request.is_side_request() || request.is_title_request();
+    if is_side { ApiRequestKind::Side } else { ApiRequestKind::Main }
 }
 
 /// Whether a client of the list of models speaks `OpenAI`'s API.

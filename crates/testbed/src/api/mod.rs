@@ -9,6 +9,7 @@
 //! A reply that must wait for the test waits for a gate, never for a fixed time.
 
 mod backend;
+mod batches;
 mod dialect;
 mod event;
 mod generated;

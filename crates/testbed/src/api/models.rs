@@ -22,14 +22,27 @@ pub(super) fn model_list() -> Value {
     })
 }
 
-/// One model. Every name that starts with `claude-` is accepted, because clients may know newer
-/// models than this list.
+/// The families of models. Any model of a family is accepted, because clients may know newer ones than
+/// the list.
+const FAMILIES: [&str; 5] = ["opus", "sonnet", "haiku", "fable", "instant"];
+
+/// One model.
 pub(super) fn model_details(id: &str) -> Result<Value, ApiError> {
-    match MODELS.iter().find(|it| it.0 == id) {
-        Some((id, name, created)) => Ok(model_entry(id, name, created)),
-        None if id.starts_with("claude-") => Ok(model_entry(id, id, "2026-01-01T00:00:00Z")),
-        None => Err(ApiError::new(404, "not_found_error", format!("model: {id}"))),
+    check_model(id)?;
+    let known = MODELS.iter().find(|it| it.0 == id);
+    Ok(known.map_or_else(
+        || model_entry(id, id, "2026-01-01T00:00:00Z"),
+        |(id, name, created)| model_entry(id, name, created),
+    ))
+}
+
+/// Refuses a model that does not exist, as the API does.
+pub(super) fn check_model(id: &str) -> Result<(), ApiError> {
+    let mut words = id.strip_prefix("claude-").into_iter().flat_map(|rest| rest.split('-'));
+    if words.any(|word| FAMILIES.contains(&word)) {
+        return Ok(());
     }
+    Err(ApiError::new(404, "not_found_error", format!("model: {id}")))
 }
 
 fn model_entry(id: &str, name: &str, created: &str) -> Value {
@@ -58,4 +71,24 @@ pub(super) fn gemini_model(id: &str) -> Value {
         "inputTokenLimit": 1_048_576, "outputTokenLimit": 65_536,
         "supportedGenerationMethods": ["generateContent", "countTokens"],
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MODELS, check_model, model_details};
+
+    #[test]
+    fn models_of_unknown_families_do_not_exist() {
+        for (id, ..) in MODELS {
+            assert!(model_details(id).is_ok(), "{id}");
+        }
+        for id in ["claude-opus-9", "claude-3-5-sonnet-20241022", "claude-opus-4-8[1m]"] {
+            assert!(check_model(id).is_ok(), "{id}");
+        }
+        for id in ["", "claude-", "claude-nobody-1", "claude-2.1", "opus", "gpt-5.5", "sonnet4"] {
+            let error = check_model(id).unwrap_err();
+            assert_eq!((error.status, error.kind.as_str()), (404, "not_found_error"));
+            assert_eq!(error.message, format!("model: {id}"));
+        }
+    }
 }

@@ -157,6 +157,14 @@ impl<'a> ApiMessageRequest<'a> {
         tools.len() < 3 && !tools.iter().any(is_agent_tool)
     }
 
+    /// Whether opencode makes this request for the title of a conversation.
+    pub(super) fn is_title_request(&self) -> bool {
+        const PROMPT: &str = "Generate a title for this conversation";
+        let has_tools = self.tools.as_ref().is_some_and(|tools| !tools.is_empty());
+        let mut prompts = self.messages().filter(|it| it.role == "user");
+        !has_tools && prompts.next().is_some_and(|it| it.summarize().text.starts_with(PROMPT))
+    }
+
     /// Whether the request offers a tool with this name.
     pub(super) fn offers(&self, name: &str) -> bool {
         self.tools.iter().flatten().any(|tool| tool.name == name)
@@ -407,6 +415,21 @@ mod tests {
                 "{names:?}"
             );
         }
+    }
+
+    #[test]
+    fn the_title_request_of_opencode_is_recognized() {
+        let is_title = |content: &str, tools: Value| {
+            let message = json!({"role": "user", "content": content});
+            let request =
+                json!({"model": "m", "max_tokens": 1, "messages": [message], "tools": tools});
+            let body = request.to_string();
+            ApiMessageRequest::parse(body.as_bytes()).unwrap().is_title_request()
+        };
+        let prompt = "Generate a title for this conversation:\n";
+        assert!(is_title(prompt, json!(null)) && is_title(prompt, json!([])));
+        assert!(!is_title(prompt, json!([{"name": "bash"}])));
+        assert!(!is_title("Please generate a title", json!([])));
     }
 
     #[test]

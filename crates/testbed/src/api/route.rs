@@ -2,6 +2,7 @@
 
 use axum::http::Method;
 
+use super::batches::ApiBatchRoute;
 use super::dialect::ApiDialect;
 
 /// What a method and a path request.
@@ -11,6 +12,8 @@ pub(super) enum ApiRoute<'a> {
     Messages,
     /// A message in another API.
     Dialect(ApiDialect),
+    /// Something about message batches.
+    Batch(ApiBatchRoute<'a>),
     /// `POST /v1/messages/count_tokens`
     CountTokens,
     /// `POST /v1beta/models/{id}:countTokens`
@@ -40,6 +43,9 @@ impl<'a> ApiRoute<'a> {
     }
 
     fn find(method: &Method, path: &'a str) -> Option<Self> {
+        if let Some(route) = ApiBatchRoute::find(method, path) {
+            return Some(route.map_or(Self::WrongMethod, Self::Batch));
+        }
         let (expected, route) = match path {
             "/v1/messages" => (Method::POST, Self::Messages),
             "/v1/messages/count_tokens" => (Method::POST, Self::CountTokens),

@@ -21,6 +21,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::backend::{ApiBackend, ApiState, handle};
+use super::batches::ApiBatches;
 use super::log::{ApiRequestLog, ApiRequestRecord};
 use super::mcp_server::ApiMcpServer;
 use super::recording::ApiUpstream;
@@ -46,6 +47,8 @@ pub struct ApiOptions {
     pub keep_requests: bool,
     /// A file to write every request to, one JSON object per line.
     pub request_log: Option<PathBuf>,
+    /// Whether models that do not exist are refused, as the API does. A gateway accepts any name.
+    pub refuse_unknown_models: bool,
 }
 
 /// The server could not be started.
@@ -60,9 +63,14 @@ pub enum ApiServerError {
 }
 
 impl Default for ApiOptions {
-    /// A free port, and requests in memory only.
+    /// A free port, requests in memory only, and any model.
     fn default() -> Self {
-        Self { listen: (Ipv4Addr::LOCALHOST, 0).into(), keep_requests: true, request_log: None }
+        Self {
+            listen: (Ipv4Addr::LOCALHOST, 0).into(),
+            keep_requests: true,
+            request_log: None,
+            refuse_unknown_models: false,
+        }
     }
 }
 
@@ -114,6 +122,8 @@ impl ApiServer {
             side_reply,
             stop: stopping.clone(),
             mcp_server: ApiMcpServer::default(),
+            batches: ApiBatches::default(),
+            refuse_unknown_models: options.refuse_unknown_models,
         });
         let service = handle
             .with_state(Arc::clone(&state))

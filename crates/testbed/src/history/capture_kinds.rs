@@ -24,6 +24,12 @@ pub struct CaptureKindsError {
     source: io::Error,
 }
 
+impl CaptureKindsError {
+    pub(super) fn new(path: &Path, source: io::Error) -> Self {
+        Self { path: path.to_owned(), source }
+    }
+}
+
 /// What is part of these objects counts as fields of the line, because the line says little else.
 const OPENED: [&str; 4] = ["message", "request", "response", "event"];
 
@@ -37,37 +43,52 @@ impl CaptureKinds {
 
     /// Adds the captures of a directory that is called like a version, or of those in it.
     pub fn add_directory(&mut self, directory: &Path) -> Result<(), CaptureKindsError> {
-        let name = directory.file_name().unwrap_or_default().to_string_lossy();
-        if let Ok(version) = name.parse() {
-            return self.add_release(directory, version);
-        }
-        for path in children(directory)? {
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            if let (true, Ok(version)) = (path.is_dir(), name.parse()) {
-                self.add_release(&path, version)?;
-            }
+        for (version, path) in Self::files(directory)? {
+            let text = fs::read(&path).map_err(|source| CaptureKindsError::new(&path, source))?;
+            self.add_text(version, &String::from_utf8_lossy(&text));
         }
         Ok(())
     }
 
-    fn add_release(
-        &mut self,
+    /// The captures of such a directory, each with its version, in the order of the versions.
+    pub(super) fn files(
         directory: &Path,
-        version: AgentVersion,
-    ) -> Result<(), CaptureKindsError> {
+    ) -> Result<Vec<(AgentVersion, PathBuf)>, CaptureKindsError> {
+        let version_of = |path: &Path| {
+            path.file_name().unwrap_or_default().to_string_lossy().parse::<AgentVersion>().ok()
+        };
+        let mut files = Vec::new();
+        if let Some(version) = version_of(directory) {
+            add_files(directory, version, &mut files)?;
+            return Ok(files);
+        }
         for path in children(directory)? {
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            // Session files and requests have lines of another format.
-            if path.is_dir() && name != "transcript" {
-                self.add_release(&path, version)?;
-            } else if name.ends_with(".jsonl") && name != "stdin.jsonl" && name != "requests.jsonl"
-            {
-                let text = fs::read(&path)
-                    .map_err(|source| CaptureKindsError { path: path.clone(), source })?;
-                self.add_text(version, &String::from_utf8_lossy(&text));
+            if let (true, Some(version)) = (path.is_dir(), version_of(&path)) {
+                add_files(&path, version, &mut files)?;
             }
         }
-        Ok(())
+        files.sort();
+        Ok(files)
+    }
+
+    /// What a capture has that no release up to its version has: kinds, and fields of other kinds as
+    /// `kind: field`.
+    pub(super) fn news(&self, version: AgentVersion, text: &str) -> Vec<String> {
+        let mut capture = Self::default();
+        capture.add_text(version, text);
+        let earlier = || self.releases.range(..=version).map(|(_, kinds)| kinds);
+        let mut news = Vec::new();
+        for (kind, fields) in capture.releases.into_values().flatten() {
+            if !earlier().any(|kinds| kinds.contains_key(&kind)) {
+                news.push(kind);
+                continue;
+            }
+            let is_new = |field: &&String| {
+                !earlier().any(|kinds| kinds.get(&kind).is_some_and(|it| it.contains(*field)))
+            };
+            news.extend(fields.iter().filter(is_new).map(|field| format!("{kind}: {field}")));
+        }
+        news
     }
 
     /// Adds lines that a release has printed. What is not an event is left out.
@@ -75,9 +96,25 @@ impl CaptureKinds {
         let kinds = self.releases.entry(version).or_default();
         for line in text.lines() {
             let Ok(value) = serde_json::from_str::<Value>(line) else { continue };
-            let Some(kind) = kind_of(&value) else { continue };
+            let Some(kind) = line_kind(&value) else { continue };
             kinds.entry(kind).or_default().extend(fields_of(&value));
         }
+    }
+
+    /// The releases that have captures, oldest first.
+    pub fn versions(&self) -> impl Iterator<Item = AgentVersion> {
+        self.releases.keys().copied()
+    }
+
+    pub fn has_kind(&self, version: AgentVersion, kind: &str) -> bool {
+        self.releases.get(&version).is_some_and(|kinds| kinds.contains_key(kind))
+    }
+
+    /// Whether a field is in lines of a kind, or of any kind with this `type`.
+    pub fn has_field(&self, version: AgentVersion, kind: &str, field: &str) -> bool {
+        let Some(kinds) = self.releases.get(&version) else { return false };
+        let is_meant = |it: &str| it == kind || it.split('/').next() == Some(kind);
+        kinds.iter().any(|(it, fields)| is_meant(it) && fields.contains(field))
     }
 
     /// Whether there is anything to say.
@@ -147,7 +184,7 @@ fn compare(
 }
 
 /// `type` or `type/subtype`, as in scenarios.
-fn kind_of(value: &Value) -> Option<String> {
+pub(crate) fn line_kind(value: &Value) -> Option<String> {
     let kind = value.get("type")?.as_str()?;
     let inner = |name: &str, field: &str| value.get(name)?.get(field)?.as_str();
     let subtype = value.get("subtype").and_then(Value::as_str);
@@ -172,6 +209,24 @@ fn fields_of(value: &Value) -> BTreeSet<String> {
         }
     }
     fields
+}
+
+/// Adds the captures of one release.
+fn add_files(
+    directory: &Path,
+    version: AgentVersion,
+    files: &mut Vec<(AgentVersion, PathBuf)>,
+) -> Result<(), CaptureKindsError> {
+    for path in children(directory)? {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        // Session files and requests have lines of another format.
+        if path.is_dir() && name != "transcript" {
+            add_files(&path, version, files)?;
+        } else if name.ends_with(".jsonl") && name != "stdin.jsonl" && name != "requests.jsonl" {
+            files.push((version, path));
+        }
+    }
+    Ok(())
 }
 
 fn children(directory: &Path) -> Result<Vec<PathBuf>, CaptureKindsError> {

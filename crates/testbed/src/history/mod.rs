@@ -4,6 +4,7 @@
 //! versions is made from them, from the conditions in the scenarios and from the captures.
 
 mod applied;
+mod capture_addition;
 mod capture_kinds;
 mod changes;
 mod matrix;
@@ -11,6 +12,8 @@ mod page;
 mod results;
 
 pub use applied::applied_digest;
+pub use capture_addition::{CaptureAddition, CaptureAdditionError, add_captures};
+pub(crate) use capture_kinds::line_kind;
 pub use capture_kinds::{CaptureKinds, CaptureKindsError};
 pub use changes::{HistoryChange, HistoryEvidence};
 pub use page::{HistoryPageError, VersionsPage};

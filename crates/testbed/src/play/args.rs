@@ -6,6 +6,7 @@
 use std::path::PathBuf;
 
 use crate::play::json_schema::JsonSchema;
+use crate::play::release::PlayerRelease;
 use crate::play::subcommand::is_subcommand;
 
 /// Options with a value that 2.1.325 accepts and the player ignores.
@@ -47,7 +48,6 @@ const IGNORED_SWITCHES: &[&str] = &[
     "--ide",
     "--no-chrome",
     "--safe-mode",
-    "--strict-mcp-config",
     "--enable-auth-status",
     "--session-mirror",
 ];
@@ -109,6 +109,8 @@ pub struct PlayerArgs {
     pub(crate) tools: Option<Vec<String>>,
     pub(crate) directories: Vec<String>,
     pub(crate) mcp: Vec<String>,
+    /// Whether only the servers of `--mcp-config` are used.
+    pub(crate) strict_mcp: bool,
     pub(crate) max_turns: Option<u32>,
     pub(crate) max_budget: Option<f64>,
     pub(crate) settings: Option<String>,
@@ -117,6 +119,8 @@ pub struct PlayerArgs {
     pub(crate) hook_events: bool,
     pub(crate) json_schema: Option<JsonSchema>,
     pub(crate) scenario: Option<PathBuf>,
+    /// The release to stand in for.
+    pub(crate) release: PlayerRelease,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -278,6 +282,7 @@ impl PlayerArgs {
                 self.setting_sources = Some(setting_sources(reader.value(flag, inline)?)?);
             }
             "--scenario" => self.scenario = Some(reader.value(flag, inline)?.into()),
+            "--as" => self.release = release(&reader.value(flag, inline)?)?,
             "--betas" => drop(reader.values(flag, inline)?),
             "--prompt-suggestions" => drop(reader.optional(inline)),
             _ if IGNORED_SWITCHES.contains(&flag) => {}
@@ -298,6 +303,7 @@ impl PlayerArgs {
             "--include-partial-messages" => &mut self.partial,
             "--include-hook-events" => &mut self.hook_events,
             "--replay-user-messages" => &mut self.replay,
+            "--strict-mcp-config" => &mut self.strict_mcp,
             "--dangerously-skip-permissions" => &mut self.skip_permissions,
             "--allow-dangerously-skip-permissions" => &mut self.allow_skip_permissions,
             "--fork-session" => &mut self.fork,
@@ -352,6 +358,10 @@ impl PlayerArgs {
 
 fn unknown(argument: &str) -> PlayerStartError {
     PlayerStartError(format!("error: unknown option '{argument}'"))
+}
+
+fn release(text: &str) -> Result<PlayerRelease, PlayerStartError> {
+    text.parse().map_err(|error| PlayerStartError(format!("error: {error}")))
 }
 
 fn mode(text: String) -> Result<String, PlayerStartError> {

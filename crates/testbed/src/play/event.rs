@@ -196,6 +196,8 @@ pub(crate) enum PlayerEffect {
     RunTool(ToolInvocation),
     /// Stops the tool of a call.
     StopTool(String),
+    /// Lets the running commands outlive the process.
+    LeaveTools,
     /// Starts a shell command as a background task.
     RunInBackground {
         invocation: ToolInvocation,

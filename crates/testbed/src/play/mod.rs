@@ -1,4 +1,4 @@
-//! `towpath play`: a stand-in for the CLI, version 2.1.325.
+//! `towpath play`: a stand-in for the CLI, version 2.1.325 or one of a few older ones.
 //!
 //! The *host* is the program that started the player and talks to it over stdin and stdout. All
 //! decisions are made by `PlayerSession`, a state machine that is tested without a
@@ -17,6 +17,7 @@ mod model;
 mod permission;
 mod player;
 mod private_files;
+mod release;
 mod session;
 mod settings;
 mod stamps;
@@ -30,4 +31,5 @@ mod transcript;
 pub use acp::{AcpPlayerArgs, AcpPlayerArgsError, run_acp};
 pub use args::{PlayerArgs, PlayerStartError};
 pub use player::run;
+pub use release::{PlayerRelease, PlayerReleaseError};
 pub use settings::PlayerEnvironment;

@@ -14,7 +14,7 @@ use crate::play::args::{PlayerArgs, PlayerStartError};
 use crate::play::event::{ModelRequestNumber, PlayerEffect, PlayerInput};
 use crate::play::mcp_connections::McpConnections;
 use crate::play::model::ModelSource;
-use crate::play::session::{PlayerSession, VERSION};
+use crate::play::session::PlayerSession;
 use crate::play::settings::{PlayerEnvironment, PlayerSettings, save_rules};
 use crate::play::stamps::IdGenerator;
 use crate::play::start_checks::check_start;
@@ -27,13 +27,13 @@ use crate::play::transcript::{PlayerSessionStart, TranscriptStore};
 const INPUT_CAPACITY: usize = 256;
 
 const HELP: &str = "Usage: towpath play [options] [prompt]\n\nStands in for `claude` 2.1.325: takes \
-the same options and prints the same lines.\n\nOptions of its own:\n  --scenario <file>  take the \
-model's replies from a scenario\n  --acp              be an agent of the Agent Client Protocol instead:";
+the same options and prints the same lines.\n\nOptions of its own:\n  --as <version>     stand in \
+for 1.0.128, 2.0.60 or 2.1.37\n  --scenario <file>  take the model's replies from a scenario\n  --acp              be an agent of the Agent Client Protocol instead:";
 
 /// Plays the CLI until it ends, and returns its exit code.
 pub async fn run(args: PlayerArgs, environment: PlayerEnvironment) -> u8 {
     if args.version {
-        print_line(&format!("{VERSION} (towpath play)"));
+        print_line(&format!("{} (towpath play)", args.release));
         return 0;
     }
     if args.help {
@@ -41,6 +41,10 @@ pub async fn run(args: PlayerArgs, environment: PlayerEnvironment) -> u8 {
         return 0;
     }
     if !args.subcommand.is_empty() {
+        if !args.release.is_newest() {
+            print_error_line("error: subcommands are only played as the newest release");
+            return 1;
+        }
         let output = run_subcommand(&args.subcommand, &environment).await;
         drop(write!(std::io::stdout(), "{}", output.stdout));
         drop(write!(std::io::stderr(), "{}", output.stderr));
@@ -99,7 +103,7 @@ impl Player {
             stdout,
             transcripts: TranscriptStore::new(&environment.home, &environment.cwd),
             model,
-            tools: ToolRunner::new(&environment),
+            tools: ToolRunner::new(&environment, args.release),
             servers: McpConnections::default(),
             fault: environment.fault.as_deref().and_then(PlayerFault::from_name),
             session: PlayerSession::new(args, session_environment, settings, id, past, ids),
@@ -175,6 +179,7 @@ impl Player {
                     self.servers.write(&server, &message).await;
                 }
                 PlayerEffect::Checkpoint(prompt) => self.tools.checkpoint(&prompt),
+                PlayerEffect::LeaveTools => self.tools.processes().forget_all(),
                 PlayerEffect::SaveRules(rules) => save_rules(&self.environment, &rules),
                 PlayerEffect::Exit(code) => return Some(code),
                 other => self.spawn(other),

@@ -11,6 +11,8 @@ use serde_json::{Value, json};
 use crate::play::args::PlayerArgs;
 use crate::play::definitions::PlayerDefinitions;
 use crate::play::permission::{PlayerMode, PlayerRule, PlayerRules, RuleBehavior, RuleSource};
+use crate::play::release::PlayerBehavior;
+use crate::play::subcommand::mcp_config::{McpConfigFiles, McpScope};
 
 /// The environment of one player.
 #[derive(Clone, Debug, Default)]
@@ -35,6 +37,10 @@ pub struct PlayerEnvironment {
     pub model: Option<String>,
     /// `CLAUDE_CODE_EFFORT_LEVEL`
     pub effort: Option<String>,
+    /// `MAX_THINKING_TOKENS`
+    pub thinking_budget: Option<u64>,
+    /// `CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS`
+    pub teams: bool,
     /// `CLAUDE_CODE_MAX_RETRIES`
     pub max_retries: Option<u32>,
     /// `CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS`
@@ -60,6 +66,8 @@ pub(crate) struct PlayerSettings {
     pub(crate) hooks: Vec<CommandHook>,
     pub(crate) model: Option<String>,
     pub(crate) definitions: PlayerDefinitions,
+    /// The MCP servers of the configuration files.
+    pub(crate) mcp_servers: Vec<(McpScope, String, Value)>,
     /// The contents of the `CLAUDE.md` files, each with its path.
     pub(crate) memory: Vec<(PathBuf, String)>,
     /// The merged contents of the settings files.
@@ -110,6 +118,11 @@ impl PlayerSettings {
             }
         }
         settings.merge_flags(args, environment);
+        if !args.strict_mcp {
+            let mut servers = McpConfigFiles::new(environment).servers();
+            servers.retain(|(scope, ..)| selected(scope.name()));
+            settings.mcp_servers = servers;
+        }
         let memory = [
             ("user", environment.home.join(".claude/CLAUDE.md")),
             ("project", environment.cwd.join("CLAUDE.md")),
@@ -157,7 +170,9 @@ impl PlayerSettings {
     }
 
     fn merge_flags(&mut self, args: &PlayerArgs, environment: &PlayerEnvironment) {
-        for rule in &args.allowed {
+        let ignores_patterns = args.release.has(PlayerBehavior::IgnoresAllowedPatterns);
+        let allowed = args.allowed.iter();
+        for rule in allowed.filter(|it| !(ignores_patterns && it.starts_with("Bash("))) {
             self.rules.add(RuleBehavior::Allow, PlayerRule::parse(rule), RuleSource::Flag);
         }
         for rule in &args.disallowed {

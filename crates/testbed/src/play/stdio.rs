@@ -11,6 +11,7 @@ use tokio::sync::mpsc;
 
 use crate::play::args::{PlayerArgs, PlayerInputFormat, PlayerOutputFormat};
 use crate::play::event::{PlayerInput, PlayerStdinLine};
+use crate::play::release::{PlayerBehavior, PlayerRelease};
 
 /// Capacity of the channel to the writer, in lines.
 const STDOUT_CAPACITY: usize = 1024;
@@ -20,13 +21,14 @@ const MAX_DEPTH: usize = 100;
 
 /// Reads stdin in a thread: lines of JSON, or one prompt as plain text.
 pub(super) fn read_stdin(args: &PlayerArgs, inputs: mpsc::Sender<PlayerInput>) {
-    let (format, prompt) = (args.input, args.prompt.clone());
+    let (format, prompt, release) = (args.input, args.prompt.clone(), args.release);
     std::thread::spawn(move || match format {
         PlayerInputFormat::StreamJson => {
             let mut stdin = std::io::stdin().lock();
             let mut line = Vec::new();
             while stdin.read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
-                if inputs.blocking_send(PlayerInput::Stdin(parse_stdin_line(&line))).is_err() {
+                let parsed = parse_stdin_line(&line, release);
+                if inputs.blocking_send(PlayerInput::Stdin(parsed)).is_err() {
                     return;
                 }
                 line.clear();
@@ -48,7 +50,7 @@ pub(super) fn read_stdin(args: &PlayerArgs, inputs: mpsc::Sender<PlayerInput>) {
             } else {
                 let message = json!({ "role": "user", "content": texts.join("\n") });
                 let line = json!({ "type": "user", "message": message });
-                parse_stdin_line(line.to_string().as_bytes())
+                parse_stdin_line(line.to_string().as_bytes(), release)
             };
             drop(inputs.blocking_send(PlayerInput::Stdin(line)));
             drop(inputs.blocking_send(PlayerInput::StdinClosed));
@@ -56,23 +58,42 @@ pub(super) fn read_stdin(args: &PlayerArgs, inputs: mpsc::Sender<PlayerInput>) {
     });
 }
 
-/// Parses a line as 2.1.325 does, including the errors that end the process.
-pub(crate) fn parse_stdin_line(line: &[u8]) -> PlayerStdinLine {
+/// Parses a line as the release does, including the errors that end the process.
+pub(crate) fn parse_stdin_line(line: &[u8], release: PlayerRelease) -> PlayerStdinLine {
     let text = String::from_utf8_lossy(line);
+    let line = text.trim_end_matches(['\r', '\n']);
     let text = text.trim();
     if text.is_empty() {
-        return PlayerStdinLine::Ignored;
+        let ignored = match line {
+            "" => PlayerBehavior::IgnoresEmptyLines,
+            _ => PlayerBehavior::IgnoresBlankLines,
+        };
+        return if release.has(ignored) {
+            PlayerStdinLine::Ignored
+        } else {
+            PlayerStdinLine::Invalid(parse_error(text, "SyntaxError"))
+        };
     }
     match parse_json(text) {
-        Ok(Value::Object(object)) => classify(object),
+        Ok(Value::Object(object)) => classify(object, release),
         Ok(Value::Null) => PlayerStdinLine::Invalid(parse_error(text, "TypeError")),
-        Ok(_) => PlayerStdinLine::Ignored,
+        Ok(_) => unknown_line("undefined", release),
         Err(()) => PlayerStdinLine::Invalid(parse_error(text, "SyntaxError")),
     }
 }
 
-fn classify(object: Map<String, Value>) -> PlayerStdinLine {
-    let kind = object.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
+/// A line that means nothing to the CLI.
+fn unknown_line(kind: &str, release: PlayerRelease) -> PlayerStdinLine {
+    if release.has(PlayerBehavior::IgnoresUnknownLines) || kind == "keep_alive" {
+        return PlayerStdinLine::Ignored;
+    }
+    PlayerStdinLine::Invalid(format!(
+        "Error: Expected message type 'user' or 'control', got '{kind}'"
+    ))
+}
+
+fn classify(object: Map<String, Value>, release: PlayerRelease) -> PlayerStdinLine {
+    let kind = object.get("type").and_then(Value::as_str).unwrap_or("undefined").to_owned();
     let field = |name: &str| object.get(name).cloned().unwrap_or(Value::Null);
     match kind.as_str() {
         "user" => match field("message")["role"].as_str() {
@@ -93,7 +114,7 @@ fn classify(object: Map<String, Value>) -> PlayerStdinLine {
         "control_response" => PlayerStdinLine::ControlResponse(Value::Object(object)),
         "assistant" | "system" => PlayerStdinLine::HistoryMessage(object),
         "bash_command" => PlayerStdinLine::ShellCommand(object),
-        _ => PlayerStdinLine::Ignored,
+        kind => unknown_line(kind, release),
     }
 }
 
@@ -295,8 +316,13 @@ impl PlayerFault {
 mod tests {
     use serde_json::json;
 
-    use super::{FaultAction, PlayerFault, parse_stdin_line};
+    use super::{FaultAction, PlayerFault};
     use crate::play::event::PlayerStdinLine;
+    use crate::play::release::PlayerRelease;
+
+    fn parse_stdin_line(line: &[u8]) -> PlayerStdinLine {
+        super::parse_stdin_line(line, PlayerRelease::default())
+    }
 
     fn error(line: &str) -> Option<String> {
         match parse_stdin_line(line.as_bytes()) {
@@ -341,6 +367,16 @@ mod tests {
         for line in lines {
             assert_eq!(parse_stdin_line(line.as_bytes()), PlayerStdinLine::Ignored, "{line}");
         }
+    }
+
+    #[test]
+    fn lines_without_meaning_end_an_older_release() {
+        let release = "2.1.37".parse().unwrap();
+        let parse = |line: &str| super::parse_stdin_line(line.as_bytes(), release);
+        for line in ["\n", "   \n", "42", r#"{"type":"wibble"}"#, "{}"] {
+            assert!(matches!(parse(line), PlayerStdinLine::Invalid(_)), "{line}");
+        }
+        assert_eq!(parse(r#"{"type":"keep_alive"}"#), PlayerStdinLine::Ignored);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Texts of 2.1.325 that models and hosts read, word for word.
+//! Texts of 2.1.325, and a few of older releases, that models and hosts read, word for word.
 
 /// For a call that was interrupted or denied before it ran.
 pub(crate) const REJECTED: &str = "The user doesn't want to proceed with this tool use. The tool \
@@ -93,6 +93,19 @@ pub(crate) const STOP_FEEDBACK: &str = "Stop hook feedback:\n";
 pub(crate) const OUTPUT_LIMIT: &str = "API Error: Claude's response exceeded the 128000 output token \
 maximum. To configure this behavior, set the CLAUDE_CODE_MAX_OUTPUT_TOKENS environment variable.";
 
+/// For a reply that a safety classifier stopped, until 2.1.325.
+pub(crate) const REFUSED: &str = "API Error: Claude Code is unable to respond to this request, which \
+appears to violate our Usage Policy (https://www.anthropic.com/legal/aup). Please double press esc to \
+edit your last message or start a new session for Claude Code to assist with a different task.";
+
+/// Wraps a prompt that arrived while tools were running, for the result of one of them.
+pub(crate) fn mid_turn_reminder(text: &str) -> String {
+    format!(
+        "<system-reminder>\nThe user sent the following message:\n{text}\n\nPlease address this \
+         message and continue with your tasks.\n</system-reminder>"
+    )
+}
+
 /// Wraps a prompt that arrived while tools were running.
 pub(crate) fn mid_turn_prompt(text: &str) -> String {
     format!(
@@ -137,6 +150,14 @@ pub(crate) fn sub_agent_started(agent: &str, output: &str) -> String {
          file via the shell tool — it is the full subagent JSONL transcript and reading it will \
          overflow your context. If the user asks for progress, say the agent is still running; \
          you'll get a completion notification."
+    )
+}
+
+/// For the model when a sub-agent joins a team.
+pub(crate) fn teammate_started(name: &str, team: &str) -> String {
+    format!(
+        "Spawned successfully.\nagent_id: {name}@{team}\nname: {name}\nteam_name: {team}\nThe agent is \
+         now running and will receive instructions via mailbox."
     )
 }
 

@@ -69,8 +69,7 @@ impl AcpRelease {
 
     /// The agent, if this version of it is in the cache.
     pub fn cached(&self, cache: &Path, version: AgentVersion) -> Option<VerifyAgent> {
-        let program = self.program.replace("{platform}", &platform());
-        let program = self.directory(cache, version).join("node_modules").join(program);
+        let program = self.directory(cache, version).join(self.program_path());
         let node = node_programs(cache);
         if !program.exists() || !node.join("node").exists() {
             return None;
@@ -101,12 +100,19 @@ impl AcpRelease {
         let node = node_programs(cache);
         if !node.join("node").exists() {
             let package = format!("{}@{NODE}", node_package());
-            install(&node_directory(cache), &package, search_path).await?;
+            let program = Path::new("node_modules").join(node_package()).join("bin/node");
+            install(&node_directory(cache), &package, &program, search_path).await?;
         }
         let directories = std::iter::once(node).chain(env::split_paths(search_path));
         let with_node = env::join_paths(directories).unwrap_or_else(|_| search_path.to_owned());
         let package = format!("{}@{version}", self.package);
-        install(&self.directory(cache, version), &package, &with_node).await
+        let directory = self.directory(cache, version);
+        install(&directory, &package, &self.program_path(), &with_node).await
+    }
+
+    /// Where the program is in the directory of a version.
+    fn program_path(&self) -> PathBuf {
+        Path::new("node_modules").join(self.program.replace("{platform}", &platform()))
     }
 
     fn directory(&self, cache: &Path, version: AgentVersion) -> PathBuf {
@@ -123,10 +129,11 @@ impl AcpRelease {
 }
 
 /// Installs a package in a temporary directory and renames that, so that the cache never contains
-/// an incomplete one.
+/// an incomplete one. npm leaves out a part for this system that it does not find, without a word.
 async fn install(
     directory: &Path,
     package: &str,
+    program: &Path,
     search_path: &OsStr,
 ) -> Result<(), VerifyAgentError> {
     let failed =
@@ -141,6 +148,13 @@ async fn install(
     let words: Vec<&OsStr> =
         words.chain([temporary.path().as_os_str(), OsStr::new(package)]).collect();
     run_tool_with_path(&words, search_path).await.map_err(failed)?;
+    if !temporary.path().join(program).exists() {
+        return Err(failed(format!("npm installed no `{}` with it", program.display())));
+    }
+    if !directory.join(program).exists() {
+        // What an earlier attempt may have left.
+        let _ = fs::remove_dir_all(directory);
+    }
     // The rename fails if another process has fetched the same package meanwhile.
     match fs::rename(temporary.path(), directory) {
         Err(error) if !directory.exists() => Err(failed(error.to_string())),

@@ -11,7 +11,9 @@ use super::normalizer::VerifyNormalizer;
 use super::process::{VerifyProcess, VerifyStdin, describe_exit};
 use super::sandbox::VerifySandbox;
 use super::steps::{VerifyControlRequests, input_bytes};
-use super::transcript::{VerifyTranscript, VerifyTranscriptEntry, has_kind, is_request, line_kind};
+use super::transcript::{
+    VerifyDirection, VerifyTranscript, VerifyTranscriptEntry, has_kind, is_request, line_kind,
+};
 use super::{VerifyDifference, VerifyFailure};
 use crate::api::ApiServer;
 use crate::scenario::{
@@ -28,6 +30,11 @@ pub(super) const SETTLE_TIME: Duration = Duration::from_millis(300);
 
 /// How long an agent may take to exit after the end of its input, if the scenario has no `exit`.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long an agent whose turn is over must be silent until a step that waits for a line fails: this part of
+/// the timeout, so that a slow machine gets more. What works in the background may still print something.
+const QUIET_PART: u32 = 4;
+const MIN_QUIET: Duration = Duration::from_secs(3);
 
 /// How long an agent may take to exit after the end of its output.
 pub(super) const EXIT_AFTER_OUTPUT: Duration = Duration::from_secs(2);
@@ -309,13 +316,28 @@ impl<'a> VerifyRunner<'a> {
             if is_done {
                 // The process is about to exit, and the report should contain its exit status.
                 let _ = timeout(EXIT_AFTER_OUTPUT, self.current().process.wait()).await;
-                return Err(self.unmatched(line, expectation, from, closest));
+                return Err(self.unmatched(line, expectation, from, closest, self.timeout));
             }
-            if timeout_at(deadline, changes.changed()).await.is_err() {
-                let failure = self.unmatched(line, expectation, from, closest);
-                return Err(self.judge_late(failure).await);
+            let quiet = Instant::now() + (self.timeout / QUIET_PART).max(MIN_QUIET);
+            if timeout_at(deadline.min(quiet), changes.changed()).await.is_err() {
+                let is_late = Instant::now() >= deadline;
+                if is_late || (self.is_turn_over() && !self.sandbox.is_working().await) {
+                    let waited = self.timeout - deadline.saturating_duration_since(Instant::now());
+                    let failure = self.unmatched(line, expectation, from, closest, waited);
+                    return Err(if is_late { self.judge_late(failure).await } else { failure });
+                }
             }
         }
+    }
+
+    /// Whether the agent has ended a turn since something was last written to it.
+    fn is_turn_over(&self) -> bool {
+        let process = self.current().process.number;
+        let entries = self.transcript.entries();
+        let since_input = entries.iter().rev().filter(|entry| entry.process == process);
+        since_input
+            .take_while(|entry| entry.direction != VerifyDirection::Input)
+            .any(|entry| entry.is_output_of(process) && has_kind(&entry.value, "result"))
     }
 
     /// Searches the transcript for a matching line, starting at `next`, and advances `next`.
@@ -423,13 +445,14 @@ impl<'a> VerifyRunner<'a> {
         expectation: &ScenarioExpectation,
         from: usize,
         closest: Option<(ScenarioMismatch, Value)>,
+        waited: Duration,
     ) -> VerifyFailure {
         let process = &self.current().process;
         let message = match process.status() {
             Some(status) => {
                 format!("the agent exited ({}) before a matching line", describe_exit(status))
             }
-            None => format!("no matching line within {} s", self.timeout.as_secs()),
+            None => format!("no matching line within {} s", waited.as_secs()),
         };
         let entries = self.transcript.entries();
         let is_output = |entry: &&VerifyTranscriptEntry| entry.is_output_of(process.number);
@@ -468,10 +491,12 @@ impl<'a> VerifyRunner<'a> {
     }
 
     /// What it means that a step has waited in vain: an agent that does nothing more differs, one that
-    /// is still at work was not given enough time.
+    /// is still at work was not given enough time. After a turn, an agent uses the processor only to wait.
     pub(super) async fn judge_late(&self, failure: VerifyFailure) -> VerifyFailure {
         match failure {
-            VerifyFailure::Differs(mut difference) if self.sandbox.is_working().await => {
+            VerifyFailure::Differs(mut difference)
+                if !self.is_turn_over() && self.sandbox.is_working().await =>
+            {
                 difference.message.push_str("; the agent was still working");
                 VerifyFailure::TimedOut(difference)
             }

@@ -30,7 +30,7 @@ fn client() -> Client {
 
 fn request(prompt: &str, stream: bool) -> Value {
     let message = json!({"role": "user", "content": prompt});
-    json!({"model": "claude-test", "max_tokens": 100, "stream": stream, "messages": [message]})
+    json!({"model": "claude-opus-5-5", "max_tokens": 100, "stream": stream, "messages": [message]})
 }
 
 async fn post(server: &ApiServer, body: &Value) -> Response {
@@ -92,7 +92,7 @@ async fn a_stream_has_the_events_of_the_real_api_in_order() {
     assert_eq!(seen[seen.len() - 3..], expected[expected.len() - 3..]);
     let message = &events[0]["message"];
     assert!(message["id"].as_str().unwrap().starts_with("msg_01"));
-    assert_eq!(message["model"], "claude-test");
+    assert_eq!(message["model"], "claude-opus-5-5");
     assert_eq!(message["usage"]["cache_read_input_tokens"], 0);
     let call = &events[6]["content_block"];
     assert!(call["id"].as_str().unwrap().starts_with("toolu_01") && call["input"] == json!({}));
@@ -387,7 +387,7 @@ async fn a_tool_call_without_its_result_is_refused() {
     let call = json!({"type": "tool_use", "id": "toolu_1", "name": "add", "input": {}});
     let result = json!({"type": "tool_result", "tool_use_id": "toolu_1", "content": "3"});
     let conversation = |last: Value| {
-        json!({"model": "claude-test", "max_tokens": 100, "messages": [
+        json!({"model": "claude-opus-5-5", "max_tokens": 100, "messages": [
             {"role": "user", "content": "add"}, {"role": "assistant", "content": [call]},
             {"role": "user", "content": [last]},
         ]})
@@ -439,7 +439,7 @@ async fn a_large_body_is_read() {
     let server = ApiServer::start(ApiModel::Generated, ApiOptions::default()).await.unwrap();
     // Built as text, because serialising it in a debug build would take longer than all other tests.
     let image = r#"{"type":"image","source":{"type":"base64","data":"DATA"}}"#;
-    let body = r#"{"model":"m","max_tokens":100,"messages":[{"role":"user","content":[IMAGE]}]}"#;
+    let body = r#"{"model":"claude-opus-5-5","max_tokens":100,"messages":[{"role":"user","content":[IMAGE]}]}"#;
     let body = body.replace("IMAGE", &image.replace("DATA", &"A".repeat(70 << 20)));
     let response = client().post(format!("{}/v1/messages", server.url)).body(body).send().await;
     let message: Value = response.unwrap().json().await.unwrap();
@@ -514,4 +514,48 @@ async fn a_recorded_conversation_is_replayed_byte_for_byte_without_keys() {
     assert_eq!(replayed.text().await.unwrap(), recorded);
     assert!(began.elapsed() >= Duration::from_millis(40), "{:?}", began.elapsed());
     assert!(post(&server, &request("more", true)).await.text().await.is_err());
+}
+
+#[tokio::test]
+async fn unknown_models_are_refused_if_that_is_wanted() {
+    let options = ApiOptions { refuse_unknown_models: true, ..ApiOptions::default() };
+    let strict = ApiServer::start(ApiModel::Generated, options).await.expect("a free port");
+    let any =
+        ApiServer::start(ApiModel::Generated, ApiOptions::default()).await.expect("a free port");
+    let mut body = request("hello", false);
+    assert_eq!(post(&strict, &body).await.status(), StatusCode::OK);
+    body["model"] = "claude-nobody-1".into();
+    assert_eq!(post(&any, &body).await.status(), StatusCode::OK);
+    let refused = post(&strict, &body).await;
+    assert_eq!(refused.status(), StatusCode::NOT_FOUND);
+    let refused: Value = refused.json().await.unwrap();
+    let error = json!({"type": "not_found_error", "message": "model: claude-nobody-1"});
+    assert_eq!(refused["error"], error);
+    let requests = strict.requests();
+    assert_eq!(requests.len(), 2, "what is refused is logged too");
+}
+
+#[tokio::test]
+async fn the_title_request_of_opencode_uses_no_reply_of_the_script() {
+    let server = server([text("one"), text("two")]).await;
+    let title = "Generate a title for this conversation:\n";
+    let ask = async |body: &Value| {
+        let message: Value = post(&server, body).await.json().await.unwrap();
+        message["content"][0]["text"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(ask(&request(title, false)).await, "Understood.");
+    assert_eq!(ask(&request("hello", false)).await, "one");
+    let url = format!("{}/v1/chat/completions", server.url);
+    let messages = json!([
+        {"role": "system", "content": "You are a title generator."},
+        {"role": "user", "content": title}, {"role": "user", "content": "hello"},
+    ]);
+    let body = json!({"model": "stub-model", "messages": messages});
+    let chat: Value = client().post(url).json(&body).send().await.unwrap().json().await.unwrap();
+    assert_eq!(chat["choices"][0]["message"]["content"], "Understood.");
+    assert_eq!(ask(&request("hello", false)).await, "two");
+    let kinds: Vec<ApiRequestKind> = server.requests().iter().map(|it| it.kind).collect();
+    let expected =
+        [ApiRequestKind::Side, ApiRequestKind::Main, ApiRequestKind::Side, ApiRequestKind::Main];
+    assert_eq!(kinds, expected);
 }

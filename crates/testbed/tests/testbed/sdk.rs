@@ -1,6 +1,6 @@
-//! The official API SDKs as clients of the scripted API.
+//! The official API SDKs, and libraries that others make, as clients of the scripted API.
 //!
-//! The SDKs are installed under `target/` on first use. Without Python, Node or network access the
+//! They are installed under `target/` on first use. Without Python, Node or network access the
 //! tests report that they were skipped. If `CI` is `true`, that is a failure.
 
 #![expect(clippy::print_stdout, reason = "the output of the SDK scripts explains a failure")]
@@ -15,6 +15,10 @@ use towpath_testbed::scenario::{ScenarioBlock, ScenarioFault, ScenarioReply, Sce
 
 const PYTHON: &str = "anthropic==2.8.0";
 const NODE: &str = "@anthropic-ai/sdk@1.8.0";
+const AI_SDK: [&str; 2] = ["ai@7.0.170", "@ai-sdk/anthropic@4.0.102"];
+const PYDANTIC_AI: [&str; 2] = ["pydantic-ai-slim==2.66.0", "anthropic==2.8.0"];
+const LITELLM: [&str; 1] = ["litellm==1.105.0"];
+const LLM: [&str; 3] = ["llm==0.36", "llm-anthropic==0.30", "anthropic==1.17.0"];
 
 #[test]
 fn the_python_sdk_accepts_all_replies() {
@@ -31,12 +35,42 @@ fn the_typescript_sdk_accepts_all_replies() {
     }
 }
 
+#[test]
+fn the_ai_sdk_accepts_the_replies() {
+    if let Some(script) = packages::or_skip(node_script("ai-sdk", &AI_SDK, "ai_sdk.mjs")) {
+        run_client("node", &script);
+    }
+}
+
+#[test]
+fn pydantic_ai_accepts_the_replies() {
+    run_python("pydantic-ai", &PYDANTIC_AI, "pydantic_ai_client.py");
+}
+
+#[test]
+fn litellm_accepts_the_replies() {
+    run_python("litellm", &LITELLM, "litellm_client.py");
+}
+
+#[test]
+fn llm_with_its_plugin_accepts_the_replies() {
+    run_python("llm", &LLM, "llm_client.py");
+}
+
+fn run_python(name: &str, requirements: &[&str], script: &str) {
+    let programs = packages::python(&directory(name), requirements);
+    if let Some(programs) = packages::or_skip(programs) {
+        run_client(programs.join("python"), &scripts().join(script));
+    }
+}
+
 fn run_client(program: impl AsRef<OsStr>, file: &Path) {
     let mut command = tokio::process::Command::new(program);
     command.arg(file);
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    let server = ApiServer::start(script(), ApiOptions::default());
+    let options = ApiOptions { refuse_unknown_models: true, ..ApiOptions::default() };
+    let server = ApiServer::start(script(), options);
     let server = runtime.block_on(server).expect("a free port");
     for variable in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy"] {
         command.env_remove(variable);
@@ -111,11 +145,16 @@ fn python() -> Result<PathBuf, String> {
 
 /// The script in a directory with the SDK.
 fn node() -> Result<PathBuf, String> {
-    let directory = directory("node");
-    packages::npm(&directory, &[NODE], OptionalPackages::Omit)?;
-    let script = directory.join("drive.mjs");
-    std::fs::copy(scripts().join("drive.mjs"), &script).map_err(|error| error.to_string())?;
-    Ok(script)
+    node_script("node", &[NODE], "drive.mjs")
+}
+
+/// A script in a directory with the packages that it needs.
+fn node_script(name: &str, packages: &[&str], script: &str) -> Result<PathBuf, String> {
+    let directory = directory(name);
+    packages::npm(&directory, packages, OptionalPackages::Omit)?;
+    let copy = directory.join(script);
+    std::fs::copy(scripts().join(script), &copy).map_err(|error| error.to_string())?;
+    Ok(copy)
 }
 
 fn scripts() -> PathBuf {

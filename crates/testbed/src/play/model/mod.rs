@@ -14,11 +14,9 @@ use tokio::task::JoinHandle;
 use crate::api::{ApiOptions, ApiScript, ApiServer};
 use crate::play::args::{PlayerArgs, PlayerStartError};
 use crate::play::event::{ModelFailure, ModelReply, ModelRequestNumber, PlayerInput};
+use crate::play::release::PlayerRelease;
 use crate::play::settings::PlayerEnvironment;
-use crate::scenario::{AgentVersion, Scenario, ScenarioVariables};
-
-/// The version whose replies are taken from a scenario.
-const PLAYED_VERSION: AgentVersion = AgentVersion(2, 1, 325);
+use crate::scenario::{Scenario, ScenarioVariables};
 
 /// The default time between the deltas of the demo.
 const DEMO_PACE: Duration = Duration::from_millis(12);
@@ -56,22 +54,21 @@ impl ModelSource {
             let mut names = ScenarioVariables::default();
             names.set("cwd", environment.cwd.display().to_string());
             names.set("home", environment.home.display().to_string());
-            let replies = scenario
-                .replies
-                .iter()
-                .filter(|item| item.condition.applies_to("play", PLAYED_VERSION));
+            let version = args.release.version();
+            let replies = scenario.replies.iter();
+            let replies = replies.filter(|item| item.condition.applies_to("play", version));
             let script = ApiScript::new(replies.map(|item| item.value.expand(&names)));
             let script = script.map_err(|error| start_error(&error))?;
             let server = ApiServer::start(script, ApiOptions::default()).await;
             let server = server.map_err(|error| start_error(&error))?;
             return Ok(Self::Scenario {
-                client: MessagesClient::new(&server.url, environment),
+                client: MessagesClient::new(&server.url, environment, args.release),
                 _server: server,
             });
         }
         let key = environment.api_key.is_some() || environment.auth_token.is_some();
         Ok(match &environment.base_url {
-            Some(url) if key => Self::Api(MessagesClient::new(url, environment)),
+            Some(url) if key => Self::Api(MessagesClient::new(url, environment, args.release)),
             Some(_) => Self::NoKey,
             None => {
                 let (cwd, pace) = (environment.cwd.clone(), environment.pace.unwrap_or(DEMO_PACE));
@@ -116,10 +113,11 @@ pub(crate) struct MessagesClient {
     url: String,
     key: Option<String>,
     token: Option<String>,
+    release: PlayerRelease,
 }
 
 impl MessagesClient {
-    pub(crate) fn new(base: &str, environment: &PlayerEnvironment) -> Self {
+    pub(crate) fn new(base: &str, environment: &PlayerEnvironment, release: PlayerRelease) -> Self {
         // `reqwest` is built without a provider of cryptography. Later calls change nothing.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = reqwest::Client::builder().no_proxy().build().unwrap_or_default();
@@ -128,6 +126,7 @@ impl MessagesClient {
             url: format!("{}/v1/messages?beta=true", base.trim_end_matches('/')),
             key: environment.api_key.clone(),
             token: environment.auth_token.clone(),
+            release,
         }
     }
 
@@ -143,7 +142,7 @@ impl MessagesClient {
             .client
             .post(&self.url)
             .header("anthropic-version", "2023-06-01")
-            .header("user-agent", "claude-cli/2.1.325 (external, sdk-cli)")
+            .header("user-agent", format!("claude-cli/{} (external, sdk-cli)", self.release))
             .header("x-app", "cli")
             .json(&body);
         if let Some(key) = &self.key {
@@ -174,7 +173,7 @@ impl MessagesClient {
         if send(ModelReply::Started(request_id)).await.is_err() {
             return;
         }
-        if body["stream"] == false {
+        if body["stream"] != true {
             let reply = match response.json::<Value>().await {
                 Ok(message) if message["content"].is_array() => ModelReply::Message(message),
                 Ok(_) | Err(_) => ModelReply::Failed(malformed_response()),

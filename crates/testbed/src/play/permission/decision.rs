@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::play::permission::PlayerMode;
 use crate::play::permission::rules::{PlayerRules, RuleBehavior, RuleSource, absolute};
 use crate::play::permission::shell::{ShellCommandLine, ShellCommandPart, decide_bash};
+use crate::play::release::{PlayerBehavior, PlayerRelease};
 use crate::play::texts;
 
 /// What a decision depends on.
@@ -19,6 +20,7 @@ pub(crate) struct PermissionContext<'a> {
     pub(crate) directories: &'a [PathBuf],
     /// The plan file, which may always be written.
     pub(crate) plan: &'a Path,
+    pub(crate) release: PlayerRelease,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -59,8 +61,13 @@ pub(crate) fn decide(
         return denial;
     }
     if matches!(tool, "AskUserQuestion" | "ExitPlanMode") {
-        let denial =
-            format!("Claude requested permissions to use {tool}, but you haven't granted it yet.");
+        let denial = if context.release.has(PlayerBehavior::AsksWithoutPrompts)
+            && tool == "AskUserQuestion"
+        {
+            "Answer questions?".to_owned()
+        } else {
+            format!("Claude requested permissions to use {tool}, but you haven't granted it yet.")
+        };
         return PlayerPermissionDecision::Ask(Box::new(PlayerPermissionQuestion {
             interaction: true,
             denial,
@@ -72,11 +79,10 @@ pub(crate) fn decide(
     }
     let decision = match tool {
         "Bash" => decide_bash(input, context),
-        "Write" | "Edit" | "NotebookEdit" => decide_edit(tool, input, context),
-        "Read" => decide_read(tool, input, context),
-        "Task" | "EnterPlanMode" | "StructuredOutput" | "TodoWrite" => {
-            PlayerPermissionDecision::Allow("config", None)
-        }
+        "Write" | "Edit" | "MultiEdit" | "NotebookEdit" => decide_edit(tool, input, context),
+        "Read" | "Glob" | "Grep" => decide_read(tool, input, context),
+        "Task" | "EnterPlanMode" | "StructuredOutput" | "TodoWrite" | "TeamCreate"
+        | "TeamDelete" => PlayerPermissionDecision::Allow("config", None),
         _ => decide_other(tool, input, context),
     };
     match decision {
@@ -148,7 +154,11 @@ fn decide_edit(
         return PlayerPermissionDecision::Ask(Box::new(PlayerPermissionQuestion {
             description: Some(display_path(&path, context)),
             reason_type: Some("mode"),
-            denial: format!("Cannot write to {} while in plan mode.", path.display()),
+            denial: if context.release.has(PlayerBehavior::PlanModeDenial) {
+                format!("Cannot write to {} while in plan mode.", path.display())
+            } else {
+                ungranted_write(&path)
+            },
             ..PlayerPermissionQuestion::default()
         }));
     }
@@ -159,10 +169,7 @@ fn decide_edit(
         return PlayerPermissionDecision::Allow("config", Some("mode"));
     }
     let mode = json!({ "type": "setMode", "mode": "acceptEdits", "destination": "session" });
-    let denial = format!(
-        "Claude requested permissions to write to {}, but you haven't granted it yet.",
-        path.display()
-    );
+    let denial = ungranted_write(&path);
     let mut question = PlayerPermissionQuestion {
         description: Some(display_path(&path, context)),
         suggestions: Some(vec![mode]),
@@ -181,12 +188,19 @@ fn decide_edit(
     PlayerPermissionDecision::Ask(Box::new(question))
 }
 
+fn ungranted_write(path: &Path) -> String {
+    format!(
+        "Claude requested permissions to write to {}, but you haven't granted it yet.",
+        path.display()
+    )
+}
+
 fn decide_read(
     tool: &str,
     input: &Value,
     context: &PermissionContext<'_>,
 ) -> PlayerPermissionDecision {
-    let named = input["file_path"].as_str().unwrap_or(".");
+    let named = input["file_path"].as_str().or(input["path"].as_str()).unwrap_or(".");
     let path = absolute(named, context.cwd);
     if inside(&path, context) || path == context.plan {
         return PlayerPermissionDecision::Allow("config", Some("mode"));
@@ -262,6 +276,7 @@ mod tests {
             cwd: Path::new("/project"),
             directories: &[],
             plan: Path::new("/home/plans/p.md"),
+            release: crate::play::release::PlayerRelease::default(),
         };
         decide(tool, input, &context)
     }

@@ -13,6 +13,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
+use crate::play::release::{PlayerBehavior, PlayerRelease};
 use crate::play::texts;
 
 /// A permission mode.
@@ -97,16 +98,20 @@ pub(crate) enum RuleDestination {
 
 impl PlayerPermissionAnswer {
     /// Parses the `response` of a `control_response` line. An invalid answer is a denial.
-    pub(crate) fn parse(response: &Value) -> Self {
+    pub(crate) fn parse(response: &Value, release: PlayerRelease) -> Self {
         let deny = |message: String, by_user, interrupt| Self::Deny { message, by_user, interrupt };
         if response["subtype"] == "error" {
             let error = response["error"].as_str().unwrap_or_default();
             return deny(format!("Tool permission request failed: Error: {error}"), false, false);
         }
         let payload = &response["response"];
+        let has_input = payload["updatedInput"].is_object();
         match payload["behavior"].as_str() {
+            Some("allow") if !has_input && !release.has(PlayerBehavior::AllowsWithoutInput) => {
+                deny(texts::INVALID_ANSWER.to_owned(), false, false)
+            }
             Some("allow") => Self::Allow {
-                input: payload["updatedInput"].is_object().then(|| payload["updatedInput"].clone()),
+                input: has_input.then(|| payload["updatedInput"].clone()),
                 updates: PlayerPermissionUpdate::parse_all(&payload["updatedPermissions"]),
             },
             Some("deny") => match payload["message"].as_str() {
@@ -157,19 +162,30 @@ mod tests {
 
     use super::{PlayerPermissionAnswer, PlayerPermissionUpdate};
     use crate::play::permission::PlayerMode;
+    use crate::play::release::PlayerRelease;
+
+    fn parse(response: &serde_json::Value) -> PlayerPermissionAnswer {
+        PlayerPermissionAnswer::parse(response, PlayerRelease::default())
+    }
+
+    #[test]
+    fn an_answer_without_an_input_is_invalid_for_older_releases() {
+        let answer = json!({"subtype": "success", "response": {"behavior": "allow"}});
+        assert!(matches!(parse(&answer), PlayerPermissionAnswer::Allow { input: None, .. }));
+        let older = PlayerPermissionAnswer::parse(&answer, "2.1.37".parse().unwrap());
+        assert!(matches!(older, PlayerPermissionAnswer::Deny { by_user: false, .. }));
+    }
 
     #[test]
     fn invalid_answers_are_denials() {
         for payload in [json!({"foo": 1}), json!({"behavior": "deny"}), json!(null)] {
-            let answer =
-                PlayerPermissionAnswer::parse(&json!({"subtype": "success", "response": payload}));
+            let answer = parse(&json!({"subtype": "success", "response": payload}));
             assert!(
                 matches!(answer, PlayerPermissionAnswer::Deny { by_user: false, .. }),
                 "{payload}"
             );
         }
-        let error =
-            PlayerPermissionAnswer::parse(&json!({"subtype": "error", "error": "host crashed"}));
+        let error = parse(&json!({"subtype": "error", "error": "host crashed"}));
         let message = "Tool permission request failed: Error: host crashed".to_owned();
         assert_eq!(
             error,

@@ -3,89 +3,11 @@
 
 use serde_json::{Value, json};
 
+use crate::play::release::PlayerBehavior;
+use crate::play::session::PlayerSession;
 use crate::play::session::structured_output::STRUCTURED_OUTPUT;
 use crate::play::session::turn::PlayerTurn;
-use crate::play::session::{PlayerSession, VERSION};
 use crate::play::transcript::project_folder;
-
-const TOOLS: &[&str] = &[
-    "Task",
-    "AskUserQuestion",
-    "Bash",
-    "CronCreate",
-    "CronDelete",
-    "CronList",
-    "Edit",
-    "EnterPlanMode",
-    "EnterWorktree",
-    "ExitPlanMode",
-    "ExitWorktree",
-    "ListAgents",
-    "Monitor",
-    "NotebookEdit",
-    "Read",
-    "ReportFindings",
-    "ScheduleWakeup",
-    "SendMessage",
-    "Skill",
-    "TaskStop",
-    "TodoWrite",
-    "ToolSearch",
-    "WebFetch",
-    "WebSearch",
-    "Workflow",
-    "Write",
-];
-
-/// Tools that need a host that answers permission requests.
-const INTERACTIVE_TOOLS: &[&str] = &["AskUserQuestion", "EnterPlanMode", "ExitPlanMode"];
-
-pub(crate) const SLASH_COMMANDS: &[&str] = &[
-    "deep-research",
-    "dataviz",
-    "update-config",
-    "verify",
-    "debug",
-    "code-review",
-    "simplify",
-    "batch",
-    "fewer-permission-prompts",
-    "doctor",
-    "loop",
-    "claude-api",
-    "workflow-authoring",
-    "run",
-    "run-skill-generator",
-    "plugin-authoring",
-    "agents",
-    "auto-mode-setup",
-    "autocompact",
-    "clear",
-    "color",
-    "compact",
-    "config",
-    "output-style",
-    "context",
-    "effort",
-    "fast",
-    "focus",
-    "heapdump",
-    "init",
-    "mcp",
-    "model",
-    "__remote-workflow",
-    "workflow-launch-exec",
-    "reload-plugins",
-    "reload-skills",
-    "rename",
-    "security-review",
-    "usage",
-    "insights",
-    "recap",
-    "goal",
-    "list-agents",
-    "team-onboarding",
-];
 
 const CAPABILITIES: &[&str] = &[
     "interrupt_receipt_v1",
@@ -109,21 +31,33 @@ const CAPABILITIES: &[&str] = &[
     "reload_plugins_refuse_if_busy_v1",
 ];
 
-const SUB_AGENTS: &[&str] = &["claude", "Explore", "general-purpose", "Plan", "statusline-setup"];
-
 impl PlayerSession {
     /// The tools that the model may call, including those of MCP servers.
     pub(crate) fn tools(&self) -> Vec<String> {
         let selected = |tool: &str| {
             self.args.tools.as_ref().is_none_or(|tools| tools.iter().any(|it| it == tool))
         };
-        let offered = TOOLS.iter().filter(|tool| {
-            (self.args.permission_prompts_on_stdio || !INTERACTIVE_TOOLS.contains(tool))
-                && (self.settings.todo_list || **tool != "TodoWrite")
-                && selected(tool)
-                && !self.rules.hides(tool)
+        let mut offered = self.args.release.offers().tools.to_vec();
+        offered.retain(|tool| match *tool {
+            _ if self.args.permission_prompts_on_stdio => true,
+            "AskUserQuestion" => self.has(PlayerBehavior::AsksWithoutPrompts),
+            "EnterPlanMode" | "ExitPlanMode" => self.has(PlayerBehavior::PlansWithoutPrompts),
+            _ => true,
         });
-        let mut tools: Vec<String> = offered.map(|tool| (*tool).to_owned()).collect();
+        let mut more: Vec<&str> = Vec::new();
+        if self.settings.todo_list {
+            more.push("TodoWrite");
+        }
+        if self.environment.teams && self.has(PlayerBehavior::Teams) {
+            more.extend(["TeamCreate", "TeamDelete", "SendMessage"]);
+        }
+        for tool in more {
+            if !offered.contains(&tool) {
+                offered.push(tool);
+            }
+        }
+        offered.retain(|tool| selected(tool) && !self.rules.hides(tool));
+        let mut tools: Vec<String> = offered.into_iter().map(str::to_owned).collect();
         if self.args.json_schema.is_some() {
             // The names are in the order of the alphabet, except for `Task`.
             let after = tools.iter().skip(1).position(|tool| tool.as_str() > STRUCTURED_OUTPUT);
@@ -136,7 +70,8 @@ impl PlayerSession {
 
     /// The names of the sub-agents that the model may start, including those of the host.
     pub(crate) fn agent_names(&self) -> Vec<&str> {
-        let builtin = SUB_AGENTS.iter().copied().filter(|name| !self.agents.contains_key(*name));
+        let builtin = self.args.release.offers().agents.iter().copied();
+        let builtin = builtin.filter(|name| !self.agents.contains_key(*name));
         let mut names: Vec<&str> = builtin.chain(self.agents.keys().map(String::as_str)).collect();
         names.sort_by_key(|name| name.to_lowercase());
         names
@@ -146,10 +81,11 @@ impl PlayerSession {
     pub(crate) fn print_init(&mut self) {
         let definitions = &self.settings.definitions;
         let own: Vec<&str> = definitions.skills.iter().map(|it| it.name.as_str()).collect();
+        let offers = self.args.release.offers();
         let skills: Vec<&str> =
-            own.into_iter().chain(SLASH_COMMANDS[..16].iter().copied()).collect();
+            own.into_iter().chain(offers.slash_commands[..offers.skills].iter().copied()).collect();
         let commands: Vec<&str> =
-            definitions.names().chain(SLASH_COMMANDS.iter().copied()).collect();
+            definitions.names().chain(offers.slash_commands.iter().copied()).collect();
         let plugin = |name: &str| json!({ "name": name, "path": "builtin", "source": format!("{name}@builtin") });
         let folder = project_folder(&self.environment.home, &self.environment.cwd);
         let mut line = json!({
@@ -163,7 +99,7 @@ impl PlayerSession {
             "slash_commands": commands,
             "terminal_slash_commands": ["doctor", "color", "focus", "reload-plugins"],
             "apiKeySource": self.key_source(),
-            "claude_code_version": VERSION,
+            "claude_code_version": self.args.release.to_string(),
             "output_style": "default",
             "agents": self.agent_names(),
             "skills": skills,
@@ -200,10 +136,15 @@ impl PlayerSession {
 
     /// Answers `initialize`.
     pub(crate) fn initialize(&mut self, id: &Value, request: &Value) {
+        if self.initialized && !self.has(PlayerBehavior::AcceptsReinitialization) {
+            self.respond_error(id, "Already initialized", None);
+            return;
+        }
         if request["hooks"].is_object() {
             self.host_hooks.register(&request["hooks"]);
         }
-        if request["forwardSubagentText"] == true {
+        if request["forwardSubagentText"] == true && self.has(PlayerBehavior::ForwardsSubagentText)
+        {
             self.forward_sub_agent_text = true;
         }
         self.keep_sub_agents = request["perTaskStopAffordance"] == true;
@@ -243,7 +184,8 @@ impl PlayerSession {
         let own = definitions.skills.iter().chain(&definitions.commands).map(
             |it| json!({ "name": it.name, "description": it.description, "argumentHint": "" }),
         );
-        let commands: Vec<Value> = own.chain(SLASH_COMMANDS.iter().map(command)).collect();
+        let offered = self.args.release.offers().slash_commands.iter();
+        let commands: Vec<Value> = own.chain(offered.map(command)).collect();
         let agents: Vec<Value> = self.agent_names().iter().map(agent).collect();
         let mut payload = json!({
             "commands": commands,
@@ -257,7 +199,7 @@ impl PlayerSession {
                 "apiProvider": "firstParty",
             },
             "pid": self.environment.pid,
-            "claude_code_version": VERSION,
+            "claude_code_version": self.args.release.to_string(),
             "current_permission_mode": self.mode.name(),
             "hook_on_failure_supported": true,
             "other_hook_ask_outranks_host": true,

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::play::event::{ModelReply, ModelRequestNumber, PlayerEffect};
+use crate::play::release::PlayerBehavior;
 use crate::play::session::PlayerSession;
 use crate::play::session::conversation::{
     PlayerAgent, PlayerHistoryEntry, PlayerMessage, PlayerTokens, synthetic_message,
@@ -109,9 +110,26 @@ impl PlayerSession {
             "clear" => self.clear(prompt),
             "compact" => self.compact(arguments),
             "cost" | "usage" => self.print_local_command(name, &self.cost_text()),
+            _ if self.is_unknown_command(name) => self.refuse_command(name),
             _ => return false,
         }
         true
+    }
+
+    /// Whether the release answers a command without the model because it does not exist.
+    fn is_unknown_command(&self, name: &str) -> bool {
+        let is_name = |it: char| it.is_ascii_alphanumeric() || "-_:".contains(it);
+        self.has(PlayerBehavior::UnknownCommandsAnswered)
+            && !name.is_empty()
+            && name.chars().all(is_name)
+            && self.settings.definitions.find(name).is_none()
+    }
+
+    fn refuse_command(&mut self, name: &str) {
+        self.print_init();
+        let named = self.has(PlayerBehavior::UnknownCommandsNamed);
+        let text = if named { format!("Unknown skill: {name}") } else { String::new() };
+        self.finish_without_model(&text, None);
     }
 
     /// Replaces a prompt that calls a command or skill of a file. Returns whether it does.
@@ -128,6 +146,10 @@ impl PlayerSession {
     /// Prints the output of a command.
     fn print_local_command(&mut self, name: &str, text: &str) {
         self.print_init();
+        if !self.has(PlayerBehavior::LocalCommandOutput) {
+            self.finish_without_model("", Some(name));
+            return;
+        }
         let message = synthetic_message(&self.ids.uuid(), text, "end_turn");
         let source = format!("<local-command-stdout>{text}</local-command-stdout>");
         let mut line = into_object(json!({
@@ -147,7 +169,9 @@ impl PlayerSession {
             "timestamp": stamps::timestamp(self.now), "session_id": self.id,
         });
         self.print(line);
-        self.id = self.ids.uuid();
+        if self.has(PlayerBehavior::ClearStartsSession) {
+            self.id = self.ids.uuid();
+        }
         self.conversation.history.clear();
         self.print_tasks();
         self.print_init();
@@ -160,7 +184,9 @@ impl PlayerSession {
             self.print_local_command("compact", "Error: No messages to compact");
             return;
         }
-        self.print_system("status", json!({ "status": "compacting" }));
+        if self.has(PlayerBehavior::CompactionStatus) {
+            self.print_system("status", json!({ "status": "compacting" }));
+        }
         self.start_compaction_hooks(&PlayerCompactionStep::Before(instructions.to_owned()));
     }
 
@@ -235,7 +261,9 @@ impl PlayerSession {
         let tail = self.conversation.history.newest().unwrap_or_default().to_owned();
         let kept =
             self.conversation.history.entries().last().filter(|it| it.role == "assistant").cloned();
-        self.print_system("status", json!({ "status": null, "compact_result": "success" }));
+        if self.has(PlayerBehavior::CompactionStatus) {
+            self.print_system("status", json!({ "status": null, "compact_result": "success" }));
+        }
         self.print_init();
         let boundary = json!({
             "parentUuid": null, "logicalParentUuid": tail, "isSidechain": false, "type": "system",

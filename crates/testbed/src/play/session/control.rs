@@ -6,10 +6,11 @@ use serde_json::{Map, Value, json};
 
 use crate::play::event::{PlayerEffect, ToolOutcome};
 use crate::play::permission::{PlayerMode, RuleBehavior};
+use crate::play::release::PlayerBehavior;
+use crate::play::session::PlayerSession;
 use crate::play::session::calls::{PlayerCall, PlayerCallPhase};
 use crate::play::session::catalog::models;
 use crate::play::session::conversation::{PlayerAgent, PlayerHistoryEntry};
-use crate::play::session::{PlayerSession, VERSION};
 use crate::play::texts;
 
 impl PlayerSession {
@@ -46,7 +47,10 @@ impl PlayerSession {
                 let model = self.model();
                 self.respond(id, json!({ "model": model }));
             }
-            "set_max_thinking_tokens" => self.respond(id, Value::Null),
+            "set_max_thinking_tokens" => {
+                self.thinking_budget = request["max_thinking_tokens"].as_u64();
+                self.respond(id, Value::Null);
+            }
             "apply_flag_settings" if !request["settings"].is_object() => {
                 let kind = request.get("settings").map_or("undefined", kind_of);
                 let error =
@@ -90,7 +94,7 @@ impl PlayerSession {
             _ => {
                 if let Some(answer) = self.answer_query(subtype, request) {
                     self.respond(id, answer);
-                } else {
+                } else if self.has(PlayerBehavior::RefusesUnknownControl) {
                     let error = format!("Unsupported control request subtype: {subtype}");
                     self.respond_error(id, &error, Some("unsupported_request"));
                 }
@@ -104,15 +108,23 @@ impl PlayerSession {
             || self.args.allow_skip_permissions
             || self.settings.mode == PlayerMode::Bypass;
         match PlayerMode::from_name(name) {
+            None if !self.has(PlayerBehavior::ChecksModeNames) => {
+                self.respond(id, json!({ "mode": name }));
+            }
             None => self.respond_error(id, &format!("Invalid permission mode: {name}"), None),
-            Some(PlayerMode::Bypass) if !launched => {
+            Some(PlayerMode::Bypass)
+                if !launched && self.has(PlayerBehavior::BypassNeedsLaunch) =>
+            {
                 let error = "Cannot set permission mode to bypassPermissions because the session \
                              was not launched with --dangerously-skip-permissions";
                 self.respond_error(id, error, Some("bypass_not_launched"));
             }
             Some(mode) => {
                 self.respond(id, json!({ "mode": mode.name() }));
-                self.change_mode(mode);
+                self.set_mode(mode);
+                if self.has(PlayerBehavior::SetModeStatus) {
+                    self.print_mode();
+                }
             }
         }
     }
@@ -205,7 +217,9 @@ impl PlayerSession {
         for uuid in &cancelled_ids {
             self.print_lifecycle(uuid, "cancelled");
         }
-        response["still_queued"] = self.queue.host_ids().into();
+        if self.has(PlayerBehavior::InterruptListsQueue) {
+            response["still_queued"] = self.queue.host_ids().into();
+        }
         if request["cancel_queued"] == true {
             response["cancelled"] = cancelled_ids.into();
         }
@@ -251,11 +265,15 @@ impl PlayerSession {
             let (partial, open) = message.abandon();
             (partial, open, message.id.clone(), message.blocks.len())
         });
-        if let Some((Some(block), ..)) = &parts {
+        if let Some((Some(block), ..)) = &parts
+            && self.has(PlayerBehavior::InterruptKeepsReply)
+        {
             self.print_block(&PlayerAgent::Main, block, json!({ "aborted": true }));
         }
         self.print_interrupted("[Request interrupted by user]");
-        if let Some((_, open, id, blocks)) = parts {
+        if let Some((_, open, id, blocks)) = parts
+            && self.has(PlayerBehavior::InterruptClosesStream)
+        {
             if let Some(index) = open {
                 let stop = json!({ "type": "content_block_stop", "index": index });
                 self.print_stream_event(&PlayerAgent::Main, &stop, json!({}));
@@ -328,13 +346,13 @@ impl PlayerSession {
         Some(match subtype {
             "get_context_usage" => self.context_usage(),
             "get_session_cost" => json!({ "text": self.cost_text() }),
-            "get_binary_version" => json!({ "version": VERSION }),
+            "get_binary_version" => json!({ "version": self.args.release.to_string() }),
             "get_settings" => json!({
                 "effective": self.settings.effective, "sources": [],
                 "applied": { "model": self.model(), "effort": self.effort, "advisor": null },
             }),
             "get_status" => json!({ "sections": [{ "title": "Session", "rows": [
-                { "label": "Version", "value": VERSION },
+                { "label": "Version", "value": self.args.release.to_string() },
                 { "label": "Session ID", "value": self.id },
                 { "label": "cwd", "value": self.environment.cwd.display().to_string() },
                 { "label": "Model", "value": self.model() },

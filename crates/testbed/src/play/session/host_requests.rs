@@ -154,7 +154,10 @@ impl PlayerSession {
                 if self.host_requests.permissions().is_empty() {
                     self.set_state(PlayerState::Running);
                 }
-                self.on_permission_answer(&call, PlayerPermissionAnswer::parse(response));
+                self.on_permission_answer(
+                    &call,
+                    PlayerPermissionAnswer::parse(response, self.args.release),
+                );
             }
             Some(HostRequest::Hook { subject, callback }) => {
                 self.on_host_hook_answer(&subject, &callback, response);

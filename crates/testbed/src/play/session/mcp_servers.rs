@@ -8,6 +8,7 @@ use crate::play::event::{PlayerEffect, ToolOutcome};
 use crate::play::mcp_connections::McpEndpoint;
 use crate::play::session::host_requests::HostRequest;
 use crate::play::session::{PlayerSession, VERSION};
+use crate::play::subcommand::mcp_config::McpScope;
 
 /// A message to an MCP server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +28,8 @@ pub(crate) struct McpServers {
 #[derive(Debug, Default)]
 struct McpServer {
     transport: PlayerMcpTransport,
+    /// Which configuration file it is from, if it is from one.
+    scope: Option<McpScope>,
     info: Option<Value>,
     tools: Vec<Value>,
     /// The JSON-RPC id of the next request.
@@ -84,9 +87,19 @@ impl PlayerMcpTransport {
 }
 
 impl McpServers {
-    /// Parses the values of `--mcp-config`, each of which is JSON or a file.
-    pub(crate) fn parse(configs: &[String]) -> Self {
+    /// Parses the servers of the configuration files, and the values of `--mcp-config`, each of which is
+    /// JSON or a file and wins over the files.
+    pub(crate) fn parse(configs: &[String], files: &[(McpScope, String, Value)]) -> Self {
         let mut servers = BTreeMap::new();
+        for (scope, name, server) in files {
+            let transport = PlayerMcpTransport::parse(server);
+            let failed = transport == PlayerMcpTransport::Unknown;
+            let scope = Some(*scope);
+            servers.insert(
+                name.clone(),
+                McpServer { transport, scope, failed, ..McpServer::default() },
+            );
+        }
         for config in configs {
             let read = || std::fs::read_to_string(config).ok();
             let parsed: Option<Value> =
@@ -119,11 +132,7 @@ impl McpServers {
     }
 
     pub(crate) fn listing(&self) -> Value {
-        let one = |(name, server): (&String, &McpServer)| {
-            let is_host = server.transport == PlayerMcpTransport::Host;
-            let source = if is_host { "sdk" } else { "dynamic" };
-            json!({ "name": name, "status": server.status(), "source": source })
-        };
+        let one = |(name, server): (&String, &McpServer)| json!({ "name": name, "status": server.status(), "source": server.source() });
         self.servers.iter().map(one).collect()
     }
 
@@ -135,10 +144,10 @@ impl McpServers {
             let transport = server.transport.name();
             let mut status = json!({
                 "name": name, "status": server.status(), "serverInfo": server.info,
-                "transport": transport, "scope": "dynamic", "source": "sdk", "tools": tools,
+                "transport": transport, "scope": server.scope.map_or("dynamic", McpScope::name),
+                "source": server.source(), "tools": tools,
             });
             if let Some(config) = server.transport.config() {
-                status["source"] = "dynamic".into();
                 status["config"] = config;
             }
             status
@@ -160,6 +169,15 @@ impl McpServers {
 }
 
 impl McpServer {
+    /// Where the server comes from.
+    fn source(&self) -> &'static str {
+        match (&self.transport, self.scope) {
+            (_, Some(scope)) => scope.name(),
+            (PlayerMcpTransport::Host, None) => "sdk",
+            (_, None) => "dynamic",
+        }
+    }
+
     fn status(&self) -> &'static str {
         match (&self.info, self.failed) {
             (Some(_), _) => "connected",

@@ -32,6 +32,7 @@ use serde_json::Value;
 use crate::play::args::PlayerArgs;
 use crate::play::event::{PlayerEffect, PlayerInput, PlayerStdinLine};
 use crate::play::permission::{PlayerMode, PlayerRules};
+use crate::play::release::PlayerBehavior;
 use crate::play::session::calls::HostHooks;
 use crate::play::session::commands::SideQuestions;
 use crate::play::session::conversation::{PlayerAgent, PlayerConversation, PlayerUsage};
@@ -44,7 +45,7 @@ use crate::play::settings::{CommandHook, PlayerEnvironment, PlayerSettings, reso
 use crate::play::stamps::IdGenerator;
 use crate::play::transcript::{ResumedConversation, project_folder};
 
-/// The version of the CLI that the player stands in for.
+/// The newest version of the CLI that the player stands in for.
 pub(crate) const VERSION: &str = "2.1.325";
 
 /// The state of a session.
@@ -62,6 +63,8 @@ pub(crate) struct PlayerSession {
     mode: PlayerMode,
     mode_before_plan: PlayerMode,
     rules: PlayerRules,
+    /// The most tokens for thinking, if the host or the environment has set that.
+    thinking_budget: Option<u64>,
     directories: Vec<PathBuf>,
     /// The model that the host chose during the session.
     model: Option<String>,
@@ -127,12 +130,13 @@ impl PlayerSession {
         past: ResumedConversation,
         ids: IdGenerator,
     ) -> Self {
-        let servers = McpServers::parse(&args.mcp);
+        let servers = McpServers::parse(&args.mcp, &settings.mcp_servers);
         let agents = settings.definitions.agent_values();
         Self {
             mode: settings.mode,
             mode_before_plan: PlayerMode::Default,
             rules: settings.rules.clone(),
+            thinking_budget: environment.thinking_budget,
             directories: settings.directories.clone(),
             command_hooks: settings.hooks.clone(),
             forward_sub_agent_text: false,
@@ -196,12 +200,16 @@ impl PlayerSession {
             PlayerInput::Timer(timer) => self.on_timer(timer),
             PlayerInput::Interrupted => {
                 self.exiting = true;
-                if self.turn.is_some() {
+                if self.turn.is_some() && self.has(PlayerBehavior::SigintEndsTurn) {
                     self.interrupt_turn();
                 }
+                self.leave_tools_without(PlayerBehavior::KillsToolsOnInterrupt);
                 self.effects.push(PlayerEffect::Exit(0));
             }
-            PlayerInput::Terminated => self.effects.push(PlayerEffect::Exit(143)),
+            PlayerInput::Terminated => {
+                self.leave_tools_without(PlayerBehavior::KillsToolsOnTermination);
+                self.effects.push(PlayerEffect::Exit(143));
+            }
         }
     }
 
@@ -220,6 +228,13 @@ impl PlayerSession {
                 self.effects.push(PlayerEffect::PrintError(text));
                 self.effects.push(PlayerEffect::Exit(1));
             }
+        }
+    }
+
+    /// Leaves the commands running unless the release stops them.
+    fn leave_tools_without(&mut self, behavior: PlayerBehavior) {
+        if !self.has(behavior) {
+            self.effects.push(PlayerEffect::LeaveTools);
         }
     }
 
@@ -256,7 +271,15 @@ impl PlayerSession {
     /// The name of the current model.
     fn model(&self) -> String {
         let chosen = self.model.as_deref().or(self.settings.model.as_deref());
-        resolve_model(chosen.unwrap_or("default"))
+        match chosen {
+            Some(name) if name != "default" => resolve_model(name),
+            _ => self.args.release.offers().model.to_owned(),
+        }
+    }
+
+    /// Whether the release that is played does something.
+    pub(crate) fn has(&self, behavior: PlayerBehavior) -> bool {
+        self.args.release.has(behavior)
     }
 
     fn conversation(&mut self, agent: &PlayerAgent) -> Option<&mut PlayerConversation> {
@@ -283,6 +306,8 @@ impl PlayerSession {
     }
 
     fn print(&mut self, line: Value) {
-        self.effects.push(PlayerEffect::Print(line));
+        if let Some(line) = self.args.release.line(line) {
+            self.effects.push(PlayerEffect::Print(line));
+        }
     }
 }

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::play::event::PlayerEffect;
 use crate::play::session::conversation::{PlayerAgent, PlayerHistoryEntry};
-use crate::play::session::{PlayerSession, PlayerState, VERSION};
+use crate::play::session::{PlayerSession, PlayerState};
 use crate::play::stamps;
 
 impl PlayerSession {
@@ -153,7 +153,7 @@ impl PlayerSession {
             "uuid": entry.uuid, "timestamp": stamps::timestamp(self.now),
             "userType": "external", "entrypoint": "sdk-cli",
             "cwd": self.environment.cwd.display().to_string(), "sessionId": self.id,
-            "version": VERSION, "gitBranch": "HEAD",
+            "version": self.args.release.to_string(), "gitBranch": "HEAD",
         })
     }
 

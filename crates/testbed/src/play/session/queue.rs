@@ -129,9 +129,9 @@ impl PlayerQueue {
         removed
     }
 
-    /// Removes and returns the prompts of the next turn: the most urgent one and those behind it that
-    /// can join it.
-    pub(crate) fn next_turn(&mut self) -> Vec<PlayerPrompt> {
+    /// Removes and returns the prompts of the next turn: the most urgent one and, if prompts are
+    /// merged, those behind it that can join it.
+    pub(crate) fn next_turn(&mut self, merges: bool) -> Vec<PlayerPrompt> {
         let urgent =
             self.prompts.iter().position(|prompt| prompt.priority == PlayerPromptPriority::Now);
         let usual =
@@ -140,7 +140,8 @@ impl PlayerQueue {
             return Vec::new();
         };
         let mut turn = vec![self.prompts.remove(first)];
-        while turn[0].joins() && self.prompts.get(first).is_some_and(PlayerPrompt::joins) {
+        while merges && turn[0].joins() && self.prompts.get(first).is_some_and(PlayerPrompt::joins)
+        {
             turn.push(self.prompts.remove(first));
         }
         turn
@@ -171,7 +172,7 @@ mod tests {
     }
 
     fn next(queue: &mut PlayerQueue) -> Vec<String> {
-        queue.next_turn().into_iter().map(|prompt| prompt.uuid).collect()
+        queue.next_turn(true).into_iter().map(|prompt| prompt.uuid).collect()
     }
 
     #[test]

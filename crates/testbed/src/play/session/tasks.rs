@@ -6,6 +6,7 @@ use std::time::SystemTime;
 use serde_json::{Value, json};
 
 use crate::play::event::{PlayerEffect, ToolErrorFlag, ToolInvocation, ToolOutcome};
+use crate::play::release::PlayerBehavior;
 use crate::play::session::PlayerSession;
 use crate::play::session::calls::PlayerCall;
 use crate::play::session::conversation::{
@@ -82,6 +83,12 @@ pub(crate) struct PlayerSubAgent {
     tools: u32,
     tokens: PlayerTokens,
     pub(crate) last_text: String,
+    /// Whether a hook has kept it from ending.
+    pub(crate) stop_blocked: bool,
+    /// The reason of a hook that keeps it from ending now.
+    pub(crate) stop_feedback: Option<String>,
+    /// The team that it is part of. Such a sub-agent reports to its team and starts no turn.
+    team: Option<String>,
 }
 
 impl PlayerSession {
@@ -159,6 +166,9 @@ impl PlayerSession {
 
     pub(crate) fn on_task_ended(&mut self, task: &str, code: Option<i32>) {
         let Some(shell) = self.tasks.shells.remove(task) else { return };
+        if !self.has(PlayerBehavior::BackgroundCommandsReport) {
+            return;
+        }
         let code = code.unwrap_or(137);
         let (status, result) = if code == 0 {
             ("completed", "completed (exit code 0)".to_owned())
@@ -246,7 +256,12 @@ impl PlayerSession {
             self.finish_call(call, ToolOutcome::failure(&text));
             return;
         }
-        let background = input["run_in_background"] != false;
+        let team = self.team_of(input);
+        let background = team.is_some()
+            || match &input["run_in_background"] {
+                Value::Bool(chosen) => *chosen,
+                _ => self.has(PlayerBehavior::SubagentsInBackground),
+            };
         let id = format!("a{}", self.ids.hex(16));
         let run = self.run_id();
         let mut conversation =
@@ -272,6 +287,9 @@ impl PlayerSession {
             tools: 0,
             tokens: PlayerTokens::default(),
             last_text: String::new(),
+            stop_blocked: false,
+            stop_feedback: None,
+            team: team.clone(),
         };
         self.tasks.sub_agent_started(background);
         self.sub_agents.insert(id.clone(), sub_agent);
@@ -296,13 +314,22 @@ impl PlayerSession {
                 "prompt": text("prompt"), "outputFile": output, "canReadOutputFile": true,
                 "canContinueAgent": true,
             });
-            let content =
-                json!([{ "type": "text", "text": texts::sub_agent_started(&id, &output) }]);
+            let text = match &team {
+                Some(team) => texts::teammate_started(&text("name"), team),
+                None => texts::sub_agent_started(&id, &output),
+            };
+            let content = json!([{ "type": "text", "text": text }]);
             self.finish_call(call, ToolOutcome::plain(content, report));
         } else {
             self.print_user(&PlayerAgent::SubAgent(id.clone()), &content, json!({}));
         }
         self.request_model(&PlayerAgent::SubAgent(id));
+    }
+
+    /// The team that a new sub-agent becomes part of.
+    fn team_of(&self, input: &Value) -> Option<String> {
+        let team = input["team_name"].as_str().filter(|_| input["name"].is_string())?;
+        (self.environment.teams && self.has(PlayerBehavior::Teams)).then(|| team.to_owned())
     }
 
     /// Prints what a background sub-agent is doing.
@@ -354,12 +381,33 @@ impl PlayerSession {
     /// Reports the result of a sub-agent.
     pub(crate) fn finish_sub_agent(&mut self, id: &str) {
         if !self.start_sub_agent_stop_hooks(id) {
-            self.end_sub_agent(id);
+            self.on_sub_agent_stop_hooks_done(id);
         }
     }
 
+    /// All hooks for the end of a sub-agent have answered.
+    pub(crate) fn on_sub_agent_stop_hooks_done(&mut self, id: &str) {
+        let sub_agent = self.sub_agents.get_mut(id);
+        let Some(feedback) = sub_agent.and_then(|agent| {
+            let feedback = agent.stop_feedback.take();
+            agent.stop_blocked |= feedback.is_some();
+            feedback
+        }) else {
+            self.end_sub_agent(id);
+            return;
+        };
+        let agent = PlayerAgent::SubAgent(id.to_owned());
+        let content = json!([{ "type": "text", "text": feedback }]);
+        let uuid = self.ids.uuid();
+        self.add_history_of(
+            &agent,
+            PlayerHistoryEntry { uuid, role: "user".into(), content, prompt: false },
+        );
+        self.request_model(&agent);
+    }
+
     /// Ends a sub-agent after its hooks.
-    pub(crate) fn end_sub_agent(&mut self, id: &str) {
+    fn end_sub_agent(&mut self, id: &str) {
         let Some(sub_agent) = self.sub_agents.remove(id) else { return };
         self.tasks.sub_agent_ended(false);
         let millis = stamps::millis_between(sub_agent.started_at, self.now);
@@ -376,6 +424,10 @@ impl PlayerSession {
                 },
             }),
         );
+        if sub_agent.team.is_some() {
+            self.print_tasks();
+            return;
+        }
         if sub_agent.background {
             self.print_tasks();
             self.queue_task_notification(
@@ -388,7 +440,11 @@ impl PlayerSession {
             );
             return;
         }
-        let text = texts::sub_agent_report(id, &sub_agent.last_text, sub_agent.tools, millis);
+        let text = if self.has(PlayerBehavior::PlainSubagentReports) {
+            sub_agent.last_text.clone()
+        } else {
+            texts::sub_agent_report(id, &sub_agent.last_text, sub_agent.tools, millis)
+        };
         let report = json!({
             "status": "completed", "prompt": sub_agent.prompt, "agentId": id,
             "agentType": sub_agent.kind, "harnessNoteCount": 0, "harnessTailCount": 0,

@@ -8,6 +8,7 @@ use crate::play::args::PlayerArgs;
 use crate::play::event::{
     CallInspection, ModelFailure, ModelReply, PlayerEffect, PlayerInput, ToolErrorFlag, ToolOutcome,
 };
+use crate::play::release::PlayerRelease;
 use crate::play::session::PlayerSession;
 use crate::play::settings::{PlayerEnvironment, PlayerSettings};
 use crate::play::stamps::IdGenerator;
@@ -58,7 +59,10 @@ impl SessionHarness {
     }
 
     fn send(&mut self, line: &Value) {
-        self.on(PlayerInput::Stdin(parse_stdin_line(line.to_string().as_bytes())));
+        self.on(PlayerInput::Stdin(parse_stdin_line(
+            line.to_string().as_bytes(),
+            PlayerRelease::default(),
+        )));
     }
 
     fn prompt(&mut self, text: &str) {

@@ -5,6 +5,7 @@ use std::time::SystemTime;
 use serde_json::{Map, Value, json};
 
 use crate::play::event::PlayerEffect;
+use crate::play::release::PlayerBehavior;
 use crate::play::session::conversation::{
     FailureCounts, PlayerAgent, PlayerHistoryEntry, PlayerTokens,
 };
@@ -116,7 +117,8 @@ impl PlayerSession {
     /// Queues a prompt of the host, unless it is a duplicate.
     pub(crate) fn on_prompt(&mut self, line: &Map<String, Value>) {
         let new_id = self.ids.uuid();
-        let prompt = PlayerPrompt::parse(line, new_id);
+        let mut prompt = PlayerPrompt::parse(line, new_id);
+        prompt.wants_reply |= !self.has(PlayerBehavior::PromptsWithoutReply);
         if prompt.has_host_id && self.seen_prompts.contains(&prompt.uuid) {
             self.print_duplicate_replay(&prompt.uuid, &prompt.content);
             if self.resumed_prompts.contains(&prompt.uuid) {
@@ -151,7 +153,7 @@ impl PlayerSession {
 
     /// Starts a turn with the next prompts of the queue.
     pub(crate) fn start_turn(&mut self) {
-        let prompts = self.queue.next_turn();
+        let prompts = self.queue.next_turn(self.has(PlayerBehavior::MergesQueuedPrompts));
         let Some(last) = prompts.last().cloned() else { return };
         self.set_state(PlayerState::Running);
         self.started = true;
@@ -364,10 +366,15 @@ impl PlayerSession {
         self.finish_with_errors("error_during_execution", reason, &error);
     }
 
+    /// Ends a turn in which the model said nothing.
+    pub(crate) fn finish_empty(&mut self) {
+        self.finish_with_errors("error_during_execution", "completed", "");
+    }
+
     fn finish_with_errors(&mut self, subtype: &'static str, reason: &'static str, error: &str) {
         self.finish(&PlayerTurnEnd {
             subtype,
-            failed: true,
+            failed: self.has(PlayerBehavior::ErrorsAreFailures),
             reason: Some(reason),
             fields: json!({ "errors": [error] }),
             prompt_state: "cancelled",
@@ -480,11 +487,15 @@ impl PlayerSession {
             "errors": [error], "result_index": 0,
         });
         self.exiting = true;
-        vec![
-            PlayerEffect::Print(line),
-            PlayerEffect::PrintError(error.to_owned()),
-            PlayerEffect::Exit(1),
-        ]
+        let has_result = self.has(PlayerBehavior::MissingSessionResult);
+        if has_result {
+            self.print(line);
+        }
+        if !has_result || self.has(PlayerBehavior::MissingSessionOnStderr) {
+            self.effects.push(PlayerEffect::PrintError(error.to_owned()));
+        }
+        self.effects.push(PlayerEffect::Exit(1));
+        std::mem::take(&mut self.effects)
     }
 }
 

@@ -7,7 +7,7 @@
 mod auth;
 mod health;
 mod mcp;
-mod mcp_config;
+pub(crate) mod mcp_config;
 
 use std::fmt::Write as _;
 

@@ -7,11 +7,15 @@ use serde::Serialize as _;
 use serde_json::{Value, json};
 
 use crate::play::event::ToolOutcome;
+use crate::play::release::{PlayerBehavior, PlayerRelease};
 use crate::play::tools::ToolRunner;
 use crate::play::tools::changes::hunks;
 
 /// The largest file that is read without `offset` and `limit`, in bytes.
 const MAX_READ: usize = 256 * 1024;
+
+/// For a change of a file that the model has not seen.
+pub(super) const NOT_READ: &str = "File has not been read yet. Read it first before writing to it.";
 
 impl ToolRunner {
     pub(crate) fn read(&self, input: &Value) -> ToolOutcome {
@@ -39,7 +43,7 @@ impl ToolRunner {
         if bytes.len() > MAX_READ && !partial && input["allow_large"] != true {
             return ToolOutcome::failure(&too_large(bytes.len()));
         }
-        read_lines(named, &text, input)
+        read_lines(named, &text, input, self.release)
     }
 
     /// The error for a missing file.
@@ -51,9 +55,7 @@ impl ToolRunner {
     pub(crate) fn inspect_write(&self, input: &Value) -> Result<(), String> {
         let path = self.path(&input["file_path"]);
         if path.exists() && !self.has_read(&path) {
-            return Err(
-                "File has not been read yet. Read it first before writing to it.".to_owned()
-            );
+            return Err(NOT_READ.to_owned());
         }
         Ok(())
     }
@@ -89,6 +91,9 @@ impl ToolRunner {
         let path = self.path(&input["file_path"]);
         if edit.old.is_empty() && !path.exists() {
             return Ok(());
+        }
+        if self.release.has(PlayerBehavior::EditNeedsRead) && !self.has_read(&path) {
+            return Err(NOT_READ.to_owned());
         }
         let content = std::fs::read_to_string(path).map_err(|_| self.missing_file())?;
         edit.check(&content)
@@ -134,9 +139,7 @@ impl ToolRunner {
             return Err("Notebook file does not exist.".to_owned());
         }
         if !self.has_read(&path) {
-            return Err(
-                "File has not been read yet. Read it first before writing to it.".to_owned()
-            );
+            return Err(NOT_READ.to_owned());
         }
         Ok(())
     }
@@ -194,20 +197,20 @@ impl ToolRunner {
 }
 
 /// The replacement of an `Edit` call.
-struct TextEdit<'a> {
-    old: &'a str,
-    new: &'a str,
+pub(super) struct TextEdit<'a> {
+    pub(super) old: &'a str,
+    pub(super) new: &'a str,
     all: bool,
 }
 
 impl<'a> TextEdit<'a> {
-    fn parse(input: &'a Value) -> Self {
+    pub(super) fn parse(input: &'a Value) -> Self {
         let text = |key: &str| input[key].as_str().unwrap_or_default();
         Self { old: text("old_string"), new: text("new_string"), all: input["replace_all"] == true }
     }
 
     /// Checks that the text to replace occurs, and only once unless all occurrences are replaced.
-    fn check(&self, content: &str) -> Result<(), String> {
+    pub(super) fn check(&self, content: &str) -> Result<(), String> {
         let Self { old, .. } = self;
         if self.old == self.new {
             return Err(
@@ -226,7 +229,7 @@ impl<'a> TextEdit<'a> {
         }
     }
 
-    fn apply(&self, content: &str) -> String {
+    pub(super) fn apply(&self, content: &str) -> String {
         if self.all {
             content.replace(self.old, self.new)
         } else {
@@ -236,7 +239,7 @@ impl<'a> TextEdit<'a> {
 }
 
 /// The lines of a file with their numbers.
-fn read_lines(named: &str, text: &str, input: &Value) -> ToolOutcome {
+fn read_lines(named: &str, text: &str, input: &Value, release: PlayerRelease) -> ToolOutcome {
     let all: Vec<&str> = text.split('\n').collect();
     let number = |key: &str| input[key].as_u64().and_then(|it| usize::try_from(it).ok());
     let first = number("offset").unwrap_or(1).max(1);
@@ -254,8 +257,11 @@ fn read_lines(named: &str, text: &str, input: &Value) -> ToolOutcome {
                        empty.</system-reminder>";
         return ToolOutcome::plain(warning, report);
     }
-    let numbered =
-        shown.iter().enumerate().map(|(position, line)| format!("{}\t{line}", first + position));
+    let has_arrows = release.has(PlayerBehavior::ArrowLineNumbers);
+    let numbered = shown.iter().enumerate().map(|(position, line)| match first + position {
+        number if has_arrows => format!("{number:>6}→{line}"),
+        number => format!("{number}\t{line}"),
+    });
     ToolOutcome::plain(numbered.collect::<Vec<_>>().join("\n"), report)
 }
 

@@ -2,7 +2,10 @@
 
 mod changes;
 mod files;
+mod multi_edit;
+mod search;
 mod shell;
+mod teams;
 
 pub(crate) use shell::run_hook;
 
@@ -14,6 +17,7 @@ use serde_json::{Value, json};
 
 use crate::play::event::{CallInspection, ToolInvocation, ToolOutcome};
 use crate::play::private_files;
+use crate::play::release::{PlayerBehavior, PlayerRelease};
 use crate::play::settings::PlayerEnvironment;
 use crate::play::tools::changes::FileCheckpoints;
 use crate::play::tools::shell::ShellProcesses;
@@ -22,6 +26,7 @@ use crate::play::tools::shell::ShellProcesses;
 #[derive(Clone, Debug)]
 pub(crate) struct ToolRunner {
     environment: Arc<PlayerEnvironment>,
+    release: PlayerRelease,
     state: Arc<Mutex<ToolRunnerState>>,
     processes: ShellProcesses,
 }
@@ -33,14 +38,18 @@ struct ToolRunnerState {
     /// The directory in which the next shell command starts.
     cwd: PathBuf,
     checkpoints: FileCheckpoints,
+    /// The team that the session leads.
+    team: Option<String>,
 }
 
 impl ToolRunner {
-    pub(crate) fn new(environment: &PlayerEnvironment) -> Self {
+    pub(crate) fn new(environment: &PlayerEnvironment, release: PlayerRelease) -> Self {
         let (read, cwd) = (BTreeSet::new(), environment.cwd.clone());
-        let state = ToolRunnerState { read, cwd, checkpoints: FileCheckpoints::default() };
+        let (checkpoints, team) = (FileCheckpoints::default(), None);
+        let state = ToolRunnerState { read, cwd, checkpoints, team };
         Self {
             environment: Arc::new(environment.clone()),
+            release,
             state: Arc::new(Mutex::new(state)),
             processes: ShellProcesses::default(),
         }
@@ -98,6 +107,7 @@ impl ToolRunner {
         let checked = match invocation.tool.as_str() {
             "Write" => self.inspect_write(&invocation.input),
             "Edit" => self.inspect_edit(&invocation.input),
+            "MultiEdit" => self.inspect_multi_edit(&invocation.input),
             "NotebookEdit" => self.inspect_notebook(&invocation.input),
             "ExitPlanMode" => {
                 let path = invocation.input["path"].as_str().unwrap_or_default().to_owned();
@@ -116,6 +126,12 @@ impl ToolRunner {
             "Read" => self.read(input),
             "Write" => self.write_file(input),
             "Edit" => self.edit(input),
+            "MultiEdit" => self.multi_edit(input),
+            "Glob" => self.glob(input),
+            "Grep" => self.grep(input).await,
+            "TeamCreate" => self.create_team(input),
+            "TeamDelete" => self.delete_team(),
+            "SendMessage" if self.release.has(PlayerBehavior::Teams) => Self::send_to_inbox(input),
             "NotebookEdit" => self.edit_notebook(input),
             "TodoWrite" => ToolOutcome::plain(
                 "Todos have been modified successfully. Ensure that you continue to use the todo \

@@ -16,6 +16,7 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
 
 use crate::play::event::{HookCommandOutput, ToolErrorFlag, ToolInvocation, ToolOutcome};
+use crate::play::release::{PlayerBehavior, PlayerRelease};
 use crate::play::tools::ToolRunner;
 
 /// The longest output that the model and the host get, in characters.
@@ -73,6 +74,11 @@ impl ShellProcesses {
         }
     }
 
+    /// Forgets the running commands, so that they outlive the player.
+    pub(crate) fn forget_all(&self) {
+        self.with(|table| table.leaders.clear());
+    }
+
     /// Kills all commands. No other can start afterwards.
     pub(crate) fn kill_all(&self) {
         let leaders = self.with(|table| {
@@ -110,7 +116,7 @@ impl ToolRunner {
         let text = String::from_utf8_lossy(&text).trim_end().to_owned();
         drop(std::fs::remove_file(&output));
         self.update_cwd(&output.with_extension("cwd"));
-        command_outcome(command, code, &text)
+        command_outcome(command, code, &text, self.release)
     }
 
     /// Runs a background command and returns its exit code.
@@ -145,7 +151,7 @@ impl ToolRunner {
         }
     }
 
-    fn command(&self, program: &str) -> Command {
+    pub(super) fn command(&self, program: &str) -> Command {
         let mut command = Command::new(program);
         command.current_dir(self.state().cwd.clone()).process_group(0);
         command
@@ -217,7 +223,12 @@ pub(crate) async fn run_hook(
 }
 
 /// The outcome of a command that ended.
-fn command_outcome(command: &str, code: Option<i32>, text: &str) -> ToolOutcome {
+fn command_outcome(
+    command: &str,
+    code: Option<i32>,
+    text: &str,
+    release: PlayerRelease,
+) -> ToolOutcome {
     let last = command.rsplit(['|', ';', '&']).next().unwrap_or_default();
     let mut words = last.split_whitespace();
     // A search that finds nothing is not an error.
@@ -230,6 +241,9 @@ fn command_outcome(command: &str, code: Option<i32>, text: &str) -> ToolOutcome 
     if failed {
         let code = code.unwrap_or(1);
         let more = if text.is_empty() { String::new() } else { format!("\n{text}") };
+        if !release.has(PlayerBehavior::ExitCodeInResult) && !text.is_empty() {
+            return ToolOutcome::failure(text);
+        }
         return ToolOutcome::failure(&format!("Exit code {code}{more}"));
     }
     let first = command.split_whitespace().next().unwrap_or_default();

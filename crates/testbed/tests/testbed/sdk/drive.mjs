@@ -79,6 +79,12 @@ const checks = {
     const empty = { ...request("x"), messages: [] };
     await assert.rejects(client.messages.create(empty), Anthropic.BadRequestError);
     await assert.rejects(client.models.retrieve("gpt"), Anthropic.NotFoundError);
+    const unknown = { ...request("x"), model: "claude-nobody-1" };
+    await assert.rejects(client.messages.create(unknown), (error) => {
+      assert.equal(error.status, 404);
+      assert.deepEqual(error.error.error, { type: "not_found_error", message: "model: claude-nobody-1" });
+      return true;
+    });
     await assert.rejects(client.messages.stream(request("midway")).finalMessage(), /overloaded_error/);
     await assert.rejects(client.messages.stream(request("broken")).finalMessage());
   },
@@ -95,6 +101,30 @@ const checks = {
     const models = [];
     for await (const { id } of client.models.list()) models.push(id);
     assert.ok(models.includes(model));
+  },
+
+  async batches() {
+    const prompts = { first: "say hello", second: "overload" };
+    const requests = Object.entries(prompts).map(([custom_id, prompt]) => ({
+      custom_id,
+      params: request(prompt),
+    }));
+    const created = await client.messages.batches.create({ requests });
+    assert.equal(created.processing_status, "in_progress");
+    const ended = await client.messages.batches.retrieve(created.id);
+    assert.equal(ended.processing_status, "ended");
+    const results = [];
+    for await (const result of await client.messages.batches.results(created.id)) results.push(result);
+    assert.equal(results[0].result.message.content[0].text, "Hello there, friend.");
+    assert.equal(results[1].result.error.error.type, "overloaded_error");
+
+    const other = await client.messages.batches.create({ requests });
+    assert.equal((await client.messages.batches.cancel(other.id)).processing_status, "canceling");
+    assert.equal((await client.messages.batches.retrieve(other.id)).request_counts.canceled, 2);
+    const ids = [];
+    for await (const { id } of client.messages.batches.list({ limit: 1 })) ids.push(id);
+    assert.deepEqual(ids.slice(0, 2), [other.id, created.id]);
+    await assert.rejects(client.messages.batches.retrieve("msgbatch_none"), Anthropic.NotFoundError);
   },
 };
 

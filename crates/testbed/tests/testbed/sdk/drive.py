@@ -95,6 +95,9 @@ def errors():
     assert limited.response.headers["retry-after"] == "7", limited.response.headers
     fails_with(anthropic.BadRequestError, lambda: client.messages.create(**(request("x") | {"messages": []})))
     fails_with(anthropic.NotFoundError, lambda: client.models.retrieve("gpt"))
+    for name in ("claude-nobody-1", "sonnet4"):
+        unknown = fails_with(anthropic.NotFoundError, lambda: client.messages.create(**(request("x") | {"model": name})))
+        assert unknown.body["error"] == {"type": "not_found_error", "message": f"model: {name}"}, unknown.body
 
     def read(prompt):
         with client.messages.stream(**request(prompt)) as stream:
@@ -118,6 +121,30 @@ def others():
     assert MODEL in models and client.models.retrieve(MODEL).id == MODEL, models
 
 
-for check in (whole, stream, raw_events, thinking, tools, stop_reasons, errors, retries, others):
+def batches():
+    prompts = {"first": "say hello", "second": "overload"}
+    requests = [{"custom_id": name, "params": request(prompt)} for name, prompt in prompts.items()]
+    batch = client.messages.batches.create(requests=requests)
+    assert (batch.processing_status, batch.request_counts.processing) == ("in_progress", 2), batch
+    assert batch.id.startswith("msgbatch_") and batch.results_url is None, batch
+    batch = client.messages.batches.retrieve(batch.id)
+    assert batch.processing_status == "ended" and batch.ended_at > batch.created_at, batch
+    assert (batch.request_counts.succeeded, batch.request_counts.errored) == (1, 1), batch
+    first, second = client.messages.batches.results(batch.id)
+    assert first.custom_id == "first" and first.result.message.content[0].text == "Hello there, friend.", first
+    assert second.result.error.error.type == "overloaded_error", second
+
+    other = client.messages.batches.create(requests=requests[:1])
+    assert client.messages.batches.cancel(other.id).processing_status == "canceling"
+    other = client.messages.batches.retrieve(other.id)
+    assert other.request_counts.canceled == 1 and other.cancel_initiated_at, other
+    assert [result.result.type for result in client.messages.batches.results(other.id)] == ["canceled"]
+    assert [it.id for it in client.messages.batches.list(limit=1)] == [other.id, batch.id]
+    assert client.messages.batches.delete(other.id).type == "message_batch_deleted"
+    fails_with(anthropic.NotFoundError, lambda: client.messages.batches.retrieve(other.id))
+    fails_with(anthropic.BadRequestError, lambda: client.messages.batches.create(requests=[]))
+
+
+for check in (whole, stream, raw_events, thinking, tools, stop_reasons, errors, retries, others, batches):
     check()
     print("passed:", check.__name__)

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::play::event::{PlayerEffect, ToolErrorFlag, ToolOutcome};
 use crate::play::permission::PlayerMode;
+use crate::play::release::{PlayerBehavior, PlayerRelease};
 use crate::play::session::PlayerSession;
 use crate::play::session::structured_output::STRUCTURED_OUTPUT;
 use crate::play::texts;
@@ -24,7 +25,7 @@ impl PlayerSession {
             }
             "ExitPlanMode" => self.approve_plan(id, &invocation.input),
             "AskUserQuestion" => {
-                let outcome = question_outcome(&invocation.input);
+                let outcome = question_outcome(&invocation.input, self.args.release);
                 self.finish_call(id, outcome);
             }
             STRUCTURED_OUTPUT => self.take_structured_output(id, &invocation.input),
@@ -42,7 +43,8 @@ impl PlayerSession {
         let mode = self.mode_before_plan;
         self.change_mode(mode);
         let edited = input["edited"].as_str();
-        let outcome = match edited.or(input["plan"].as_str()) {
+        let ignored = edited.is_some() && !self.has(PlayerBehavior::EditedPlans);
+        let outcome = match edited.or(input["plan"].as_str()).filter(|_| !ignored) {
             None => ToolOutcome::plain(
                 "User has approved exiting plan mode. You can now proceed.",
                 json!({ "plan": null, "isAgent": false, "filePath": path }),
@@ -79,6 +81,10 @@ fn parameters(tool: &str) -> Option<(&'static [&'static str], &'static [&'static
         "NotebookEdit" => {
             (&["notebook_path", "new_source"], &["cell_id", "cell_type", "edit_mode"])
         }
+        "MultiEdit" => (&["file_path", "edits"], &[]),
+        "Glob" => (&["pattern"], &["path"]),
+        "Grep" => (&["pattern"], &["path", "glob", "output_mode", "-i", "-n", "head_limit"]),
+        "TeamCreate" => (&["team_name"], &["description", "agent_type"]),
         "TodoWrite" => (&["todos"], &[]),
         "Task" => (
             &["description", "prompt"],
@@ -180,7 +186,7 @@ pub(crate) fn unavailable(tool: &str) -> ToolOutcome {
 }
 
 /// The outcome of `AskUserQuestion`.
-fn question_outcome(input: &Value) -> ToolOutcome {
+fn question_outcome(input: &Value, release: PlayerRelease) -> ToolOutcome {
     let questions = input["questions"].as_array().cloned().unwrap_or_default();
     let given = input["answers"].as_object().cloned().unwrap_or_default();
     let mut report = json!({ "questions": questions, "answers": given });
@@ -192,7 +198,8 @@ fn question_outcome(input: &Value) -> ToolOutcome {
         error_flag: ToolErrorFlag::Absent,
         report,
     };
-    if given.is_empty() {
+    let is_of_user = release.has(PlayerBehavior::QuestionsOfUser);
+    if given.is_empty() && !is_of_user {
         return plain("The user did not answer the questions.".to_owned());
     }
     let mut parts = Vec::new();
@@ -209,12 +216,18 @@ fn question_outcome(input: &Value) -> ToolOutcome {
         };
         by_label &= is_choice(question, answer);
         let notes = input["annotations"][text]["notes"].as_str();
+        let notes = notes.filter(|_| release.has(PlayerBehavior::QuestionNotes));
         by_label &= notes.is_none();
         let notes = notes.map(|notes| format!(" notes: {notes}")).unwrap_or_default();
         parts.push(format!("\"{text}\"=\"{choice}\"{notes}"));
     }
     let answers = parts.join(", ");
-    plain(if by_label {
+    plain(if is_of_user {
+        format!(
+            "User has answered your questions: {answers}. You can now continue with the user's \
+             answers in mind."
+        )
+    } else if by_label {
         format!(
             "Your questions have been answered: {answers}. You can now continue with these answers in \
              mind."
@@ -241,7 +254,7 @@ fn is_choice(question: &Value, answer: &Value) -> bool {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{blocked_sleep, invalid_input, question_outcome};
+    use super::{PlayerRelease, blocked_sleep, invalid_input, question_outcome};
 
     #[test]
     fn a_missing_parameter_is_reported() {
@@ -289,6 +302,10 @@ mod tests {
     }
 
     fn answers_text(input: &Value) -> String {
-        question_outcome(input).content.as_str().unwrap_or_default().to_owned()
+        question_outcome(input, PlayerRelease::default())
+            .content
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
     }
 }

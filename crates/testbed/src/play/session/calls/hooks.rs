@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::play::event::{HookCommandOutput, PlayerEffect, PlayerTimer, ToolOutcome};
+use crate::play::release::PlayerBehavior;
 use crate::play::session::PlayerSession;
 use crate::play::session::calls::{HookDecision, PlayerCallPhase};
 use crate::play::session::conversation::{PlayerAgent, PlayerHistoryEntry};
@@ -248,7 +249,7 @@ impl PlayerSession {
             "agent_type": kind,
         });
         let input = json!({
-            "agent_id": id, "agent_type": kind, "stop_hook_active": false,
+            "agent_id": id, "agent_type": kind, "stop_hook_active": agent.stop_blocked,
             "agent_transcript_path": format!("{folder}/subagents/agent-{id}.jsonl"),
             "last_assistant_message": text, "background_tasks": [task], "session_crons": [],
         });
@@ -324,6 +325,11 @@ impl PlayerSession {
                 }
             }
             HookSubject::Stop if blocks => self.block_stop(&reason),
+            HookSubject::SubagentStop(id) if blocks => {
+                if let Some(agent) = self.sub_agents.get_mut(id) {
+                    agent.stop_feedback = Some(format!("{}{reason}", texts::STOP_FEEDBACK));
+                }
+            }
             HookSubject::SessionStart
             | HookSubject::PostToolUse(_)
             | HookSubject::Stop
@@ -349,7 +355,7 @@ impl PlayerSession {
         match subject {
             HookSubject::SessionStart | HookSubject::SubagentStart => {}
             HookSubject::Compaction(step) => self.continue_compaction(step),
-            HookSubject::SubagentStop(id) => self.end_sub_agent(id),
+            HookSubject::SubagentStop(id) => self.on_sub_agent_stop_hooks_done(id),
             HookSubject::Prompt => self.on_prompt_hooks_done(),
             HookSubject::PreToolUse(id) => self.decide_call(id),
             HookSubject::PostToolUse(id) => self.complete_after_hooks(id),
@@ -424,7 +430,7 @@ impl PlayerSession {
         };
         self.print(json!({ "type": "control_cancel_request", "request_id": id }));
         match &subject {
-            HookSubject::PreToolUse(call) => {
+            HookSubject::PreToolUse(call) if self.has(PlayerBehavior::HookTimeoutDenies) => {
                 self.complete_call(call, ToolOutcome::failure(texts::HOOK_TIMEOUT));
             }
             _ => self.on_host_hook_answer(&subject, &callback, &json!({ "subtype": "success" })),

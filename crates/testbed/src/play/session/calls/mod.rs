@@ -17,6 +17,7 @@ use crate::play::permission::{
     PlayerPermissionQuestion, PlayerPermissionUpdate, PlayerRule, RuleBehavior, RuleDestination,
     RuleSource, decide,
 };
+use crate::play::release::PlayerBehavior;
 use crate::play::session::calls::builtin::{invalid_input, unavailable};
 use crate::play::session::conversation::{PlayerAgent, PlayerHistoryEntry};
 use crate::play::session::{PlayerSession, PlayerState};
@@ -159,8 +160,10 @@ impl PlayerSession {
             self.complete_call(id, ToolOutcome::invalid_call(texts::NOT_IN_PLAN_MODE));
             return;
         }
-        let needs_inspection =
-            matches!(call.tool.as_str(), "Write" | "Edit" | "NotebookEdit" | "ExitPlanMode");
+        let needs_inspection = matches!(
+            call.tool.as_str(),
+            "Write" | "Edit" | "MultiEdit" | "NotebookEdit" | "ExitPlanMode"
+        );
         let is_question = call.tool == "AskUserQuestion";
         // 2.1.325 delays the decision even for tools without preconditions, unless there are hooks.
         if needs_inspection || !(is_question || self.has_hooks()) {
@@ -188,6 +191,7 @@ impl PlayerSession {
             // In this mode 2.1.325 overwrites files that the model has not read.
             CallInspection::Invalid(text)
                 if self.mode == PlayerMode::Bypass
+                    && self.has(PlayerBehavior::OverwritesUnread)
                     && text.starts_with("File has not been read yet")
                     && self.call(id).is_some_and(|call| call.tool == "Write") => {}
             CallInspection::Invalid(text) => {
@@ -283,6 +287,7 @@ impl PlayerSession {
             cwd: &self.environment.cwd,
             directories: &self.directories,
             plan: &plan,
+            release: self.args.release,
         };
         match decide(&tool, &input, &context) {
             PlayerPermissionDecision::Allow(_, _) if hook_decision == Some(HookDecision::Ask) => {
@@ -460,14 +465,24 @@ impl PlayerSession {
         self.print_system("permission_denied", fields);
     }
 
-    pub(crate) fn change_mode(&mut self, mode: PlayerMode) {
+    pub(crate) fn set_mode(&mut self, mode: PlayerMode) {
         if mode == PlayerMode::Plan && self.mode != PlayerMode::Plan {
             self.mode_before_plan = self.mode;
         } else if mode != PlayerMode::Plan {
             self.mode_before_plan = mode;
         }
         self.mode = mode;
-        self.print_system("status", json!({ "status": null, "permissionMode": mode.name() }));
+    }
+
+    /// Prints the mode after a change of it.
+    pub(crate) fn print_mode(&mut self) {
+        let mode = self.mode.name();
+        self.print_system("status", json!({ "status": null, "permissionMode": mode }));
+    }
+
+    pub(crate) fn change_mode(&mut self, mode: PlayerMode) {
+        self.set_mode(mode);
+        self.print_mode();
     }
 }
 

@@ -44,6 +44,22 @@ impl PlayerHistory {
         Some((prompt, before.map(|entry| entry.uuid.clone())))
     }
 
+    /// Adds a text to the last result of a tool.
+    pub(crate) fn add_to_last_result(&mut self, text: &str) {
+        let blocks = self.entries.last_mut().and_then(|entry| entry.content.as_array_mut());
+        let Some(content) = blocks
+            .and_then(|blocks| blocks.iter_mut().rfind(|block| block["type"] == "tool_result"))
+            .and_then(|block| block.get_mut("content"))
+        else {
+            return;
+        };
+        match content {
+            Value::Array(parts) => parts.push(json!({ "type": "text", "text": text })),
+            Value::String(before) => *before = format!("{before}\n\n{text}"),
+            other => *other = text.into(),
+        }
+    }
+
     /// Removes everything after a message.
     pub(crate) fn truncate_after(&mut self, uuid: &str) {
         let position = self.entries.iter().rposition(|entry| entry.uuid == uuid);

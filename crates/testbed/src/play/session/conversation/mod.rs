@@ -11,10 +11,11 @@ pub(crate) use retry::synthetic_message;
 
 use std::time::SystemTime;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::play::event::{ModelRequestNumber, PlayerEffect};
 use crate::play::permission::PlayerMode;
+use crate::play::release::PlayerBehavior;
 use crate::play::session::PlayerSession;
 use crate::play::session::calls::PlayerCall;
 use crate::play::session::turn::PlayerTurn;
@@ -114,7 +115,7 @@ impl PlayerSession {
             if let Some(turn) = &mut self.turn {
                 turn.first_request.get_or_insert(sent);
             }
-            if self.args.partial && !again {
+            if self.args.partial && !again && self.has(PlayerBehavior::StatusRequesting) {
                 self.print_requesting();
             }
         }
@@ -161,7 +162,7 @@ impl PlayerSession {
         {
             first.insert(0, json!({ "type": "text", "text": reminder }));
         }
-        json!({
+        let mut body = json!({
             "model": model, "max_tokens": 128_000, "stream": true,
             "system": [{ "type": "text", "text": opening }, { "type": "text", "text": system }],
             "messages": messages,
@@ -169,7 +170,27 @@ impl PlayerSession {
             "thinking": { "type": "adaptive", "display": "updates" },
             "output_config": { "effort": effort },
             "metadata": { "user_id": format!("play_session_{session}") },
-        })
+        });
+        if let Some(object) = body.as_object_mut() {
+            self.set_thinking(object);
+        }
+        body
+    }
+
+    /// Changes the `thinking` of a request for releases that have a budget for it.
+    fn set_thinking(&self, body: &mut Map<String, Value>) {
+        let is_off = self.thinking_budget == Some(0);
+        match self.thinking_budget {
+            Some(budget) if !is_off && self.has(PlayerBehavior::ThinkingBudgets) => {
+                let thinking = json!({ "type": "enabled", "budget_tokens": budget });
+                body.insert("thinking".to_owned(), thinking);
+            }
+            None if self.has(PlayerBehavior::ThinkingBudgets) => drop(body.remove("thinking")),
+            _ if is_off && self.has(PlayerBehavior::ThinkingLeftOut) => {
+                drop(body.remove("thinking"));
+            }
+            _ => {}
+        }
     }
 
     /// The contents of the `CLAUDE.md` files, which precede the first prompt.

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::play::event::{ModelFailure, ModelReply, ModelRequestNumber};
+use crate::play::release::PlayerBehavior;
 use crate::play::session::PlayerSession;
 use crate::play::session::calls::PlayerCall;
 use crate::play::session::conversation::{
@@ -80,7 +81,9 @@ impl PlayerSession {
             }
             "ping" => {}
             "message_start" => {
-                self.flush_replay(agent);
+                if self.has(PlayerBehavior::ReplayBeforeReply) {
+                    self.flush_replay(agent);
+                }
                 let Some(conversation) = self.conversation(agent) else { return };
                 conversation.message = Some(PlayerMessage::start(event));
                 self.print_stream_event(agent, event, json!({}));
@@ -174,6 +177,7 @@ impl PlayerSession {
 
     /// Prints a block of a reply and adds it to the history.
     pub(crate) fn print_block(&mut self, agent: &PlayerAgent, block: &Value, fields: Value) {
+        self.flush_replay(agent);
         let uuid = self.ids.uuid();
         let Some(conversation) = self.conversation(agent) else { return };
         let request = conversation.pending.as_ref().and_then(|pending| pending.id.clone());
@@ -251,6 +255,7 @@ impl PlayerSession {
     }
 
     fn on_reply_complete(&mut self, agent: &PlayerAgent) {
+        self.flush_replay(agent);
         let now = self.now;
         let Some(conversation) = self.conversation(agent) else { return };
         let Some(pending) = conversation.pending.take() else { return };
@@ -300,15 +305,21 @@ impl PlayerSession {
 
     /// Handles a reply without calls: the agent is done, or the model is asked to continue.
     fn on_final_reply(&mut self, agent: &PlayerAgent, stop: Option<&str>, visible: bool) {
+        let release = self.args.release;
         let Some(conversation) = self.conversation(agent) else { return };
         let refused_id = conversation.message.as_ref().map(|message| message.id.clone());
         let failures = &mut conversation.failures;
         match stop {
-            Some("max_tokens") if failures.truncations < 3 => {
+            Some("max_tokens")
+                if failures.truncations < 3 && release.has(PlayerBehavior::ContinuesAfterLimit) =>
+            {
                 failures.truncations += 1;
                 self.ask_to_continue(agent, texts::CONTINUE_AFTER_LIMIT, json!({}));
             }
             Some("max_tokens") => self.fail_output_limit(agent),
+            Some("refusal") if !release.has(PlayerBehavior::ContinuesAfterRefusal) => {
+                self.fail_refused(agent);
+            }
             Some("refusal") if failures.refusals < 1 => {
                 failures.refusals += 1;
                 if let Some(turn) = &mut self.turn {
@@ -326,12 +337,18 @@ impl PlayerSession {
                     json!({ "refused_message_id": refused_id }),
                 );
             }
-            _ if !visible && failures.empty_replies < 1 => {
+            _ if !visible
+                && failures.empty_replies < 1
+                && release.has(PlayerBehavior::AsksAfterEmptyReply) =>
+            {
                 failures.empty_replies += 1;
                 self.ask_to_continue(agent, texts::CONTINUE_AFTER_EMPTY, json!({}));
             }
             _ => match agent {
                 PlayerAgent::Main if self.remind_of_structured_output() => {}
+                PlayerAgent::Main if !visible && self.has(PlayerBehavior::EmptyReplyIsError) => {
+                    self.finish_empty();
+                }
                 PlayerAgent::Main => self.stop_turn(),
                 PlayerAgent::SubAgent(id) => self.finish_sub_agent(&id.clone()),
             },
@@ -354,8 +371,12 @@ impl PlayerSession {
         let content = json!([{ "type": "text", "text": text }]);
         let mut fields = into_object(fields);
         fields.insert("isSynthetic".to_owned(), true.into());
-        let uuid = self.print_user(agent, &content, Value::Object(fields));
-        self.count_line(agent);
+        let uuid = if self.has(PlayerBehavior::SyntheticPrompts) {
+            self.count_line(agent);
+            self.print_user(agent, &content, Value::Object(fields))
+        } else {
+            self.ids.uuid()
+        };
         self.add_history_of(
             agent,
             PlayerHistoryEntry { uuid, role: "user".into(), content, prompt: false },
@@ -411,6 +432,11 @@ impl PlayerSession {
             self.print_replay(&prompt.uuid, &prompt.content);
             if prompt.has_host_id {
                 self.print_lifecycle(&prompt.uuid, "started");
+            }
+            if self.has(PlayerBehavior::JoinsPromptsToResults) {
+                let text = texts::mid_turn_reminder(&prompt.text());
+                self.conversation.history.add_to_last_result(&text);
+                continue;
             }
             let text = texts::mid_turn_prompt(&prompt.text());
             let content = json!([{ "type": "text", "text": text }]);

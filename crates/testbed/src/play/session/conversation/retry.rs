@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::play::event::{ModelFailure, PlayerEffect, PlayerTimer};
+use crate::play::release::PlayerBehavior;
 use crate::play::session::PlayerSession;
 use crate::play::session::conversation::{PlayerAgent, PlayerHistoryEntry};
 use crate::play::session::output::into_object;
@@ -99,6 +100,7 @@ impl PlayerSession {
     /// Handles a reply that broke off.
     pub(crate) fn stream_failed(&mut self, agent: &PlayerAgent, failure: &ModelFailure) {
         let most = self.environment.max_retries.unwrap_or(DEFAULT_RETRIES);
+        let retries_streams = self.has(PlayerBehavior::RetriesStreams);
         let Some(conversation) = self.conversation(agent) else { return };
         let started =
             conversation.message.as_ref().is_some_and(|it| it.is_open() || !it.blocks.is_empty());
@@ -135,7 +137,7 @@ impl PlayerSession {
         conversation.failures.broken_streams += 1;
         let streams = conversation.failures.broken_streams;
         let Some(pending) = &mut conversation.pending else { return };
-        if streams <= most.min(STREAM_ATTEMPTS - 1) {
+        if retries_streams && streams <= most.min(STREAM_ATTEMPTS - 1) {
             pending.paused = true;
             let timer = PlayerTimer::Retry(pending.number);
             let after = Duration::from_millis(500 * u64::from(streams));
@@ -152,6 +154,11 @@ impl PlayerSession {
         let Some(pending) = &conversation.pending else { return };
         let mut body = pending.body.clone();
         body["stream"] = false.into();
+        if !self.has(PlayerBehavior::RetriesStreams)
+            && let Some(body) = body.as_object_mut()
+        {
+            body.remove("stream");
+        }
         self.send_request(agent, body, false);
     }
 
@@ -213,6 +220,11 @@ impl PlayerSession {
             let fields = json!({ "error": "server_error" });
             self.fail_with(agent, text, &fields, "api_error");
         }
+    }
+
+    /// Reports that a safety classifier has stopped the model.
+    pub(crate) fn fail_refused(&mut self, agent: &PlayerAgent) {
+        self.fail_with(agent, texts::REFUSED, &json!({ "error": "invalid_request" }), "api_error");
     }
 
     /// Reports that the limit of output tokens was hit too often.
