@@ -197,6 +197,11 @@ impl JournalChange<'_> {
         matches!(self, Self::Write { batch, .. } if batch.change.turn_ended.is_some())
     }
 
+    /// Whether it has nothing but streamed text, which the complete message behind it repeats.
+    pub fn is_transient(&self) -> bool {
+        matches!(self, Self::Write { batch, .. } if !batch.must_be_durable())
+    }
+
     /// Roughly how much memory it holds.
     pub(crate) fn size(&self) -> usize {
         match self {

@@ -115,6 +115,12 @@ impl CompactionPlan {
     ) -> Result<(Self, CompactionStep), Error> {
         let snapshot = connection.unchecked_transaction()?;
         let before = entries::last_segment_below(&snapshot, self.key, SMALL_SEGMENT)?;
+        if before.as_ref().is_some_and(|(last, _)| *last > self.from) {
+            // Another task compacted the session; the writer will discard this step.
+            let (from, to) = (self.from, self.to);
+            let segment = NewSegment { session, from, to, replaces: None, segment: None };
+            return Ok((self, CompactionStep { segment, compressed: 0 }));
+        }
         let replaces = before.as_ref().map(|(last, _)| *last);
         let mut entries = before.map(|(_, entries)| entries).unwrap_or_default();
         let included = entries.len();

@@ -35,6 +35,8 @@ pub(crate) struct JournalShared {
     pub(crate) changes: watch::Sender<u64>,
     /// Counts the commits that may have put something into the outbox.
     pub(crate) outbox: watch::Sender<u64>,
+    /// Counts those of them that may have put in more than transient changes.
+    pub(crate) urgent_outbox: watch::Sender<u64>,
 }
 
 /// Reads a session from an entry on and waits for new entries.
@@ -150,6 +152,8 @@ impl Drop for Follower {
 #[derive(Debug, Default)]
 pub(crate) struct SessionFeeds {
     table: Mutex<FeedTable>,
+    /// Counts the changes of which sessions are followed.
+    changes: watch::Sender<u64>,
 }
 
 #[derive(Debug, Default)]
@@ -193,6 +197,9 @@ impl SessionFeeds {
             (Arc::new(SessionFeed { state, tail: Mutex::default() }), 0)
         });
         *followers += 1;
+        if *followers == 1 {
+            self.changes.send_modify(|count| *count += 1);
+        }
         Arc::clone(feed)
     }
 
@@ -206,8 +213,19 @@ impl SessionFeeds {
             *followers -= 1;
             if *followers == 0 {
                 table.feeds.remove(&session);
+                self.changes.send_modify(|count| *count += 1);
             }
         }
+    }
+
+    /// The sessions that have a follower.
+    pub(crate) fn followed(&self) -> Vec<SessionId> {
+        locked(&self.table).feeds.keys().copied().collect()
+    }
+
+    /// Changes when [`followed`](Self::followed) does.
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
     }
 
     /// Publishes committed entries.
@@ -231,6 +249,7 @@ impl SessionFeeds {
     pub(crate) fn delete(&self, session: SessionId) {
         if let Some((feed, _)) = locked(&self.table).feeds.remove(&session) {
             feed.state.send_modify(|state| state.gone = true);
+            self.changes.send_modify(|count| *count += 1);
         }
     }
 
@@ -241,11 +260,6 @@ impl SessionFeeds {
         for (feed, _) in table.feeds.values() {
             feed.state.send_modify(|state| state.gone = true);
         }
-    }
-
-    #[cfg(test)]
-    pub(crate) fn sessions(&self) -> usize {
-        locked(&self.table).feeds.len()
     }
 }
 

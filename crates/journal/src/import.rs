@@ -5,17 +5,20 @@
 //! anybody sees. What it leaves is removed when the same session is imported again, or by the first
 //! process that opens the journal an hour later.
 
+use std::borrow::Cow;
 use std::time::{Duration, SystemTime};
 
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, OptionalExtension as _, params};
 use uuid::Uuid;
 
 use crate::batch::Batch;
+use crate::change::JournalChange;
 use crate::columns::{is_importing, number, parsed};
 use crate::error::Error;
 use crate::id::{Seq, SessionId};
 use crate::journal::Journal;
 use crate::outbox;
+use crate::query;
 use crate::records::NewSession;
 use crate::transaction::WriteTransaction;
 use crate::writer::{ImportStep, Mutation};
@@ -97,4 +100,59 @@ pub(crate) fn remove_abandoned(connection: &Connection) -> Result<(), Error> {
     }
     writes.finish()?;
     Ok(transaction.commit()?)
+}
+
+impl WriteTransaction<'_> {
+    /// Creates a session that is not shown until its import has finished. An earlier import with the
+    /// same id that did not finish is discarded.
+    pub(crate) fn begin_import(&mut self, new: &NewSession, import: Uuid) -> Result<Seq, Error> {
+        let change_number = if self.running_import(new.id)?.is_some() {
+            let changes = self.pending(new.id)?.head.changes;
+            self.remove_session(new.id)?;
+            changes + 1
+        } else if query::head(self.connection, new.id)?.is_some() {
+            return Err(Error::SessionExists(new.id));
+        } else {
+            1 + self.last_change_of_deleted(new.id)?
+        };
+        let change = || JournalChange::BeginImport { new: Cow::Borrowed(new), import };
+        self.create_numbered(new, change_number, change)?;
+        self.connection
+            .prepare_cached("UPDATE session SET importing = ?2 WHERE id = ?1")?
+            .execute([new.id.to_string(), import.to_string()])?;
+        Ok(Seq(0))
+    }
+
+    pub(crate) fn import(&mut self, step: &ImportStep) -> Result<Seq, Error> {
+        // Another import with the same id may have replaced this one.
+        if self.running_import(step.session)? != Some(step.import) {
+            return Err(Error::NoSuchSession(step.session));
+        }
+        let first = self.pending(step.session)?.head.last.next();
+        let last = self.write_batch(step.session, &step.batch)?;
+        self.record(step.session, || JournalChange::Import {
+            first,
+            import: step.import,
+            batch: Cow::Borrowed(&step.batch),
+            finished_with: step.finished_with,
+        })?;
+        if let Some(turns) = step.finished_with {
+            self.connection
+                .prepare_cached(
+                    "UPDATE session SET importing = NULL, imported_turns = ?2 WHERE id = ?1",
+                )?
+                .execute(params![step.session.to_string(), number(turns)])?;
+        }
+        Ok(last)
+    }
+
+    /// The unfinished import that a session belongs to.
+    fn running_import(&self, session: SessionId) -> Result<Option<Uuid>, Error> {
+        let import = self
+            .connection
+            .prepare_cached("SELECT importing FROM session WHERE id = ?1")?
+            .query_row([session.to_string()], |row| Ok(parsed(row, 0).ok()))
+            .optional()?;
+        Ok(import.flatten())
+    }
 }

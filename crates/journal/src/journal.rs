@@ -61,6 +61,7 @@ impl Journal {
             large: LargeEntries::default(),
             changes: watch::Sender::new(0),
             outbox: watch::Sender::new(0),
+            urgent_outbox: watch::Sender::new(0),
         });
         Writer::start(opened.connection, opened.lock, path, received, Arc::clone(&shared))?;
         external::watch(path, commands.downgrade())?;
@@ -138,6 +139,16 @@ impl Journal {
     /// Follows a session: all entries after `after`, then new ones as they are committed.
     pub fn follow(&self, session: SessionId, after: Seq) -> Follower {
         Follower::new(session, after, Arc::clone(&self.shared))
+    }
+
+    /// The sessions that have a follower in this process.
+    pub fn followed_sessions(&self) -> Vec<SessionId> {
+        self.shared.feeds.followed()
+    }
+
+    /// A counter that increases when a session gets its first follower or loses its last one.
+    pub fn followed_changes(&self) -> watch::Receiver<u64> {
+        self.shared.feeds.changes()
     }
 
     /// A counter that increases with every commit, also of other processes.
@@ -342,10 +353,5 @@ impl Journal {
         let (reply, replied) = oneshot::channel();
         self.commands.send(command(reply)).await.map_err(|_| Error::Closed)?;
         replied.await.map_err(|_| Error::Closed)?
-    }
-
-    #[cfg(test)]
-    pub(crate) fn followed_sessions(&self) -> usize {
-        self.shared.feeds.sessions()
     }
 }

@@ -38,6 +38,7 @@ mod outbox;
 mod query;
 mod records;
 mod repair;
+mod rows;
 mod schema;
 mod segment;
 mod snapshot;

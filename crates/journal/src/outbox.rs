@@ -99,7 +99,17 @@ impl Journal {
     /// The oldest changes of a session in the outbox: at most `bytes` of them, but at least one if there
     /// is any.
     pub async fn read_outbox(&self, session: SessionId, bytes: usize) -> Result<OutboxPage, Error> {
-        self.readers().read(move |connection| page(connection, session, bytes)).await
+        self.read_outbox_after(session, 0, bytes).await
+    }
+
+    /// The same for the changes after a number, where those before it could not be removed.
+    pub async fn read_outbox_after(
+        &self,
+        session: SessionId,
+        after: u64,
+        bytes: usize,
+    ) -> Result<OutboxPage, Error> {
+        self.readers().read(move |connection| page(connection, session, after, bytes)).await
     }
 
     /// Removes the changes of a session up to a number from the outbox.
@@ -117,6 +127,12 @@ impl Journal {
     /// A counter that increases when there may be something new in the outbox.
     pub fn outbox_changes(&self) -> watch::Receiver<u64> {
         self.shared().outbox.subscribe()
+    }
+
+    /// A counter that increases when there may be something new in the outbox besides
+    /// [transient](JournalChange::is_transient) changes.
+    pub fn urgent_outbox_changes(&self) -> watch::Receiver<u64> {
+        self.shared().urgent_outbox.subscribe()
     }
 
     /// Replays changes of a session that another journal made, and changes the state of a follower in the
@@ -207,6 +223,7 @@ impl WriteTransaction<'_> {
             insert.execute(params![row, session.to_string(), number(change_number), bytes])
         })?;
         self.outbox_filled = true;
+        self.outbox_urgent |= !change.is_transient();
         Ok(())
     }
 
@@ -404,13 +421,19 @@ fn ids(connection: &Connection, sql: &str) -> Result<Vec<SessionId>, Error> {
     Ok(found)
 }
 
-fn page(connection: &Connection, session: SessionId, bytes: usize) -> Result<OutboxPage, Error> {
+fn page(
+    connection: &Connection,
+    session: SessionId,
+    after: u64,
+    bytes: usize,
+) -> Result<OutboxPage, Error> {
     let snapshot = connection.unchecked_transaction()?;
     let mut query = snapshot.prepare_cached(
-        "SELECT number, length(bytes), row FROM outbox WHERE session = ?1 ORDER BY number",
+        "SELECT number, length(bytes), row FROM outbox WHERE session = ?1 AND number > ?2
+         ORDER BY number",
     )?;
     let mut content = snapshot.prepare_cached("SELECT bytes FROM outbox WHERE row = ?1")?;
-    let mut rows = query.query([session.to_string()])?;
+    let mut rows = query.query(params![session.to_string(), number(after)])?;
     let mut page = OutboxPage::default();
     let mut left = bytes;
     while let Some(row) = rows.next()? {

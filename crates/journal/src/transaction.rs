@@ -9,21 +9,19 @@ use std::ffi::CStr;
 
 use rusqlite::blob::ZeroBlob;
 use rusqlite::types::ToSql;
-use rusqlite::{Connection, MAIN_DB, OptionalExtension as _, params};
+use rusqlite::{Connection, MAIN_DB, params};
 use tracing::debug;
 use uuid::Uuid;
 use wire::Origin;
 
-use crate::batch::{Batch, OutboundLine, SessionChange};
+use crate::batch::{Batch, SessionChange};
 use crate::change::JournalChange;
-use crate::columns::{json, number, parsed, path_bytes};
+use crate::columns::{json, number, path_bytes};
 use crate::error::Error;
 use crate::id::{Seq, SessionId, SessionKey};
 use crate::query::{self, SessionHead};
-use crate::records::{
-    Entry, Grant, NewSession, PromptRecord, RequestRecord, SessionStatus, StateChange, origin_code,
-};
-use crate::writer::{ImportStep, Mutation, NewSegment};
+use crate::records::{Entry, NewSession, SessionStatus, StateChange, origin_code};
+use crate::writer::{Mutation, NewSegment};
 
 /// A write transaction while it is open.
 pub(crate) struct WriteTransaction<'c> {
@@ -35,6 +33,8 @@ pub(crate) struct WriteTransaction<'c> {
     pub(crate) outbox_kept: Option<bool>,
     /// Whether something was put into the outbox.
     pub(crate) outbox_filled: bool,
+    /// Whether some of that is not [transient](JournalChange::is_transient).
+    pub(crate) outbox_urgent: bool,
     /// Whether changes of another journal are replayed, which have their numbers already.
     pub(crate) replaying: bool,
 }
@@ -48,6 +48,7 @@ pub(crate) struct CommitEvents {
     /// Whether the file has an outbox, if the transaction has found out.
     pub(crate) outbox_kept: Option<bool>,
     pub(crate) outbox_filled: bool,
+    pub(crate) outbox_urgent: bool,
 }
 
 /// A session that the transaction writes to.
@@ -60,9 +61,6 @@ pub(crate) struct PendingSession {
     pub(crate) numbered: bool,
     entries: Vec<Entry>,
 }
-
-/// The milliseconds of a day.
-const DAY: u64 = 24 * 60 * 60 * 1000;
 
 /// Bytes from this size on are written in place. To bind them to a statement would copy them twice.
 const WRITTEN_IN_PLACE: usize = 8 << 20;
@@ -101,6 +99,7 @@ impl<'c> WriteTransaction<'c> {
             compacted: Vec::new(),
             outbox_kept: None,
             outbox_filled: false,
+            outbox_urgent: false,
             replaying: false,
         }
     }
@@ -140,7 +139,9 @@ impl<'c> WriteTransaction<'c> {
         for session in written {
             self.write_back(session)?;
         }
-        let Self { sessions, deleted, compacted, outbox_kept, outbox_filled, .. } = self;
+        let Self {
+            sessions, deleted, compacted, outbox_kept, outbox_filled, outbox_urgent, ..
+        } = self;
         let entries = sessions.into_iter().filter(|(_, pending)| pending.written);
         Ok(CommitEvents {
             entries: entries.map(|(session, pending)| (session, pending.entries)).collect(),
@@ -148,6 +149,7 @@ impl<'c> WriteTransaction<'c> {
             compacted,
             outbox_kept,
             outbox_filled,
+            outbox_urgent,
         })
     }
 
@@ -232,7 +234,7 @@ impl<'c> WriteTransaction<'c> {
     }
 
     /// Creates a session. If its changes are counted, this one has the given number.
-    fn create_numbered<'a>(
+    pub(crate) fn create_numbered<'a>(
         &mut self,
         new: &NewSession,
         change_number: u64,
@@ -271,7 +273,7 @@ impl<'c> WriteTransaction<'c> {
         Ok(last)
     }
 
-    fn write_batch(&mut self, session: SessionId, batch: &Batch) -> Result<Seq, Error> {
+    pub(crate) fn write_batch(&mut self, session: SessionId, batch: &Batch) -> Result<Seq, Error> {
         let connection = self.connection;
         let pending = self.pending(session)?;
         let key = pending.head.key;
@@ -318,166 +320,6 @@ impl<'c> WriteTransaction<'c> {
         Ok(last)
     }
 
-    pub(crate) fn put_agent_id(&self, key: SessionKey, id: &str) -> Result<(), Error> {
-        self.connection
-            .prepare_cached("INSERT OR IGNORE INTO agent_id (session, id) VALUES (?1, ?2)")?
-            .execute(params![key.0, id])?;
-        Ok(())
-    }
-
-    fn add_cost(&self, session: SessionId, at: u64, dollars: f64) -> Result<(), Error> {
-        self.connection
-            .prepare_cached(
-                "INSERT INTO cost (day, session, dollars) VALUES (?1, ?2, ?3)
-                 ON CONFLICT (day, session) DO UPDATE SET dollars = dollars + excluded.dollars",
-            )?
-            .execute(params![number(at / DAY), session.to_string(), dollars])?;
-        Ok(())
-    }
-
-    /// Creates a session that is not shown until its import has finished. An earlier import with the
-    /// same id that did not finish is discarded.
-    pub(crate) fn begin_import(&mut self, new: &NewSession, import: Uuid) -> Result<Seq, Error> {
-        let change_number = if self.running_import(new.id)?.is_some() {
-            let changes = self.pending(new.id)?.head.changes;
-            self.remove_session(new.id)?;
-            changes + 1
-        } else if query::head(self.connection, new.id)?.is_some() {
-            return Err(Error::SessionExists(new.id));
-        } else {
-            1 + self.last_change_of_deleted(new.id)?
-        };
-        let change = || JournalChange::BeginImport { new: Cow::Borrowed(new), import };
-        self.create_numbered(new, change_number, change)?;
-        self.connection
-            .prepare_cached("UPDATE session SET importing = ?2 WHERE id = ?1")?
-            .execute([new.id.to_string(), import.to_string()])?;
-        Ok(Seq(0))
-    }
-
-    pub(crate) fn import(&mut self, step: &ImportStep) -> Result<Seq, Error> {
-        // Another import with the same id may have replaced this one.
-        if self.running_import(step.session)? != Some(step.import) {
-            return Err(Error::NoSuchSession(step.session));
-        }
-        let first = self.pending(step.session)?.head.last.next();
-        let last = self.write_batch(step.session, &step.batch)?;
-        self.record(step.session, || JournalChange::Import {
-            first,
-            import: step.import,
-            batch: Cow::Borrowed(&step.batch),
-            finished_with: step.finished_with,
-        })?;
-        if let Some(turns) = step.finished_with {
-            self.connection
-                .prepare_cached(
-                    "UPDATE session SET importing = NULL, imported_turns = ?2 WHERE id = ?1",
-                )?
-                .execute(params![step.session.to_string(), number(turns)])?;
-        }
-        Ok(last)
-    }
-
-    /// The unfinished import that a session belongs to.
-    fn running_import(&self, session: SessionId) -> Result<Option<Uuid>, Error> {
-        let import = self
-            .connection
-            .prepare_cached("SELECT importing FROM session WHERE id = ?1")?
-            .query_row([session.to_string()], |row| Ok(parsed(row, 0).ok()))
-            .optional()?;
-        Ok(import.flatten())
-    }
-
-    pub(crate) fn put_prompt(&self, key: SessionKey, prompt: &PromptRecord) -> Result<(), Error> {
-        self.connection
-            .prepare_cached(
-                "INSERT INTO prompt (session, id, position, text, content, delivery, state, open, by,
-                    turn, created, changed)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
-                 ON CONFLICT (session, id) DO UPDATE SET position = excluded.position,
-                    text = excluded.text, content = excluded.content,
-                    delivery = excluded.delivery, state = excluded.state, open = excluded.open,
-                    by = excluded.by, turn = excluded.turn, created = excluded.created,
-                    changed = excluded.changed",
-            )?
-            .execute(params![
-                key.0,
-                prompt.id.to_string(),
-                prompt.position,
-                prompt.text,
-                prompt.content,
-                json(&prompt.delivery),
-                json(&prompt.state),
-                !prompt.state.is_final(),
-                json(&prompt.by),
-                prompt.turn.map(number),
-                number(prompt.created),
-                number(prompt.changed),
-            ])?;
-        Ok(())
-    }
-
-    /// Deletes the lines that reached the agent before it inserts new ones: the numbers start again
-    /// with every agent process.
-    fn put_outbound(&self, key: SessionKey, batch: &Batch) -> Result<(), Error> {
-        if let Some(delivered) = batch.change.delivered {
-            self.connection
-                .prepare_cached("DELETE FROM outbound WHERE session = ?1 AND number <= ?2")?
-                .execute(params![key.0, number(delivered)])?;
-        }
-        self.put_lines(key, &batch.outbound)
-    }
-
-    pub(crate) fn put_lines(&self, key: SessionKey, lines: &[OutboundLine]) -> Result<(), Error> {
-        for line in lines {
-            self.connection
-                .prepare_cached(
-                    "INSERT OR REPLACE INTO outbound (session, number, bytes) VALUES (?1, ?2, ?3)",
-                )?
-                .execute(params![key.0, number(line.number), &line.bytes[..]])?;
-        }
-        Ok(())
-    }
-
-    pub(crate) fn put_request(
-        &self,
-        key: SessionKey,
-        request: &RequestRecord,
-    ) -> Result<(), Error> {
-        let resolution = request.resolution.as_ref();
-        self.connection
-            .prepare_cached(
-                "INSERT INTO request (session, id, kind, tool_name, tool_use_id, input,
-                    suggestions, agent, opened, expires, outcome, by, message, resolved,
-                    choices)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
-                 ON CONFLICT (session, id) DO UPDATE SET kind = excluded.kind,
-                    tool_name = excluded.tool_name, tool_use_id = excluded.tool_use_id,
-                    input = excluded.input, suggestions = excluded.suggestions,
-                    agent = excluded.agent, opened = excluded.opened, expires = excluded.expires,
-                    outcome = excluded.outcome, by = excluded.by, message = excluded.message,
-                    resolved = excluded.resolved, choices = excluded.choices",
-            )?
-            .execute(params![
-                key.0,
-                request.id,
-                json(&request.kind),
-                request.tool_name,
-                request.tool_use_id,
-                request.input,
-                request.suggestions,
-                request.agent,
-                number(request.opened),
-                request.expires.map(number),
-                resolution.map(|resolution| json(&resolution.outcome)),
-                resolution.and_then(|resolution| resolution.by.as_ref()).map(json),
-                resolution.and_then(|resolution| resolution.message.as_ref()),
-                resolution.map(|resolution| number(resolution.at)),
-                (!request.choices.is_empty()).then(|| json(&request.choices)),
-            ])?;
-        Ok(())
-    }
-
     fn compact(&mut self, new: &NewSegment) -> Result<Seq, Error> {
         let connection = self.connection;
         let head = &mut self.pending(new.session)?.head;
@@ -505,35 +347,6 @@ impl<'c> WriteTransaction<'c> {
         head.compacted = new.to;
         self.compacted.push(key);
         Ok(new.to)
-    }
-
-    pub(crate) fn put_grant(&self, grant: &Grant) -> Result<(), Error> {
-        self.connection
-            .prepare_cached(
-                // Only a new id allows what was revoked.
-                "INSERT INTO grants (id, session, directory, tool, pattern, until, by, created)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
-                 ON CONFLICT (id) DO UPDATE SET session = ?2, directory = ?3, tool = ?4,
-                    pattern = ?5, until = ?6, by = ?7, created = ?8 WHERE revoked IS NULL",
-            )?
-            .execute(params![
-                grant.id.to_string(),
-                grant.session.map(|session| session.to_string()),
-                grant.directory.as_deref().map(path_bytes),
-                grant.tool,
-                grant.pattern,
-                grant.until.map(number),
-                json(&grant.by),
-                number(grant.created),
-            ])?;
-        Ok(())
-    }
-
-    pub(crate) fn revoke_grant(&self, id: Uuid, at: u64) -> Result<(), Error> {
-        self.connection
-            .prepare_cached("UPDATE grants SET revoked = ?2 WHERE id = ?1 AND revoked IS NULL")?
-            .execute(params![id.to_string(), number(at)])?;
-        Ok(())
     }
 
     /// Records a change of a grant outside a batch with the session that it concerns.

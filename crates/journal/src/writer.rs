@@ -229,8 +229,10 @@ impl Writer {
 
     /// Applies mutations in one transaction. Rejections are results; any other error rolls back.
     fn apply(&mut self, mutations: &[Mutation]) -> Result<Vec<Result<Seq, Error>>, Error> {
-        let durable =
-            self.keeps_outbox || mutations.iter().any(|it| it.durability() == Durability::Durable);
+        // What was sent already is removed from the outbox again if the removal is lost.
+        let is_removal = |it: &Mutation| matches!(it, Mutation::RemoveOutbox(..));
+        let durable = self.keeps_outbox && !mutations.iter().all(is_removal)
+            || mutations.iter().any(|it| it.durability() == Durability::Durable);
         self.set_durability(if durable { Durability::Durable } else { Durability::Relaxed })?;
         self.connection.execute_batch("BEGIN IMMEDIATE")?;
         let applied = in_transaction(&self.connection, mutations);
@@ -277,6 +279,9 @@ impl Writer {
         if events.outbox_filled {
             self.shared.outbox.send_modify(|changes| *changes += 1);
         }
+        if events.outbox_urgent {
+            self.shared.urgent_outbox.send_modify(|changes| *changes += 1);
+        }
         self.count_change();
     }
 
@@ -304,6 +309,7 @@ impl Writer {
                 self.keeps_outbox = outbox::is_kept(&self.connection).unwrap_or(self.keeps_outbox);
                 self.shared.feeds.external_commit();
                 self.shared.outbox.send_modify(|changes| *changes += 1);
+                self.shared.urgent_outbox.send_modify(|changes| *changes += 1);
                 self.count_change();
             }
             Ok(_) => {}

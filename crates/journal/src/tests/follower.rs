@@ -26,9 +26,9 @@ async fn a_follower_gets_what_was_there_and_what_comes() {
     journal.write(id(1), deltas(["d"])).await.unwrap();
     let (came, follower) = waiting.await.unwrap();
     assert_eq!(came, [4]);
-    assert_eq!((follower.cursor(), journal.followed_sessions()), (Seq(4), 1));
+    assert_eq!((follower.cursor(), journal.followed_sessions()), (Seq(4), vec![id(1)]));
     drop(follower);
-    assert_eq!(journal.followed_sessions(), 0, "the tail is freed with the last follower");
+    assert!(journal.followed_sessions().is_empty(), "the tail is freed with the last follower");
 }
 
 #[tokio::test]
@@ -162,4 +162,29 @@ async fn every_commit_counts_as_a_change_also_that_of_another_process() {
     // Reports about the last commit pass, and then there are none.
     let quiet = async { while timeout(Duration::from_secs(2), changes.changed()).await.is_ok() {} };
     timeout(Duration::from_mins(1), quiet).await.expect("nothing changed");
+}
+
+#[tokio::test]
+async fn sessions_are_followed_from_their_first_follower_to_their_last() {
+    let files = TestJournal::new();
+    let journal = files.open();
+    for number in 1..=2 {
+        journal.create(new_session(number)).await.unwrap();
+    }
+    let mut changes = journal.followed_changes();
+    let mut has_changed =
+        || std::mem::replace(&mut changes, journal.followed_changes()).has_changed().unwrap();
+    assert!(journal.followed_sessions().is_empty() && !has_changed());
+    let first = journal.follow(id(1), Seq(0));
+    assert!(has_changed());
+    let second = journal.follow(id(1), Seq(0));
+    assert!(!has_changed());
+    assert_eq!(journal.followed_sessions(), [id(1)]);
+    drop(first);
+    assert!(!has_changed());
+    drop(second);
+    assert!(has_changed() && journal.followed_sessions().is_empty());
+    let _deleted = journal.follow(id(2), Seq(0));
+    journal.delete(id(2)).await.unwrap();
+    assert!(has_changed() && journal.followed_sessions().is_empty());
 }

@@ -371,3 +371,32 @@ async fn a_process_that_did_not_ask_for_the_outbox_fills_it_too_and_wakes_its_re
     woken.unwrap().unwrap();
     assert_eq!(worker.outbox_sessions().await.unwrap(), [id(1)]);
 }
+
+#[tokio::test]
+async fn streamed_text_in_the_outbox_is_not_urgent_and_everything_else_is() {
+    let files = TestJournal::new();
+    let journal = files.open();
+    journal.keep_outbox().await.unwrap();
+    journal.create(new_session(1)).await.unwrap();
+    let (mut all, mut urgent) = (journal.outbox_changes(), journal.urgent_outbox_changes());
+    for (batch, is_urgent) in [
+        (deltas(["a", "b"]), false),
+        (lines(["ab"]), true),
+        (
+            Batch {
+                entries: [deltas(["c"]).entries, lines(["d"]).entries].concat(),
+                ..Batch::default()
+            },
+            true,
+        ),
+    ] {
+        all.mark_unchanged();
+        urgent.mark_unchanged();
+        journal.write(id(1), batch).await.unwrap();
+        let rows = journal.read_outbox(id(1), usize::MAX).await.unwrap().rows;
+        let change = JournalChange::decode(rows.last().unwrap().bytes.clone()).unwrap();
+        assert_eq!(change.is_transient(), !is_urgent);
+        assert!(all.has_changed().unwrap());
+        assert_eq!(urgent.has_changed().unwrap(), is_urgent);
+    }
+}

@@ -9,17 +9,22 @@
 //! and renamed fields keep their old name as an alias. A note of a later version is not
 //! [read](Note::read) and is shown raw.
 
+mod prompt;
+mod request;
+mod setting;
+mod turn;
 mod watch_config;
-
-use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::acp::PermissionChoice;
 use crate::consent::Rule;
-use crate::json::{Raw, Shape};
 
+pub use prompt::{Delivery, HoldReason, PromptState, QueuePolicy};
+pub use request::{Outcome, RequestKind};
+pub use setting::{Rewind, Setting};
+pub use turn::{ExitCause, TurnEnding};
 pub use watch_config::{CommitConfig, HookConfig, Trigger, WatchChoice, WatchConfig, WatchTarget};
 
 /// An event of a session that Towpath records.
@@ -246,40 +251,15 @@ pub enum Note {
         /// What a person can read of it.
         text: String,
     },
+    /// Something to know about the session that no other note describes.
+    Notice {
+        text: String,
+    },
     /// A problem that no other note describes.
     #[serde(alias = "trouble")]
     Problem {
         text: String,
     },
-}
-
-/// When a prompt is sent to the agent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Delivery {
-    /// After the running turn, as a turn of its own.
-    #[default]
-    Queue,
-    /// Into the running turn, at its next step.
-    Steer,
-}
-
-/// How far a prompt has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum PromptState {
-    /// It waits in Towpath's queue and can be edited, moved and removed.
-    Queued,
-    /// It was written to the agent.
-    Written,
-    /// The agent has repeated it.
-    Accepted,
-    /// The turn that answers it has ended.
-    Done,
-    /// It was removed before the agent started with it.
-    Cancelled,
-    /// The agent died with it, so it may or may not have run. It is never sent again by itself.
-    Indeterminate,
 }
 
 /// Who did something, and from where.
@@ -302,179 +282,6 @@ impl Actor {
     pub fn device(&self) -> Option<&str> {
         self.via.split_once(" on ").map(|(_, device)| device)
     }
-}
-
-/// How a turn ended.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "how", rename_all = "snake_case")]
-pub enum TurnEnding {
-    Completed,
-    /// With an error, in the agent's words.
-    Failed {
-        message: String,
-    },
-    /// By an interrupt.
-    Interrupted,
-    /// Because the agent died.
-    #[serde(alias = "cut")]
-    Aborted {
-        cause: ExitCause,
-    },
-}
-
-/// Why an agent process is gone.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "cause", rename_all = "snake_case")]
-pub enum ExitCause {
-    /// It could not be started.
-    NotStarted {
-        /// The error of the operating system.
-        message: String,
-    },
-    /// It did not answer `initialize` in time.
-    NotReady,
-    /// It exited by itself.
-    Exited {
-        code: i32,
-        /// The end of its stderr.
-        #[serde(default, skip_serializing_if = "String::is_empty")]
-        stderr: String,
-    },
-    Killed {
-        signal: i32,
-    },
-    /// Towpath stopped it because it did not react to an interrupt.
-    #[serde(alias = "disobeyed")]
-    Unresponsive,
-    /// Towpath stopped it because it was idle; the next prompt starts another process.
-    Parked,
-    /// A user stopped it.
-    Closed,
-    /// Towpath stopped it to start another one with changed options.
-    Restarted,
-    /// It is gone with its supervisor: the shim was killed or the machine went down.
-    Lost,
-}
-
-/// The kind of answer a request needs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RequestKind {
-    /// Permission to use a tool.
-    Permission,
-    /// Answers to the questions of `AskUserQuestion`.
-    #[serde(alias = "answers")]
-    Question,
-    /// Approval of the plan of `ExitPlanMode`.
-    #[serde(alias = "plan_approval")]
-    Plan,
-    /// Something that this version does not know. It can only be denied.
-    Unknown,
-}
-
-impl RequestKind {
-    /// The kind of a `can_use_tool` request. A question or a plan in an unexpected shape is an ordinary
-    /// permission request, for which the input is shown as it is.
-    pub fn of(tool: &str, input: Option<Raw<'_>>) -> Self {
-        match (tool, input) {
-            ("AskUserQuestion", Some(input)) if has_questions(input) => Self::Question,
-            ("ExitPlanMode" | "exit_plan_mode", input) if may_have_plan(input) => Self::Plan,
-            _ => Self::Permission,
-        }
-    }
-}
-
-fn has_questions(input: Raw<'_>) -> bool {
-    let has_text = |object: Raw<'_>, key| object.get(key).and_then(Raw::text).is_some();
-    let is_question = |question: Raw<'_>| {
-        let options = question.get("options").filter(|it| it.shape() != Shape::Null);
-        has_text(question, "question")
-            && options.is_none_or(|options| {
-                options.shape() == Shape::Array
-                    && options.items().all(|option| has_text(option, "label"))
-            })
-    };
-    let Some(questions) = input.get("questions") else { return false };
-    questions.items().next().is_some() && questions.items().all(is_question)
-}
-
-/// 2.1.325 leaves the plan out if the agent has written no plan file.
-fn may_have_plan(input: Option<Raw<'_>>) -> bool {
-    let Some(input) = input else { return true };
-    let plan = input.get("plan").map(Raw::shape);
-    input.shape() == Shape::Object && matches!(plan, None | Some(Shape::String | Shape::Null))
-}
-
-/// The outcome of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Outcome {
-    Allowed,
-    /// Allowed, and a rule was remembered for such calls.
-    AllowedAndRemembered,
-    Denied,
-    /// Denied because no answer came in time.
-    Expired,
-    /// The agent withdrew it, or is gone.
-    Withdrawn,
-}
-
-/// What happens to queued prompts when a turn is interrupted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum QueuePolicy {
-    /// They stay and run next.
-    #[default]
-    Keep,
-    /// They are cancelled.
-    Clear,
-    /// They stay and wait until the queue is resumed.
-    Hold,
-}
-
-/// Why queued prompts wait although the agent could take them.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "why", rename_all = "snake_case")]
-pub enum HoldReason {
-    /// A person stopped the turn before them.
-    Interrupted,
-    /// A budget is spent. To resume the queue is to allow the same amount again.
-    Budget {
-        /// Dollars.
-        spent: f64,
-        /// How many dollars were allowed.
-        limit: f64,
-        /// The day whose budget it is, in days since 1970; none if it is the session's.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        day: Option<u64>,
-    },
-}
-
-/// A setting that can be changed while the agent runs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "setting", content = "value", rename_all = "snake_case")]
-pub enum Setting {
-    /// The model; the agent's default if there is none.
-    Model(Option<String>),
-    /// The permission mode, as the CLI spells it.
-    PermissionMode(String),
-    /// The reasoning effort: `low`, `medium`, `high`, ….
-    Effort(String),
-    /// An option that only this agent has, by its id.
-    AgentOption { id: String, value: String },
-    /// What Towpath does with the files the agent changes.
-    Watch(WatchChoice),
-    /// Other options of the session by name; null is the default. Secrets are masked in a note.
-    Options(BTreeMap<String, serde_json::Value>),
-}
-
-/// What a rewind restores.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Rewind {
-    Files,
-    Conversation,
-    Both,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -505,13 +312,6 @@ impl Note {
     /// wrote the line.
     pub fn read(line: &[u8]) -> Option<Self> {
         serde_json::from_slice::<NoteEnvelope<Self>>(line).ok().map(|it| it.note)
-    }
-}
-
-impl PromptState {
-    /// Whether no other state can follow.
-    pub fn is_final(self) -> bool {
-        matches!(self, Self::Done | Self::Cancelled | Self::Indeterminate)
     }
 }
 
