@@ -38,7 +38,13 @@ pub(crate) async fn list(
     let after = cursor.as_deref().map(parse_cursor).transpose()?;
     let mut found = find(config).await.map_err(|it| RpcError::internal(it.to_string()))?;
     if let Some(cwd) = cwd {
-        let real = tokio::fs::canonicalize(&cwd).await.unwrap_or_else(|_| PathBuf::from(&cwd));
+        let real = if config.sessions.is_relayed() {
+            // A directory of another machine.
+            None
+        } else {
+            tokio::fs::canonicalize(&cwd).await.ok()
+        };
+        let real = real.unwrap_or_else(|| PathBuf::from(&cwd));
         found.retain(|it| it.cwd == real || it.cwd == Path::new(&cwd));
     }
     let (page, next) = page(found, after);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use journal::{SessionId, SessionRecord};
 use serde_json::{Map, Value, json};
-use session::{OpenError, OptionSpec, SessionOptions, SessionSpec};
+use session::{OpenError, OptionSpec, Placement, SessionOptions, SessionSpec};
 use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 use tracing::warn;
@@ -75,7 +75,8 @@ async fn new_session(
     place: SessionPlace,
 ) -> Result<(), RpcError> {
     let options = new_options(shared, place).await?;
-    create(shared, rpc, SessionSpec { options, ..SessionSpec::default() }).await
+    let spec = SessionSpec { options, ..SessionSpec::default() };
+    create(shared, rpc, spec, Placement::default()).await
 }
 
 /// Creates a session and opens it for the client.
@@ -83,9 +84,11 @@ async fn create(
     shared: &Arc<ConnectionShared>,
     rpc: &RpcId,
     spec: SessionSpec,
+    placement: Placement,
 ) -> Result<(), RpcError> {
     let options = spec.options.clone();
-    let id = shared.config().sessions.store(spec).await.map_err(|it| open_error(&it))?;
+    let id =
+        shared.config().sessions.store_at(spec, placement).await.map_err(|it| open_error(&it))?;
     let opening =
         SessionOpening { rpc: rpc.clone(), phase: TranslationPhase::Silent, is_new: true };
     attach(shared, id.to_string(), id, &options, opening).await
@@ -283,7 +286,10 @@ async fn fork_session(
         set_option(&mut options, name, value)?;
     }
     let title = record.title.clone();
-    create(shared, rpc, SessionSpec { id: None, title, options, resume: Some(resume) }).await
+    let spec = SessionSpec { id: None, title, options, resume: Some(resume) };
+    // The agent's own files of the conversation are where it was.
+    let worker = shared.config().sessions.worker(record.id).map(|it| it.name);
+    create(shared, rpc, spec, Placement { worker, pool: None }).await
 }
 
 /// Deletes a session, or takes one that the CLI ran without Towpath from the list.

@@ -15,6 +15,7 @@ mod cache;
 mod commands;
 mod corpus;
 mod error;
+mod fleet;
 mod fold;
 mod followers;
 mod journal;
@@ -36,6 +37,7 @@ use std::io::BufWriter;
 use std::num::NonZero;
 use std::process::ExitCode;
 
+use crate::fleet::FleetLoad;
 use cache::BenchCache;
 use corpus::Corpus;
 use error::BenchError;
@@ -45,10 +47,10 @@ const HELP: &str = "\
 Benchmarks of Towpath
 
 Usage:
-  cargo xtask bench [--mb N] [--rounds N] [--only JOB]
+  cargo xtask bench [--mb N] [--rounds N] [--only JOB] [--workers N] [--sessions N]
       Measure. Jobs: kind, read, allocations, fold, inspect, startup, stub, journal, sessions,
-      watch, followers, page, memory, transcripts, simulation. Default: all of them, 200 MB of
-      each corpus, 5 rounds.
+      watch, followers, page, memory, transcripts, simulation, fleet. Default: all of them, 200 MB
+      of each corpus, 5 rounds, a fleet of 200 workers with 10 sessions each.
   cargo xtask corpus {A|B|C} BYTES OUT
       Write an invented session: A token deltas, B tool calls, C a mix of both.
 ";
@@ -117,6 +119,7 @@ fn measure_jobs(options: &BenchOptions) -> Result<(), BenchError> {
             BenchJob::Memory => memory::rows(&cache)?,
             BenchJob::Transcripts => transcripts::rows(&cache)?,
             BenchJob::Simulation => simulation::rows()?,
+            BenchJob::Fleet => crate::fleet::rows(&cache, options.fleet)?,
         });
     }
     print!("{table}");
@@ -156,10 +159,12 @@ enum BenchJob {
     Transcripts,
     /// The simulation of a session's owner.
     Simulation,
+    /// Workers, NATS servers and a gateway.
+    Fleet,
 }
 
 impl BenchJob {
-    const ALL: [Self; 15] = [
+    const ALL: [Self; 16] = [
         Self::Kind,
         Self::Read,
         Self::Allocations,
@@ -175,6 +180,7 @@ impl BenchJob {
         Self::Memory,
         Self::Transcripts,
         Self::Simulation,
+        Self::Fleet,
     ];
 
     const fn name(self) -> &'static str {
@@ -194,6 +200,7 @@ impl BenchJob {
             Self::Memory => "memory",
             Self::Transcripts => "transcripts",
             Self::Simulation => "simulation",
+            Self::Fleet => "fleet",
         }
     }
 }
@@ -205,6 +212,7 @@ struct BenchOptions {
     /// How often each program runs.
     rounds: NonZero<u32>,
     only: Option<BenchJob>,
+    fleet: FleetLoad,
 }
 
 const MEGABYTES: NonZero<u64> = NonZero::new(200).expect("not zero");
@@ -212,13 +220,16 @@ const ROUNDS: NonZero<u32> = NonZero::new(5).expect("not zero");
 
 impl BenchOptions {
     fn parse(arguments: &[&str]) -> Result<Self, BenchError> {
-        let mut options = Self { megabytes: MEGABYTES, rounds: ROUNDS, only: None };
+        let (megabytes, rounds, fleet) = (MEGABYTES, ROUNDS, FleetLoad::default());
+        let mut options = Self { megabytes, rounds, only: None, fleet };
         let (pairs, rest) = arguments.as_chunks();
         for [option, value] in pairs {
             let invalid = || BenchError::usage(format!("invalid option `{option} {value}`"));
             match *option {
                 "--mb" => options.megabytes = value.parse().map_err(|_| invalid())?,
                 "--rounds" => options.rounds = value.parse().map_err(|_| invalid())?,
+                "--workers" => options.fleet.workers = value.parse().map_err(|_| invalid())?,
+                "--sessions" => options.fleet.sessions = value.parse().map_err(|_| invalid())?,
                 "--only" => {
                     let job = BenchJob::ALL.into_iter().find(|job| job.name() == *value);
                     options.only = Some(job.ok_or_else(invalid)?);
@@ -245,7 +256,15 @@ mod tests {
     fn options_have_a_value_and_unknown_ones_are_refused() {
         let options = BenchOptions::parse(&["--mb", "20", "--only", "read"]).unwrap();
         assert_eq!((options.megabytes.get(), options.only), (20, Some(BenchJob::Read)));
-        for wrong in [&["--mb"][..], &["--mb", "0"], &["--only", "all"], &["--fast", "1"]] {
+        let options = BenchOptions::parse(&["--workers", "3", "--sessions", "2"]).unwrap();
+        assert_eq!((options.fleet.workers.get(), options.fleet.sessions.get()), (3, 2));
+        for wrong in [
+            &["--mb"][..],
+            &["--mb", "0"],
+            &["--workers", "0"],
+            &["--only", "all"],
+            &["--fast", "1"],
+        ] {
             BenchOptions::parse(wrong).unwrap_err();
         }
     }

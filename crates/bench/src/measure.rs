@@ -7,13 +7,16 @@ use std::num::NonZero;
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use cpu_time::ThreadTime;
 use wait4::Wait4 as _;
 
 /// The unit in which Linux reports the CPU time of a process.
 const TICK: Duration = Duration::from_millis(10);
+
+/// How long a server may take to end.
+const TERMINATION: Duration = Duration::from_secs(30);
 
 /// The CPU time of this thread that `work` takes.
 pub(crate) fn cpu_of_work(work: impl FnOnce()) -> Duration {
@@ -89,6 +92,14 @@ pub(crate) fn check_prints(
     }
 }
 
+/// The CPU time of a process so far, user and system, in hundredths of a second.
+pub(crate) fn cpu_of_process(process: u32) -> io::Result<Duration> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat"))?;
+    ticks(&stat)
+        .map(|ticks| TICK * ticks)
+        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, stat))
+}
+
 /// A server on this machine that is measured. Dropping it kills its process.
 pub(crate) struct BenchServer {
     pub(crate) address: SocketAddr,
@@ -115,12 +126,24 @@ impl BenchServer {
         }
     }
 
+    /// Asks the server to end, and waits until it has.
+    pub(crate) fn terminate(&mut self) -> io::Result<()> {
+        Command::new("kill").arg(self.child.id().to_string()).status()?;
+        let deadline = Instant::now() + TERMINATION;
+        while self.child.try_wait()?.is_none() && Instant::now() < deadline {
+            thread::sleep(TICK);
+        }
+        Ok(())
+    }
+
+    /// The process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// The CPU time of the server so far, user and system, in hundredths of a second.
     pub(crate) fn cpu(&self) -> io::Result<Duration> {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
-        ticks(&stat)
-            .map(|ticks| TICK * ticks)
-            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, stat))
+        cpu_of_process(self.child.id())
     }
 
     /// The resident memory of the server, in kilobytes.

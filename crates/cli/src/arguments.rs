@@ -197,8 +197,8 @@ pub(crate) struct VerifyArgs {
     /// Scenarios: names, names with `*`, files or directories [default: all of `scenarios/`]
     #[arg(value_name = "SCENARIO")]
     pub(crate) scenarios: Vec<String>,
-    /// An agent: a path, `npm:VERSION` or `play`; repeat it to compare several, or give several
-    /// releases as `npm:2.1.325,2.1.37` [default: play]
+    /// An agent: a path, `npm:VERSION`, `play` or `play@VERSION`; repeat it to compare several, or
+    /// give several releases as `npm:2.1.325,2.1.37` [default: play]
     #[arg(long, value_name = "AGENT")]
     pub(crate) claude: Vec<String>,
     /// An agent of the Agent Client Protocol: `codex@VERSION` and the like, or `play`

@@ -1,6 +1,6 @@
 //! `towpath worker --metrics`: figures of a worker for Prometheus, over HTTP.
 //!
-//! There is one page and nobody signs in, so it listens on the loopback address unless another one is named. It
+//! There is one page and no sign-in, so it listens on the loopback address unless another one is named. It
 //! has counts only: no session, directory or text.
 
 use std::fmt::Write as _;

@@ -56,7 +56,7 @@ fn servers_are_set_up_checked_and_listed() {
 
     let created = fleet(&["init", "--single", "--nats", nats]);
     assert_eq!(created.code, 0, "{created}");
-    assert_eq!(created.stdout.matches(" created").count(), 5, "{created}");
+    assert_eq!(created.stdout.matches(" created").count(), 6, "{created}");
     let again = fleet(&["init", "--single", "--nats", nats, "--json"]);
     assert!(
         json(&again)["streams"].as_array().unwrap().iter().all(|it| it["action"] == "unchanged")
@@ -71,7 +71,7 @@ fn servers_are_set_up_checked_and_listed() {
     assert_eq!(one["good"], false);
     let refused =
         one["findings"].as_array().unwrap().iter().filter(|it| it["severity"] == "refused");
-    assert_eq!(refused.count(), 5, "{one}");
+    assert_eq!(refused.count(), 6, "{one}");
 
     let status = fleet(&["status", "--nats", nats]);
     assert_eq!(status.code, 0, "{status}");

@@ -60,7 +60,7 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
         ],
     ),
     // It measures the product; no crate depends on it.
-    ("bench", &["wire", "journal", "search", "session", "transcripts", "view"]),
+    ("bench", &["wire", "journal", "search", "session", "transcripts", "view", "fleet"]),
     ("xtask", &[]),
 ];
 

@@ -7,8 +7,9 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use journal::{SessionId, SessionStatus};
 use session::{
-    CommandOutput, CommandRelay, Error, OpenError, OwningWorker, Placement, RelayFuture,
-    SessionCommand, SessionSpec, WorkerPresence, WorkerSummary,
+    CommandOutput, CommandRelay, Error, OpenError, OwningWorker, Placement, ProjectAnswer,
+    ProjectBody, ProjectRequest, RelayFuture, SessionCommand, SessionSpec, WorkerPresence,
+    WorkerSummary,
 };
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -76,7 +77,9 @@ impl Fleet {
 
     /// Keeps the mirror and the list of workers up to date until it is dropped.
     pub async fn run(self) {
-        tokio::join!(self.shared.mirror.clone().run(), self.watch_workers());
+        let SharedFleet { bus, mirror, .. } = &*self.shared;
+        let announced = crate::watching::announce(Arc::clone(bus), mirror.clone());
+        tokio::join!(mirror.clone().run(), self.watch_workers(), announced);
     }
 
     /// Waits until the mirror has what was stored when it started, and all workers are known.
@@ -111,6 +114,7 @@ impl Fleet {
     async fn watch_workers(&self) {
         let mut pause = FIRST_PAUSE;
         loop {
+            let reconnected = self.shared.bus.reconnected();
             match self.shared.bus.watch(KeyTable::Workers).await {
                 Ok(mut changes) => {
                     pause = FIRST_PAUSE;
@@ -136,7 +140,10 @@ impl Fleet {
                     pause = (pause * 2).min(LAST_PAUSE);
                 }
             }
-            tokio::time::sleep(pause).await;
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                () = reconnected => pause = FIRST_PAUSE,
+            }
         }
     }
 
@@ -231,11 +238,21 @@ impl Fleet {
             stored.map_err(|error| WorkerFailure::Failed(error.to_string()))?;
             payload = WorkerQuestion::Object { name }.encode();
         }
-        match bus.ask(worker, payload, ANSWER_TIMEOUT).await {
-            Ok(answer) => decode_answer(&answer),
-            Err(BusError::NoListener) => Err(WorkerFailure::Failed(self.away(worker))),
-            Err(error) => Err(WorkerFailure::Failed(format!("worker `{worker}`: {error}"))),
-        }
+        decode_answer(&self.ask_bytes(worker, payload, ANSWER_TIMEOUT).await?)
+    }
+
+    /// Asks a worker, and says why there is no answer.
+    pub(crate) async fn ask_bytes(
+        &self,
+        worker: &str,
+        payload: Bytes,
+        timeout: Duration,
+    ) -> Result<Bytes, WorkerFailure> {
+        let answer = self.shared.bus.ask(worker, payload, timeout).await;
+        answer.map_err(|error| match error {
+            BusError::NoListener => WorkerFailure::Failed(self.away(worker)),
+            error => WorkerFailure::Failed(format!("worker `{worker}`: {error}")),
+        })
     }
 
     /// What a person is told about a worker that is not connected.
@@ -381,6 +398,15 @@ impl CommandRelay for Fleet {
 
     fn move_to(&self, session: SessionId, to: String) -> RelayFuture<'_, Result<(), OpenError>> {
         Box::pin(async move { self.take_over(session, &to).await })
+    }
+
+    fn project(
+        &self,
+        session: SessionId,
+        request: ProjectRequest,
+        body: ProjectBody,
+    ) -> RelayFuture<'_, Result<(ProjectAnswer, ProjectBody), Error>> {
+        Box::pin(async move { Ok(self.exchange(session, request, body).await?) })
     }
 
     fn revoke_grant(&self, grant: Uuid) -> RelayFuture<'_, Result<(), OpenError>> {

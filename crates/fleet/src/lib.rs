@@ -26,16 +26,21 @@
 
 pub mod bus;
 pub mod claim;
+pub mod election;
+mod exchange;
+pub mod fenced_state;
 pub mod files;
 pub mod gateway;
 pub mod lease;
 pub mod mirror;
 pub mod pack;
 pub mod place;
+mod project_relay;
 pub mod question;
 pub mod setup;
 pub mod ship;
 pub mod start_claim;
+mod watching;
 pub mod worker;
 
 #[cfg(test)]

@@ -9,6 +9,8 @@ use session::{
 use thiserror::Error;
 use uuid::Uuid;
 
+use crate::exchange::{ProjectStep, StepReply};
+
 /// The version of the questions. A worker refuses later ones.
 const VERSION: u32 = 1;
 
@@ -44,6 +46,10 @@ pub enum WorkerQuestion {
     Release { session: SessionId },
     /// What another worker had still recorded of a session that this one has taken over.
     Tail { session: SessionId, worker: String, epoch: u64, text: String },
+    /// Someone looks at these sessions, for the next moments.
+    Watched { sessions: Vec<SessionId> },
+    /// A step of a request about the project of a session. Its answer is a `StepReply`.
+    Project(ProjectStep),
     /// The question is too large for a message and is in this object.
     Object { name: String },
 }
@@ -114,6 +120,18 @@ pub fn decode_answer(bytes: &[u8]) -> WorkerAnswer {
     })
 }
 
+/// The reply to a step of an exchange as bytes.
+pub(crate) fn encode_reply(reply: &Result<StepReply, WorkerFailure>) -> Bytes {
+    encode(reply)
+}
+
+/// Reads such a reply. One that cannot be read is a failure.
+pub(crate) fn decode_reply(bytes: &[u8]) -> Result<StepReply, WorkerFailure> {
+    serde_json::from_slice(bytes).unwrap_or_else(|error| {
+        Err(WorkerFailure::Failed(format!("the answer of the worker cannot be read ({error})")))
+    })
+}
+
 impl From<session::Error> for WorkerFailure {
     fn from(error: session::Error) -> Self {
         match error {
@@ -177,6 +195,7 @@ mod tests {
             WorkerQuestion::Command { session, command: Box::new(SessionCommand::Wake) },
             WorkerQuestion::TakeOver { session },
             WorkerQuestion::Release { session },
+            WorkerQuestion::Watched { sessions: vec![session] },
             WorkerQuestion::Object { name: "n".to_owned() },
         ] {
             assert_eq!(WorkerQuestion::decode(&question.encode()), Ok(question));

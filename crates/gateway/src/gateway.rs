@@ -16,8 +16,8 @@ use crate::api::{
 };
 use crate::config::GatewayConfig;
 use crate::limits::{
-    MAX_ACP_CLIENTS, MAX_FILE_OPERATIONS, MAX_FOLDS, MAX_GIT_CHANGES, MAX_GIT_READS, MAX_UPLOADS,
-    POOL_BYTES,
+    MAX_ACP_CLIENTS, MAX_FILE_OPERATIONS, MAX_FOLDS, MAX_GIT_CHANGES, MAX_GIT_READS,
+    MAX_RELAYED_REQUESTS, MAX_UPLOADS, POOL_BYTES,
 };
 use crate::live::LiveSessions;
 use crate::memory_pool::MemoryPool;
@@ -61,6 +61,8 @@ pub(crate) struct GatewayState {
     pub(crate) memory: MemoryPool,
     /// For handling large requests one after the other.
     pub(crate) large_requests: Arc<Semaphore>,
+    /// For requests about projects that other machines answer.
+    pub(crate) relayed_requests: Arc<Semaphore>,
     /// For clients of the Agent Client Protocol.
     pub(crate) acp_clients: Arc<Semaphore>,
     port: u16,
@@ -73,8 +75,6 @@ impl Gateway {
         tokens: Arc<TokenStore>,
         port: u16,
     ) -> Self {
-        let journal = sessions.journal().clone();
-        let checkpoints = config.data.join("views");
         let presence = VisiblePages::default();
         let notifier = Notifier::open(
             &config.data,
@@ -83,6 +83,25 @@ impl Gateway {
             config.proxy.as_ref(),
             presence.clone(),
         );
+        Self::build(sessions, config, tokens, port, presence, notifier)
+    }
+
+    /// The state for requests that other machines pass on. It has no clients of its own, and sends no notifications.
+    pub(crate) fn without_clients(sessions: Sessions, config: GatewayConfig) -> Self {
+        let tokens = Arc::new(TokenStore::none());
+        Self::build(sessions, config, tokens, 0, VisiblePages::default(), None)
+    }
+
+    fn build(
+        sessions: Sessions,
+        config: GatewayConfig,
+        tokens: Arc<TokenStore>,
+        port: u16,
+        presence: VisiblePages,
+        notifier: Option<Notifier>,
+    ) -> Self {
+        let journal = sessions.journal().clone();
+        let checkpoints = config.data.join("views");
         Self(Arc::new(GatewayState {
             live_sessions: LiveSessions::new(journal, checkpoints, prerender),
             session_list: SessionList::new(sessions.clone()),
@@ -102,6 +121,7 @@ impl Gateway {
             uploads: Semaphore::new(MAX_UPLOADS),
             memory: MemoryPool::new(POOL_BYTES),
             large_requests: Arc::new(Semaphore::new(1)),
+            relayed_requests: Arc::new(Semaphore::new(MAX_RELAYED_REQUESTS)),
             acp_clients: Arc::new(Semaphore::new(MAX_ACP_CLIENTS)),
             sessions,
             config,

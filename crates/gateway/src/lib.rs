@@ -24,6 +24,9 @@ mod memory_pool;
 mod notifications;
 mod pages;
 mod problem;
+mod project_relay;
+mod project_routes;
+mod relayed_headers;
 mod request_memory;
 mod server;
 pub mod watch_state;
@@ -40,6 +43,7 @@ use tokio::task::JoinSet;
 
 pub use access::Hosts;
 pub use config::{EndpointPolicy, GatewayConfig, ProxyConfig, PushConfig};
+pub use project_routes::ProjectRoutes;
 pub use server::{Certificate, TlsError};
 pub use session::Roots;
 pub use terminal::ShellConfig;
@@ -78,6 +82,7 @@ pub async fn run(
     let router = api::router()
         .fallback(pages::page)
         .method_not_allowed_fallback(pages::method_not_allowed)
+        .layer(middleware::from_fn_with_state(gateway.clone(), project_relay::relay))
         .layer(middleware::from_fn_with_state(gateway.clone(), request_memory::hold))
         .layer(middleware::from_fn_with_state(gateway.clone(), access::check))
         .with_state(gateway.clone());

@@ -50,6 +50,10 @@ pub(crate) const UPLOAD_STALLED_AFTER: Duration = Duration::from_secs(30);
 /// How many operations on files run at the same time; others wait.
 pub(crate) const MAX_FILE_OPERATIONS: usize = 4;
 
+/// How many requests about files and git may be on their way to other machines at the same time. Each has a
+/// quarter of a megabyte of a body in memory in each direction.
+pub(crate) const MAX_RELAYED_REQUESTS: usize = 24;
+
 /// What is smaller is not taken from the pool.
 pub(crate) const SMALL_BYTES: usize = 32 << 10;
 

@@ -8,7 +8,7 @@
 //! message, and neither its text nor its sender.
 //!
 //! The address of a push service comes from a client, so it is checked before it is stored and again
-//! whenever its name is resolved: nobody can make the server send requests into its own network.
+//! whenever its name is resolved: no client can make the server send requests into its own network.
 //!
 //! Deliberately absent: what is worth a message, and to whom it is sent. The caller decides.
 

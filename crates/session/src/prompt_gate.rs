@@ -3,7 +3,7 @@
 //! In a fleet another machine may take a session over while this one is cut off. It must know of every prompt
 //! that an agent was given, or it would run the prompt again. So a prompt goes to the agent only after the
 //! machines of the fleet have its record too. Nothing else waits: the agent's output does not, and neither do
-//! answers to its requests, which nobody can give twice.
+//! answers to its requests, which cannot be given twice.
 
 use std::fmt;
 use std::future::Future;

@@ -17,6 +17,7 @@ use uuid::Uuid;
 use crate::command::{CommandOutput, SessionCommand};
 use crate::owner::OwnerCommand;
 use crate::placement::{OwningWorker, Placement, WorkerSummary};
+use crate::project_request::{ProjectAnswer, ProjectBody, ProjectRequest};
 use crate::session::{Error, LeaveOutcome, Session};
 use crate::sessions::{OpenError, SessionSlot, SessionSpec, Sessions};
 
@@ -51,6 +52,14 @@ pub trait CommandRelay: fmt::Debug + Send + Sync {
     /// Has another machine, by its name, take a session over. The journal of this process says so when this
     /// returns.
     fn move_to(&self, session: SessionId, to: String) -> RelayFuture<'_, Result<(), OpenError>>;
+
+    /// Has the owner of a session answer a request about its project.
+    fn project(
+        &self,
+        session: SessionId,
+        request: ProjectRequest,
+        body: ProjectBody,
+    ) -> RelayFuture<'_, Result<(ProjectAnswer, ProjectBody), Error>>;
 
     /// Has all machines revoke a grant.
     fn revoke_grant(&self, grant: Uuid) -> RelayFuture<'_, Result<(), OpenError>>;

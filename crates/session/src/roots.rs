@@ -5,16 +5,28 @@ use std::path::{Component, Path, PathBuf};
 
 /// Directories below which sessions may work, with all symbolic links resolved.
 #[derive(Clone, Debug)]
-pub struct Roots(Vec<PathBuf>);
+pub struct Roots {
+    directories: Vec<PathBuf>,
+    /// Whether the sessions are on other machines.
+    is_elsewhere: bool,
+}
 
 impl Roots {
     /// Fails if one of the directories does not exist.
     pub fn new(directories: &[PathBuf]) -> io::Result<Self> {
-        directories.iter().map(|it| it.canonicalize()).collect::<io::Result<_>>().map(Self)
+        let real = directories.iter().map(|it| it.canonicalize());
+        Ok(Self { directories: real.collect::<io::Result<_>>()?, is_elsewhere: false })
+    }
+
+    /// For a process that passes everything on to other machines, which have roots of their own and check
+    /// every directory themselves. Nothing is looked up on this machine: any absolute path without `..` will
+    /// do.
+    pub fn elsewhere() -> Self {
+        Self { directories: Vec::new(), is_elsewhere: true }
     }
 
     pub fn directories(&self) -> &[PathBuf] {
-        &self.0
+        &self.directories
     }
 
     /// Resolves a path to an existing directory below one of the roots. Blocks.
@@ -22,6 +34,9 @@ impl Roots {
     /// A path outside gets the same answer as one that does not exist, so that a client cannot find
     /// out what exists outside.
     pub fn resolve(&self, path: &Path) -> Option<PathBuf> {
+        if self.is_elsewhere {
+            return is_plain(path).then(|| path.to_owned());
+        }
         let real = path.is_absolute().then(|| path.canonicalize().ok()).flatten()?;
         (self.contains(&real) && real.is_dir()).then_some(real)
     }
@@ -29,9 +44,11 @@ impl Roots {
     /// Resolves a directory that may not exist yet, below one of the roots and outside any `.git`.
     /// Blocks.
     pub fn resolve_new(&self, path: &Path) -> Option<PathBuf> {
-        let plain = |part| matches!(part, Component::RootDir | Component::Normal(_));
-        if !path.is_absolute() || !path.components().all(plain) {
+        if !is_plain(path) {
             return None;
+        }
+        if self.is_elsewhere {
+            return Some(path.to_owned());
         }
         let known = path.ancestors().find(|it| it.symlink_metadata().is_ok())?;
         // A dangling link fails here: its target could be created later.
@@ -46,8 +63,14 @@ impl Roots {
 
     /// Whether a resolved path is below one of the roots.
     pub fn contains(&self, real: &Path) -> bool {
-        self.0.iter().any(|root| real.starts_with(root))
+        self.is_elsewhere || self.directories.iter().any(|root| real.starts_with(root))
     }
+}
+
+/// Whether a path is absolute and leads nowhere else by itself.
+fn is_plain(path: &Path) -> bool {
+    let plain = |part| matches!(part, Component::RootDir | Component::Normal(_));
+    path.is_absolute() && path.components().all(plain)
 }
 
 #[cfg(test)]
@@ -73,6 +96,17 @@ mod tests {
             assert_eq!(roots.resolve(&directory.path().join(path)), None, "{path}");
         }
         assert_eq!(roots.resolve("in/a".as_ref()), None, "relative to what?");
+    }
+
+    #[test]
+    fn paths_of_other_machines_are_not_looked_up_here() {
+        let roots = Roots::elsewhere();
+        let path = std::path::Path::new("/not/on/this/machine");
+        assert_eq!(roots.resolve(path).as_deref(), Some(path));
+        assert!(roots.contains(path) && roots.directories().is_empty());
+        for path in ["relative", "/a/../b", "/a/..", ""] {
+            assert_eq!(roots.resolve(path.as_ref()), None, "{path}");
+        }
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub fn store_upload(directory: &Path, name: &str, bytes: &[u8]) -> io::Result<Pa
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         Err(error) => return Err(error),
     }
-    let name = safe_name(name);
+    let name = safe_file_name(name);
     let (stem, ending) = match name.rsplit_once('.') {
         Some((stem, ending)) if !stem.is_empty() => (stem, format!(".{ending}")),
         _ => (name.as_str(), String::new()),
@@ -80,7 +80,7 @@ fn new_file(path: &Path) -> io::Result<std::fs::File> {
 }
 
 /// A file name that stays in its directory, is not hidden and looks like no option.
-fn safe_name(name: &str) -> String {
+pub fn safe_file_name(name: &str) -> String {
     let name = name.rsplit(['/', '\\']).next().unwrap_or_default();
     let plain = |it: char| if it.is_control() || "<>:\"|?*".contains(it) { '_' } else { it };
     let mut name: String = name.trim().chars().map(plain).collect();
@@ -93,7 +93,7 @@ fn safe_name(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{append_file_paths, safe_name, store_upload};
+    use super::{append_file_paths, safe_file_name, store_upload};
 
     #[test]
     fn files_are_stored_side_by_side_and_ignored_by_git() {
@@ -118,9 +118,9 @@ mod tests {
             ("a\\b\n.txt", "b_.txt"),
             ("", "file"),
         ] {
-            assert_eq!(safe_name(name), expected, "{name}");
+            assert_eq!(safe_file_name(name), expected, "{name}");
         }
-        assert_eq!(safe_name(&"ä".repeat(300)).len(), 120);
+        assert_eq!(safe_file_name(&"ä".repeat(300)).len(), 120);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The bridge as a program runs it: its configuration, its start and its errors.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use session::{Roots, Sessions};
@@ -14,6 +15,7 @@ use crate::bot::{Bot, BotCallError, BotError, BotIdentity};
 use crate::dispatcher::{BridgeClock, BridgeState, Dispatcher, JobContext};
 use crate::inbound::{DOWNLOAD_LIMIT, Inbound, InboundConfig};
 use crate::replies;
+use crate::state_store::{JournalStore, StateStore, StateStoreError};
 
 /// The longest wait between attempts to reach Telegram at the start.
 const MAX_BACKOFF: Duration = Duration::from_secs(30);
@@ -31,7 +33,7 @@ pub struct Bridge {
     zone: String,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct BridgeConfig {
     pub token: BotToken,
     pub api: ApiAddress,
@@ -76,17 +78,28 @@ impl Bridge {
         &self.identity.username
     }
 
-    /// Runs until `shutdown`. Sessions are left running.
+    /// Runs until `shutdown`, with its state in the journal of the sessions. Sessions are left running.
     pub async fn run(
         self,
         sessions: Sessions,
         shutdown: impl Future<Output = ()>,
     ) -> Result<(), Error> {
+        let store = Arc::new(JournalStore(sessions.journal().clone()));
+        self.run_with(sessions, store, shutdown).await
+    }
+
+    /// The same, with its state elsewhere.
+    pub async fn run_with(
+        self,
+        sessions: Sessions,
+        store: Arc<dyn StateStore>,
+        shutdown: impl Future<Output = ()>,
+    ) -> Result<(), Error> {
         let Self { bot, identity, inbound, roots, clock, zone } = self;
         let namespace = Uuid::new_v5(&NAMESPACE, &identity.id.0.to_be_bytes());
-        let state = BridgeState::read(sessions.journal()).await?;
+        let state = BridgeState::read(&*store).await?;
         let context = JobContext { bot, sessions, roots, clock, zone, namespace };
-        Dispatcher::run(context, inbound, state, shutdown).await
+        Dispatcher::run(context, inbound, store, state, shutdown).await
     }
 }
 
@@ -194,6 +207,11 @@ impl BotToken {
         (is_number && !rest.is_empty() && rest.bytes().all(safe)).then(|| Self(secret.to_owned()))
     }
 
+    /// The number of the bot, which is no secret.
+    pub fn bot_id(&self) -> &str {
+        self.0.split(':').next().unwrap_or_default()
+    }
+
     pub(crate) fn reveal(&self) -> &str {
         &self.0
     }
@@ -211,7 +229,7 @@ pub enum Error {
     #[error("Telegram does not accept this bot token")]
     InvalidToken,
     #[error(transparent)]
-    Journal(#[from] journal::Error),
+    State(#[from] StateStoreError),
     #[error("could not set up the HTTP client")]
     HttpClient,
 }

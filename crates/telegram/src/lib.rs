@@ -14,7 +14,8 @@
 //! a chat may be sent something.
 //!
 //! What a chat has been sent is its [`checkpoint`]. It is stored in the journal's file before the
-//! next call is made, so a chat continues after a crash where it stopped.
+//! next call is made, so a chat continues after a crash where it stopped. In a fleet it is stored on the
+//! servers instead ([`StateStore`]), so that the chat continues in another process.
 //!
 //! This crate does not read the environment and does not print. All text for users is in [`chat`] and
 //! [`replies`].
@@ -28,6 +29,7 @@ mod dispatcher;
 pub mod inbound;
 pub mod rate_limiter;
 pub mod replies;
+mod state_store;
 pub mod update;
 
 pub use address::{ChatAddress, ChatId, ChatKind, MessageId, TelegramUserId, TopicId};
@@ -36,3 +38,4 @@ pub use bot::{
 };
 pub use bridge::{ApiAddress, ApiAddressError, BotToken, Bridge, BridgeConfig, Error, PlainHttp};
 pub use inbound::{InboundAction, InboundFile, PromptDraft, RejectedContent};
+pub use state_store::{StateStore, StateStoreError, StoreFuture};

@@ -239,7 +239,7 @@ impl Terminal {
         let applies = {
             let mut viewers = self.lock_viewers();
             viewers.sizes.insert(viewer, size);
-            // Nobody else has typed here, or whoever did is gone.
+            // No other viewer has typed here, or the one that did is gone.
             let active = viewers.active.filter(|it| viewers.sizes.contains_key(it));
             viewers.active = Some(active.unwrap_or(viewer));
             viewers.active == Some(viewer)

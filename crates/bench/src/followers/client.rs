@@ -32,6 +32,7 @@ pub(crate) struct StreamStats {
     /// of the conversation.
     pub(crate) skipped: u64,
     pub(crate) frames: u64,
+    pub(crate) p50: Duration,
     pub(crate) p99: Duration,
     /// From the start until every follower had the last word.
     pub(crate) duration: Duration,
@@ -66,7 +67,8 @@ pub(crate) async fn receive(
     let duration = started.elapsed();
     let tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
     let FollowerTally { words, skipped, frames, .. } = *tally;
-    Ok(StreamStats { words, skipped, frames, p99: p99(&tally.latencies), duration })
+    let (p50, p99) = (percentile(&tally.latencies, 50), percentile(&tally.latencies, 99));
+    Ok(StreamStats { words, skipped, frames, p50, p99, duration })
 }
 
 async fn follow(
@@ -121,9 +123,10 @@ fn digits(text: &[u8]) -> Option<u64> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-fn p99(latencies: &[u32]) -> Duration {
+/// The time that so many of a hundred latencies do not exceed.
+fn percentile(latencies: &[u32], percent: u64) -> Duration {
     let all: u64 = latencies.iter().map(|it| u64::from(*it)).sum();
-    let mut beyond = all / 100;
+    let mut beyond = all * (100 - percent) / 100;
     for (bucket, count) in latencies.iter().enumerate().rev() {
         match beyond.checked_sub(u64::from(*count)) {
             Some(left) => beyond = left,
@@ -282,7 +285,7 @@ fn without_chunks(mut body: &[u8]) -> Option<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{frame_head, p99, without_chunks, words};
+    use super::{frame_head, percentile, without_chunks, words};
     use std::time::Duration;
 
     #[test]
@@ -318,8 +321,9 @@ mod tests {
     fn one_in_a_hundred_is_above_p99() {
         let mut latencies = vec![0; 10];
         (latencies[1], latencies[7]) = (990, 10);
-        assert_eq!(p99(&latencies), Duration::from_micros(100));
+        assert_eq!(percentile(&latencies, 99), Duration::from_micros(100));
         latencies[7] = 11;
-        assert_eq!(p99(&latencies), Duration::from_micros(400));
+        assert_eq!(percentile(&latencies, 99), Duration::from_micros(400));
+        assert_eq!(percentile(&latencies, 50), Duration::from_micros(100));
     }
 }

@@ -8,7 +8,7 @@
 //! each, and the delay. The CPU time of the agent and of the shim is not included.
 
 mod attach;
-mod client;
+pub(crate) mod client;
 mod document;
 pub(crate) mod server;
 
@@ -211,7 +211,7 @@ async fn run(
     let start = server.start_stream(load.words, load.rate);
     let received = client::receive(sockets, load.words, start).await?;
     let cpu = server.process().cpu()?.saturating_sub(before);
-    let StreamStats { words, skipped, frames, p99, duration } = &received;
+    let StreamStats { words, skipped, frames, p50: _, p99, duration } = &received;
     eprintln!(
         "bench: {} followers, {}/s: {words} words in {frames} frames, {skipped} words \
          skipped, p99 {p99:?}, {duration:?}, CPU {cpu:?}",

@@ -85,6 +85,11 @@ impl Drop for ServeSetup {
 }
 
 impl TowpathServer {
+    /// A gateway that another command has started.
+    pub(crate) fn new(process: BenchServer, token: String) -> Self {
+        Self { process, token }
+    }
+
     pub(crate) fn address(&self) -> SocketAddr {
         self.process.address
     }
@@ -95,14 +100,23 @@ impl TowpathServer {
 
     /// Creates a session and starts its agent with a prompt for one word.
     pub(crate) async fn create_session(&self, setup: &ServeSetup) -> Result<Uuid, AnyError> {
-        let body = json!({"cwd": setup.project()}).to_string();
-        let created = self.request("POST /api/v1/sessions", &body).await?;
-        let created: Value = serde_json::from_str(&created)?;
-        let session = created["id"].as_str().unwrap_or_default().parse()?;
+        self.create_session_with(json!({"cwd": setup.project()})).await
+    }
+
+    /// The same with the body of the request.
+    pub(crate) async fn create_session_with(&self, body: Value) -> Result<Uuid, AnyError> {
+        let session = self.create_idle_session(body).await?;
         let mut follower = self.follow(session).await?;
         self.prompt(session, 1, 0).await?;
         while !String::from_utf8_lossy(follower.next().await?).contains("q0000001z") {}
         Ok(session)
+    }
+
+    /// Creates a session without starting its agent.
+    pub(crate) async fn create_idle_session(&self, body: Value) -> Result<Uuid, AnyError> {
+        let created = self.request("POST /api/v1/sessions", &body.to_string()).await?;
+        let created: Value = serde_json::from_str(&created)?;
+        Ok(created["id"].as_str().unwrap_or_default().parse()?)
     }
 
     /// Asks the agent for `count` words, `rate` of them per second.

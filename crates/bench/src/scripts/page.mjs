@@ -15,14 +15,18 @@ try {
     const devtools = await context.newCDPSession(page);
     await devtools.send("Network.enable");
     await devtools.send("Network.clearBrowserCache");
-    let bytes = 0;
-    devtools.on("Network.loadingFinished", ({ encodedDataLength }) => (bytes += encodedDataLength));
+    let traffic = 0;
+    devtools.on("Network.loadingFinished", ({ encodedDataLength }) => (traffic += encodedDataLength));
     const begin = Date.now();
     await page.goto(`${origin}/#/s/${session}`);
     await page.waitForFunction((last) => document.querySelector(".log")?.textContent.includes(last), last, { polling: "raf" });
     const shown = Date.now() - begin;
     const paint = await page.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? 0);
-    console.log(JSON.stringify({ bytes, paint, shown }));
+    const files = await page.evaluate(() => {
+      const all = [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")];
+      return all.filter((it) => !it.name.includes("/api/")).reduce((sum, it) => sum + it.encodedBodySize, 0);
+    });
+    console.log(JSON.stringify({ files, traffic, paint, shown }));
     await context.close();
   }
 } finally {

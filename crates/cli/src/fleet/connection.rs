@@ -39,7 +39,7 @@ pub(crate) struct ServedFleetArgs {
         long,
         value_name = "URL",
         value_delimiter = ',',
-        conflicts_with_all = ["roots", "demo", "claude", "telegram", "terminal"]
+        conflicts_with_all = ["roots", "demo", "claude", "terminal"]
     )]
     nats: Vec<String>,
     /// A file with the credentials of a user of the fleet

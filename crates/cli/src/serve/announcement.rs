@@ -130,7 +130,7 @@ fn reachable_url(scheme: &str, url: &str, address: SocketAddr) -> Option<String>
 fn network_address(listening: IpAddr) -> Option<IpAddr> {
     let by_four = || -> io::Result<IpAddr> {
         let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
-        // An address for documentation, which belongs to nobody.
+        // An address for documentation, which no host has.
         socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9))?;
         Ok(socket.local_addr()?.ip())
     };

@@ -68,7 +68,7 @@ pub(crate) struct ServeArgs {
     /// machine only; neither with `--host` nor with `--trusted-proxy`
     #[arg(long, conflicts_with = "no_terminal")]
     pub(crate) terminal: bool,
-    /// Let nobody have a shell in the browser
+    /// Turn off terminals in the browser
     #[arg(long)]
     pub(crate) no_terminal: bool,
     /// Also run the Telegram bridge, with the token in `TOWPATH_TELEGRAM_TOKEN`

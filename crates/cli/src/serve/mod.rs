@@ -3,7 +3,9 @@
 mod announcement;
 mod arguments;
 mod demo;
+mod fleet_bridge;
 mod lock;
+mod newer_cli;
 mod server_record;
 mod stop;
 mod telegram;
@@ -36,11 +38,12 @@ use tracing::{info, warn};
 pub(crate) use arguments::ServeArgs;
 use arguments::ServeCommand;
 pub(crate) use demo::Demo;
+use fleet_bridge::ServedFleet;
 pub(crate) use lock::ServerLock;
 use lock::ServerRunning;
+use newer_cli::NewerCliTask;
 use server_record::ServerRecord;
 pub(crate) use stop::{StopMode, release};
-use telegram::ServerBridge;
 pub(crate) use watch_supervisor::WatchSupervisor;
 
 use crate::clock::now;
@@ -215,9 +218,13 @@ async fn serve(
     args.default_agent.apply(&mut home.agents).map_err(AgentLookupError::from)?;
     home.watch = WatchPolicy { default, hooks: Some(hooks) };
     let journal = settings.open_journal()?;
-    let sessions = match &servers {
-        Some(servers) => fleet_sessions(servers, &args.fleet.gateway_name, home, journal).await?,
-        None => Sessions::new(home, journal),
+    let (sessions, fleet) = match &servers {
+        Some(servers) => {
+            let fleet = connect(servers, &args.fleet.gateway_name, &journal).await?;
+            let relay = Arc::new(fleet.fleet.clone());
+            (Sessions::relayed(home, journal, relay), Some(fleet))
+        }
+        None => (Sessions::new(home, journal), None),
     };
     let host = if servers.is_none() { become_host(settings, &sessions).await } else { None };
     let data = settings.data_directory.display();
@@ -244,12 +251,17 @@ async fn serve(
     let _record = record.write(&settings.runtime_directory).ok();
     let link = (!args.no_link).then(|| tokens.add(LINK_TOKEN, Role::Admin, now()));
     let link = link.transpose()?;
-    let beside = || ServerBridge::start(&args.bot, settings, roots.clone(), sessions.clone());
+    let beside = || match fleet {
+        Some(fleet) => fleet_bridge::start(&args.bot, settings, fleet, sessions.clone()),
+        None => telegram::start(&args.bot, settings, roots.clone(), sessions.clone()),
+    };
     let beside = args.telegram.then(beside).transpose()?;
     announcement::print(args, address, link.as_ref(), roots.directories())
         .map_err(ServeError::Announce)?;
     let start_watching = || WatchSupervisor::start(sessions.clone(), hook_requests, roots);
     let watch_supervisor = servers.is_none().then(start_watching);
+    // The journal of a fleet's gateway is a copy, which only its workers write to.
+    let _newer_cli = servers.is_none().then(|| NewerCliTask::start(sessions.journal().clone()));
     let mut mode = StopMode::KeepAgents;
     let shutdown = async { mode = signals.wait(&tokens).await };
     let (store, served) = (Arc::clone(&tokens), sessions.clone());
@@ -308,21 +320,20 @@ fn gateway_config(
     }
 }
 
-/// The sessions of a fleet. Their journal is a copy, which is kept up to date while this process runs.
-async fn fleet_sessions(
+/// Connects to a fleet. The journal is a copy of its sessions, which is kept up to date while this process runs.
+async fn connect(
     servers: &NatsArgs,
     name: &str,
-    home: SessionsConfig,
-    journal: Journal,
-) -> Result<Sessions, ServeError> {
+    journal: &Journal,
+) -> Result<ServedFleet, ServeError> {
     let bus: Arc<dyn Bus> = Arc::new(servers.connect(name).await.map_err(ServeError::Fleet)?);
     let mirror = Mirror::open(Arc::clone(&bus), journal.clone()).await?;
-    let fleet = Fleet::new(bus, mirror);
+    let fleet = Fleet::new(Arc::clone(&bus), mirror);
     tokio::spawn(fleet.clone().run());
     if tokio::time::timeout(FLEET_TIMEOUT, fleet.ready()).await.is_err() {
         warn!("the copy of the fleet's sessions is not complete yet");
     }
-    Ok(Sessions::relayed(home, journal, Arc::new(fleet)))
+    Ok(ServedFleet { bus, fleet, gateway: name.to_owned() })
 }
 
 /// Agents outlive this process, because another server is expected soon.

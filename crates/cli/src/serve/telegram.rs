@@ -17,41 +17,51 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// A bridge that runs in the server.
 #[derive(Debug)]
-pub(super) struct ServerBridge {
+pub(super) struct BridgeTask {
     stop: oneshot::Sender<()>,
     task: JoinHandle<()>,
 }
 
-impl ServerBridge {
-    /// Starts the bridge. Fails only if its configuration is wrong: the server runs even while
-    /// Telegram cannot be reached.
-    pub(super) fn start(
-        bot: &TelegramBotArgs,
-        settings: &CliSettings,
-        roots: Roots,
-        sessions: Sessions,
-    ) -> Result<Self, TelegramError> {
-        let config = bot.config(settings, roots)?;
-        let (stop, stopped) = oneshot::channel();
-        let task = tokio::spawn(async move {
-            let stopped = async { drop(stopped.await) };
-            tokio::pin!(stopped);
-            let bridge = tokio::select! {
-                bridge = Bridge::connect(config) => bridge,
-                () = &mut stopped => return,
-            };
-            let ran = match bridge {
-                Ok(bridge) => {
-                    info!(bot = bridge.bot_name(), "the Telegram bridge is running");
-                    bridge.run(sessions, stopped).await
-                }
-                Err(error) => Err(error),
-            };
-            if let Err(error) = ran {
-                error!(%error, "the Telegram bridge has stopped");
+/// Starts the bridge. Fails only if its configuration is wrong: the server runs even while Telegram
+/// cannot be reached.
+pub(super) fn start(
+    bot: &TelegramBotArgs,
+    settings: &CliSettings,
+    roots: Roots,
+    sessions: Sessions,
+) -> Result<BridgeTask, TelegramError> {
+    let config = bot.config(settings, roots)?;
+    Ok(BridgeTask::spawn(move |stopped| async move {
+        tokio::pin!(stopped);
+        let bridge = tokio::select! {
+            bridge = Bridge::connect(config) => bridge,
+            () = &mut stopped => return,
+        };
+        let ran = match bridge {
+            Ok(bridge) => {
+                info!(bot = bridge.bot_name(), "the Telegram bridge is running");
+                bridge.run(sessions, stopped).await
             }
-        });
-        Ok(Self { stop, task })
+            Err(error) => Err(error),
+        };
+        if let Err(error) = ran {
+            error!(%error, "the Telegram bridge has stopped");
+        }
+    }))
+}
+
+/// What tells a bridge to stop.
+pub(super) type StopRequest = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
+
+impl BridgeTask {
+    /// Runs a bridge that ends when it is told to.
+    pub(super) fn spawn<F>(run: impl FnOnce(StopRequest) -> F) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let (stop, stopped) = oneshot::channel::<()>();
+        let task = tokio::spawn(run(Box::pin(async { drop(stopped.await) })));
+        Self { stop, task }
     }
 
     /// Stops the bridge, and waits for it up to [`STOP_TIMEOUT`].

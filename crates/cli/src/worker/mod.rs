@@ -14,6 +14,7 @@ use clap::Args;
 use fleet::bus::BusError;
 use fleet::bus::metered::MeteredBus;
 use fleet::worker::{Worker, WorkerConfig, WorkerError};
+use gateway::ProjectRoutes;
 use serde::Serialize;
 use session::{OpenError, Roots, Sessions};
 use tokio::net::TcpListener;
@@ -159,13 +160,17 @@ async fn work(args: &WorkerArgs) -> Result<(), WorkerCommandError> {
     let sessions = Sessions::new(home, settings.open_journal()?);
     let roots = args.roots(demo.as_ref()).map_err(WorkerCommandError::Root)?;
     let files = LocalSessionFiles::new(sessions.config().clone(), roots.clone());
+    let data = settings.data_directory.clone();
+    let projects = ProjectRoutes::new(sessions.clone(), roots.clone(), data);
     let config = WorkerConfig {
         name: args.worker_name.clone().or_else(host_name).ok_or(WorkerCommandError::NoName)?,
         pool: args.pool.clone(),
         slots: args.slots,
         roots,
         files: Some(Arc::new(files)),
+        projects: Some(Arc::new(projects)),
         takeover: args.takeover,
+        unwatched_interval: fleet::ship::UNWATCHED_INTERVAL,
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };
     let name = config.name.clone();

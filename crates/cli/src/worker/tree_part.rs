@@ -1,6 +1,6 @@
 //! The working tree of a session as a git bundle, and a place for it on another machine.
 //!
-//! Nobody's uncommitted work is overwritten: a checkout that is not exactly where the session was gets another
+//! Uncommitted work is never overwritten: a checkout that is not exactly where the session was gets another
 //! working tree beside it.
 
 use std::io;

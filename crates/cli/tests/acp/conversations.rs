@@ -125,9 +125,11 @@ fn todos_sub_agents_failures_and_commands_are_reported() {
     assert!(plans.last().is_some_and(|it| !it["entries"].as_array().unwrap().is_empty()));
     let prompt = client.prompt(&session, "agent please");
     assert_eq!(client.stop_reason(prompt), "end_turn");
-    let nested = |it: &&&Value| !it["_meta"]["claudeCode"]["parentToolUseId"].is_null();
-    let calls = client.updates_of("tool_call");
-    assert!(calls.iter().filter(nested).count() > 0, "{calls:#?}");
+    // The sub-agent works in the background, and the turn may end before its first call.
+    let is_nested = |it: &&Value| !it["_meta"]["claudeCode"]["parentToolUseId"].is_null();
+    client.wait_until("a call of the sub-agent", |it| {
+        it.updates_of("tool_call").iter().any(is_nested)
+    });
     client.wait_until("commands", |it| !it.updates_of("available_commands_update").is_empty());
     let prompt = client.prompt(&session, "error please");
     let response = client.response(prompt);

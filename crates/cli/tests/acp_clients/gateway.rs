@@ -21,17 +21,20 @@ const MAX_MESSAGE_BYTES: usize = 4 << 20;
 const MAX_CLIENTS: usize = 16;
 
 /// A server, and its main token.
-struct Server {
-    process: ServerProcess,
+pub(crate) struct Server {
+    pub(crate) process: ServerProcess,
     address: String,
-    token: String,
+    pub(crate) token: String,
 }
 
 impl Server {
     async fn start(fixture: &Fixture) -> Self {
         let (agent, project) = (fixture.path("agent").display().to_string(), fixture.project());
-        let arguments = ["serve", "--claude", &agent, "--root", &project];
-        let mut command = fixture.program(&arguments);
+        Self::start_with(fixture, &["--claude", &agent, "--root", &project]).await
+    }
+
+    pub(crate) async fn start_with(fixture: &Fixture, arguments: &[&str]) -> Self {
+        let mut command = fixture.program(&[&["serve"], arguments].concat());
         command.args(["--listen", "127.0.0.1:0", "--json"]);
         let process = fixture.spawn(command).await;
         let text = |key: &str| process.ready[key].as_str().expect("a string").to_owned();
@@ -39,12 +42,12 @@ impl Server {
         Self { address, token: text("token"), process }
     }
 
-    fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("ws://{}/acp", self.address)
     }
 
     /// A token with a role.
-    async fn token(&self, name: &str, role: &str) -> String {
+    pub(crate) async fn token(&self, name: &str, role: &str) -> String {
         let url = format!("http://{}/api/v1/tokens", self.address);
         let request = test_support::http_client().post(url).bearer_auth(&self.token);
         let made = request.json(&json!({ "name": name, "role": role })).send().await;
@@ -69,7 +72,7 @@ impl Server {
         }
     }
 
-    async fn connect(&self, token: &str) -> AcpSocket {
+    pub(crate) async fn connect(&self, token: &str) -> AcpSocket {
         let bearer = format!("Bearer {token}");
         let mut socket = self.open(&[("authorization", &bearer)]).await.expect("a WebSocket");
         let said = socket.call("initialize", json!({ "protocolVersion": 1 })).await;
@@ -79,14 +82,14 @@ impl Server {
 }
 
 /// A client on a WebSocket.
-struct AcpSocket {
-    frames: WebSocketStream<MaybeTlsStream<TcpStream>>,
+pub(crate) struct AcpSocket {
+    pub(crate) frames: WebSocketStream<MaybeTlsStream<TcpStream>>,
     next_id: u64,
-    seen: Vec<Value>,
+    pub(crate) seen: Vec<Value>,
 }
 
 impl AcpSocket {
-    async fn request(&mut self, method: &str, params: Value) -> u64 {
+    pub(crate) async fn request(&mut self, method: &str, params: Value) -> u64 {
         let id = self.next_id;
         self.next_id += 1;
         let message = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
@@ -94,7 +97,7 @@ impl AcpSocket {
         id
     }
 
-    async fn next(&mut self) -> Option<Value> {
+    pub(crate) async fn next(&mut self) -> Option<Value> {
         loop {
             let message = timeout(TIMEOUT, self.frames.next()).await.expect("a frame in time");
             match message?.ok()? {
@@ -109,7 +112,7 @@ impl AcpSocket {
         }
     }
 
-    async fn until(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
+    pub(crate) async fn until(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
         loop {
             let message = self.next().await.expect("no end");
             if wanted(&message) {
@@ -118,13 +121,13 @@ impl AcpSocket {
         }
     }
 
-    async fn call(&mut self, method: &str, params: Value) -> Value {
+    pub(crate) async fn call(&mut self, method: &str, params: Value) -> Value {
         let id = self.request(method, params).await;
         self.until(|it| it["id"] == id && it["method"].is_null()).await
     }
 
     /// Reads until the server closes the connection.
-    async fn closed(&mut self) {
+    pub(crate) async fn closed(&mut self) {
         while self.next().await.is_some() {}
     }
 }

@@ -13,6 +13,9 @@ mod conversations;
 #[path = "../environment/mod.rs"]
 mod environment;
 mod fixture;
+mod fleet;
+#[path = "../fleet_environment/mod.rs"]
+mod fleet_environment;
 mod foreign_agent;
 mod gateway;
 mod hangups;

@@ -1,42 +1,12 @@
 //! The disk becomes full during a turn: nothing is lost, no new prompt is accepted, and the session
 //! continues when there is space.
 
-#![expect(clippy::disallowed_methods, reason = "the test mounts a small disk")]
-
-use std::path::{Path, PathBuf};
-use std::process::Command;
-
 use journal::Seq;
+use test_support::packages;
+use test_support::small_disk::SmallDisk;
 use wire::note::{Note, TurnEnding};
 
 use crate::fixture::{DrivingFixture, JournalReader, agent_line, is_turn_over, notes, prompt};
-
-/// A small disk in memory, unmounted on drop.
-struct Disk {
-    place: PathBuf,
-}
-
-impl Disk {
-    fn mount(place: &Path, size: &str) -> Option<Self> {
-        let size = format!("size={size},mode=0700");
-        let mut mount = Command::new("mount");
-        mount.args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(place);
-        let mounted = mount.status().is_ok_and(|status| status.success());
-        mounted.then(|| Self { place: place.to_owned() })
-    }
-
-    fn grow(&self, size: &str) {
-        let size = format!("remount,size={size}");
-        let status = Command::new("mount").args(["-o", &size]).arg(&self.place).status();
-        assert!(status.is_ok_and(|status| status.success()), "a larger disk");
-    }
-}
-
-impl Drop for Disk {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg("-l").arg(&self.place).status();
-    }
-}
 
 pub(crate) async fn check() {
     // More than fits on the disk, so that it becomes full during the turn.
@@ -45,11 +15,8 @@ pub(crate) async fn check() {
          api text \"There is room again.\"",
     )
     .await;
-    let Some(disk) = Disk::mount(&fixture.setup.data(), "1m") else {
-        println!("skipped: no small disk can be mounted here");
-        assert!(std::env::var("CI").as_deref() != Ok("true"), "no test may be skipped in CI");
-        return;
-    };
+    let disk = SmallDisk::mount(&fixture.setup.data(), "1m");
+    let Some(disk) = packages::or_skip(disk) else { return };
     let towpath = fixture.towpath();
     let session = towpath.create(&fixture).await;
     let mut reader = JournalReader::new(&session, Seq::default());

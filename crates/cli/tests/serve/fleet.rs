@@ -122,42 +122,46 @@ async fn a_session_of_a_worker_is_driven_through_any_gateway() {
     other.until(|it| it.snapshots > 0 && it.contains("and again") && it.is_idle()).await;
     assert_eq!(other.page.items, page.page.items);
 
-    // Nothing of the gateway's own machine is shown as if it belonged to the session.
     let files = second
         .ask(Method::GET, &format!("/sessions/{session}/files/content?path=made"), None)
         .await;
-    assert!(files.status().is_client_error(), "{}", files.status());
+    assert_eq!(files.status(), 200);
     let deleted = second.ask(Method::DELETE, &format!("/sessions/{session}"), None).await;
     assert!(deleted.status().is_success(), "{}", deleted.status());
 }
 
-/// How long the servers are away, and how soon after their return a gateway has everything. Both leave room for a
-/// busy machine: without load it takes two seconds.
-const OUTAGE: Duration = Duration::from_secs(10);
+/// How long the servers are away, in seconds. `TOWPATH_TEST_OUTAGE_SECONDS` sets another time.
+const OUTAGE_SECONDS: u64 = 10;
+
+/// How soon after their return a gateway has everything, on a busy machine. The goal is 5 seconds on an idle one.
 const CATCH_UP: Duration = Duration::from_secs(20);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_never_waits_for_servers_that_are_away_and_everything_comes_after_their_return() {
     let program = nats_servers::install(Path::new(env!("CARGO_TARGET_TMPDIR")));
     let Some(program) = packages::or_skip(program) else { return };
-    let mut servers = NatsServers::start(&program, &NatsServerOptions::single());
-    let nats = servers.addresses()[0].clone();
-    let words: Vec<String> = (1..=60).map(|number| format!("word{number}")).collect();
-    let text = words.join(" ");
+    let mut servers = NatsServers::start(&program, &NatsServerOptions::cluster());
+    let nats = servers.addresses().join(",");
+    let seconds = std::env::var("TOWPATH_TEST_OUTAGE_SECONDS").ok();
+    let seconds = seconds.and_then(|it| it.parse().ok()).unwrap_or(OUTAGE_SECONDS);
+    let outage = Duration::from_secs(seconds);
+    // At ten words a second, the answer takes most of that time.
+    let words: Vec<String> = (1..=seconds * 7).map(|number| format!("word{number:04}")).collect();
+    let (text, last_word) = (words.join(" "), words.last().expect("a word").clone());
     let fixture =
         Fixture::new(&format!("api text \"{text}\" slow 100\napi text \"after it\"")).await;
-    let created = fixture.program(&["fleet", "init", "--single", "--nats", &nats]).output();
+    let created = fixture.program(&["fleet", "init", "--nats", &nats]).output();
     assert!(created.expect("it starts").status.success());
     let worker = TestWorker::start(&fixture, &nats).await;
     let server = gateway(&fixture, &nats, "gateway").await;
     let session = server.session(&fixture).await;
     let mut page = server.follow(&format!("/sessions/{session}/follow")).await;
     server.prompt(&session, "count").await;
-    page.until(|it| it.snapshots > 0 && it.contains("word2")).await;
+    page.until(|it| it.snapshots > 0 && it.contains("word0002")).await;
 
-    servers.kill(0);
+    servers.kill_all();
     let killed = Instant::now();
-    assert!(!page.page.contains("word60"), "the servers are away in the middle of the answer");
+    assert!(!page.page.contains(&last_word), "the servers are away in the middle of the answer");
     // The agent finishes meanwhile, as the worker's own journal says.
     let id = SessionId(session.parse().expect("an id"));
     let path = fixture.path("data/worker/journal.db");
@@ -171,19 +175,19 @@ async fn an_agent_never_waits_for_servers_that_are_away_and_everything_comes_aft
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };
-    timeout(TIMEOUT, idle).await.expect("the turn ends while the servers are away");
+    timeout(outage + TIMEOUT, idle).await.expect("the turn ends while the servers are away");
     println!("the turn ended {:?} after the servers were killed", killed.elapsed());
     assert!(worker.figure("unshipped_sessions").await > 0.0);
     assert!(worker.figure("shipping_lag_seconds").await > 0.0);
     let refused = json!({ "id": Uuid::new_v4(), "text": "nobody hears this" });
     let (status, problem) = server.post(&format!("/sessions/{session}/prompts"), refused).await;
     assert!(status >= 400, "a prompt is refused, not queued: {problem}");
-    tokio::time::sleep(OUTAGE.saturating_sub(killed.elapsed())).await;
-    assert!(!page.page.contains("word60"));
+    tokio::time::sleep(outage.saturating_sub(killed.elapsed())).await;
+    assert!(!page.page.contains(&last_word));
 
-    servers.restart(0);
+    servers.restart_all();
     let back = Instant::now();
-    page.until(|it| it.contains("word60") && it.is_idle()).await;
+    page.until(|it| it.contains(&last_word) && it.is_idle()).await;
     let took = back.elapsed();
     println!("everything was there {took:?} after the servers returned");
     assert!(took < CATCH_UP, "{took:?}");

@@ -1,7 +1,8 @@
 //! Sessions of a fleet that change their worker: the one before was killed, or gives them away.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::process::Command;
+use std::time::{Duration, Instant};
 
 use fleet::bus::Bus as _;
 use fleet::bus::nats::{NatsBus, NatsConfig};
@@ -23,8 +24,15 @@ pub(crate) struct TestWorker<'a> {
     name: &'static str,
     root: PathBuf,
     nats: String,
+    /// More arguments.
+    options: &'static [&'static str],
+    /// Where and how it runs, if that is not as usual.
+    surroundings: Surroundings<'a>,
     process: Option<ServerProcess>,
 }
+
+/// Changes the command of a worker, for example so that it runs on another machine.
+pub(crate) type Surroundings<'a> = Box<dyn Fn(Command) -> Command + Send + Sync + 'a>;
 
 impl<'a> TestWorker<'a> {
     pub(crate) async fn start(
@@ -33,15 +41,36 @@ impl<'a> TestWorker<'a> {
         name: &'static str,
         root: &Path,
     ) -> Self {
-        let nats = nats.to_owned();
-        let mut this = Self { fixture, name, root: root.to_owned(), nats, process: None };
+        Self::start_with(fixture, nats, name, root, &[]).await
+    }
+
+    pub(crate) async fn start_with(
+        fixture: &'a Fixture,
+        nats: &str,
+        name: &'static str,
+        root: &Path,
+        options: &'static [&'static str],
+    ) -> Self {
+        Self::start_in(fixture, nats, name, root, options, Box::new(|command| command)).await
+    }
+
+    pub(crate) async fn start_in(
+        fixture: &'a Fixture,
+        nats: &str,
+        name: &'static str,
+        root: &Path,
+        options: &'static [&'static str],
+        surroundings: Surroundings<'a>,
+    ) -> Self {
+        let (nats, root) = (nats.to_owned(), root.to_owned());
+        let mut this = Self { fixture, name, root, nats, options, surroundings, process: None };
         std::fs::create_dir_all(this.home()).expect("a directory");
         this.restart().await;
         this
     }
 
     fn data(&self) -> PathBuf {
-        self.fixture.path(&format!("data-{}", self.name))
+        data_directory(self.fixture, self.name)
     }
 
     fn home(&self) -> PathBuf {
@@ -55,7 +84,8 @@ impl<'a> TestWorker<'a> {
             "worker", "--nats", &self.nats, "--name", self.name, "--slots", "2", "--claude",
             &agent, "--root", &root, "--data", &data, "--json",
         ]);
-        command.env("HOME", self.home());
+        command.args(self.options).env("HOME", self.home());
+        let command = (self.surroundings)(command);
         self.process = Some(self.fixture.spawn(command).await);
     }
 
@@ -78,19 +108,33 @@ impl Drop for TestWorker<'_> {
     }
 }
 
+/// The data directory of a worker.
+pub(crate) fn data_directory(fixture: &Fixture, worker: &str) -> PathBuf {
+    fixture.path(&format!("data-{worker}"))
+}
+
 pub(crate) async fn gateway(fixture: &Fixture, nats: &str) -> TestServer {
     let data = fixture.path("gateway").display().to_string();
     fixture.start(fixture.command(&["--nats", nats, "--data", &data])).await
 }
 
-fn servers() -> Option<NatsServers> {
+pub(crate) fn servers() -> Option<NatsServers> {
     let program = nats_servers::install(Path::new(env!("CARGO_TARGET_TMPDIR")));
     Some(NatsServers::start(&packages::or_skip(program)?, &NatsServerOptions::single()))
 }
 
-fn init(fixture: &Fixture, nats: &str) {
+/// Creates the streams on a single server.
+pub(crate) fn init(fixture: &Fixture, nats: &str) {
     let created = fixture.program(&["fleet", "init", "--single", "--nats", nats]).output();
     assert!(created.expect("it starts").status.success());
+}
+
+/// The same for three servers.
+pub(crate) fn init_cluster(fixture: &Fixture, servers: &NatsServers) {
+    let nats = servers.addresses().join(",");
+    let created = fixture.program(&["fleet", "init", "--nats", &nats]).output();
+    let created = created.expect("it starts");
+    assert!(created.status.success(), "{}", String::from_utf8_lossy(&created.stderr));
 }
 
 /// Waits for something that no event announces.
@@ -109,7 +153,7 @@ pub(crate) async fn until_within(limit: Duration, what: &str, is_true: impl Asyn
 }
 
 /// Whether a file below a directory contains some words.
-fn is_in_files(directory: &Path, words: &str) -> bool {
+pub(crate) fn is_in_files(directory: &Path, words: &str) -> bool {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     entries.map(|entry| entry.path()).any(|path| {
         path.is_dir() && is_in_files(&path, words)
@@ -179,6 +223,42 @@ async fn a_session_of_a_killed_worker_goes_on_elsewhere_and_its_tail_is_shown() 
     assert_eq!(page.page.html().matches("had also recorded").count(), 1);
 }
 
+/// How long a session may be without a worker: until the lease has expired, then as long as the workers were
+/// told to wait, and then what a busy machine needs.
+const TAKEN_OVER: Duration = Duration::from_mins(3);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_of_a_killed_worker_goes_on_elsewhere_by_itself_if_workers_were_told_to() {
+    let Some(servers) = servers() else { return };
+    let nats = servers.addresses()[0].clone();
+    let replies = "api text \"never said\" hold never\napi text \"answered elsewhere\"";
+    let fixture = Fixture::new(replies).await;
+    init(&fixture, &nats);
+    let project = fixture.path("project");
+    let takeover = &["--takeover", "30s"];
+    let mut first = TestWorker::start_with(&fixture, &nats, "w1", &project, takeover).await;
+    let server = gateway(&fixture, &nats).await;
+    let session = server.session(&fixture).await;
+    let _second = TestWorker::start_with(&fixture, &nats, "w2", &project, takeover).await;
+    let mut page = server.follow(&format!("/sessions/{session}/follow")).await;
+    server.prompt(&session, "say it slowly").await;
+    until("the agent asks the model", async || !fixture.api.requests().is_empty()).await;
+    server.prompt(&session, "and then this").await;
+
+    first.kill().await;
+    let killed = Instant::now();
+    until_within(TAKEN_OVER, "another worker has it", async || {
+        server.get(&format!("/sessions/{session}")).await["worker"] == "w2"
+    })
+    .await;
+    println!("taken over {:?} after the worker was killed", killed.elapsed());
+    assert!(killed.elapsed() > Duration::from_secs(30), "not before its time");
+    // The prompt that waited is answered there, and the one that was cut off is not sent again.
+    page.until(|it| it.contains("answered elsewhere") && it.is_idle()).await;
+    let (started, ended) = turns(&server, &session).await;
+    assert_eq!((started, ended), (2, 2));
+}
+
 #[tokio::test]
 async fn the_real_cli_remembers_on_another_machine_with_its_tree() {
     match real_cli::command().await {
@@ -206,7 +286,7 @@ async fn real_cli_on_another_machine() {
             std::fs::write(project.join("kept"), "committed").expect("a file");
             std::fs::write(project.join(".gitignore"), "secret\n").expect("a file");
         }
-        let mut git = std::process::Command::new("git");
+        let mut git = Command::new("git");
         git.args(["-c", "user.name=a", "-c", "user.email=a@b"]).args(arguments);
         assert!(git.current_dir(&project).status().expect("git").success());
     }
@@ -256,7 +336,7 @@ async fn real_cli_on_another_machine() {
         (read("kept"), read("new"), read("secret")),
         ("changed".into(), "untracked".into(), String::new())
     );
-    let mut git = std::process::Command::new("git");
+    let mut git = Command::new("git");
     git.args(["status", "--porcelain", "--branch"]).current_dir(&directory);
     let status = git.output().expect("git");
     assert_eq!(String::from_utf8_lossy(&status.stdout), "## work\n M kept\n?? new\n");

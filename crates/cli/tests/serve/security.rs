@@ -62,6 +62,15 @@ async fn requests_without_a_token_are_refused_and_pages_have_a_strict_policy() {
     assert!(!policy.contains("unsafe"), "{policy}");
     assert_eq!(header("x-content-type-options"), "nosniff");
     assert_eq!(header("referrer-policy"), "no-referrer");
+    // What is a document of its own, or like one, has the same policies; every file has a fixed type.
+    for file in ["/sw.js", "/icon.svg", "/js/app.js", "/view.css"] {
+        let page = server.request(Method::GET, file).send().await.expect("a file");
+        let has = |name: &str| page.headers().contains_key(name);
+        let is_part = ["/js/app.js", "/view.css"].contains(&file);
+        assert_eq!(has("content-security-policy"), !is_part, "{file}");
+        assert_eq!(page.headers()["x-content-type-options"], "nosniff", "{file}");
+        assert_eq!(page.headers()["cross-origin-resource-policy"], "same-origin", "{file}");
+    }
     let cookie = server.sign_in().await;
     let me = server.request(Method::GET, "/api/v1/me").header("cookie", &cookie);
     assert_eq!(status(me).await, 200);

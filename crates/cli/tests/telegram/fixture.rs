@@ -89,11 +89,18 @@ impl Fixture {
 
     pub(crate) async fn start(&self, command: &[&str]) -> BridgeProcess {
         let (agent, project) = (self.path("agent").display().to_string(), self.project());
+        let mut arguments = command.to_vec();
+        arguments.extend(["--claude", &agent, "--root", &project]);
+        self.start_elsewhere(&arguments).await
+    }
+
+    /// The same without an agent and a root on this machine.
+    pub(crate) async fn start_elsewhere(&self, command: &[&str]) -> BridgeProcess {
         let users: Vec<String> = self.allowed_users.iter().map(ToString::to_string).collect();
         let (users, speed) = (users.join(","), self.speed.to_string());
         let url = self.other_api.as_ref().map_or(&self.telegram.url, |(url, _)| url);
         let mut arguments = command.to_vec();
-        arguments.extend(["--claude", &agent, "--root", &project, "--allow", &users]);
+        arguments.extend(["--allow", &users]);
         arguments.extend(["--api-url", url, "--hurry", &speed, "--json"]);
         self.spawn(self.command(&arguments)).await
     }

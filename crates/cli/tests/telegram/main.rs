@@ -14,6 +14,9 @@ mod environment;
 mod external;
 mod files;
 mod fixture;
+mod fleet;
+#[path = "../fleet_environment/mod.rs"]
+mod fleet_environment;
 mod network;
 mod options;
 mod other_agents;

@@ -11,12 +11,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use journal::SessionId;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
 use super::{
-    Bus, BusError, BusFuture, BusQuestion, Expected, KeyChange, KeyRevision, KeyTable, LogMessage,
-    LogPosition, MAX_MESSAGE,
+    Bus, BusError, BusFuture, BusQuestion, Expected, KeyChange, KeyGuard, KeyRevision, KeyTable,
+    LogMessage, LogPosition, MAX_MESSAGE, Reconnected,
 };
 
 /// How many messages may wait for a follower.
@@ -38,6 +38,8 @@ pub struct MemoryBus {
     cut: ConnectionCut,
     /// Whether the answers to appends are lost. The messages are stored.
     losing_answers: AtomicBool,
+    /// Counts how many times the connection was restored.
+    restored: watch::Sender<u64>,
 }
 
 /// Whether a connection is cut. Clones are of the same connection.
@@ -70,6 +72,7 @@ impl MemoryServers {
             servers: self.clone(),
             cut: ConnectionCut::default(),
             losing_answers: AtomicBool::new(false),
+            restored: watch::Sender::new(0),
         }
     }
 
@@ -88,6 +91,10 @@ impl MemoryBus {
         self.cut.0.store(cut, Ordering::SeqCst);
         state.followers.retain(|(connection, _)| !connection.is_cut());
         state.watchers.retain(|(connection, ..)| !connection.is_cut());
+        drop(state);
+        if !cut {
+            self.restored.send_modify(|count| *count += 1);
+        }
     }
 
     /// Loses the answers to appends from now on, or no longer.
@@ -156,6 +163,15 @@ fn ready<'a, T: Send + 'a>(result: Result<T, BusError>) -> BusFuture<'a, T> {
 }
 
 impl Bus for MemoryBus {
+    fn reconnected(&self) -> Reconnected {
+        let mut restored = self.restored.subscribe();
+        Box::pin(async move {
+            if restored.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        })
+    }
+
     fn append(
         &self,
         session: SessionId,
@@ -237,6 +253,30 @@ impl Bus for MemoryBus {
             let change = KeyChange { key: key.to_owned(), revision, value: Some(value) };
             state.publish_key(table, &change);
             Ok(revision)
+        };
+        ready(put())
+    }
+
+    fn put_guarded(
+        &self,
+        table: KeyTable,
+        key: &str,
+        value: Option<Bytes>,
+        guard: &KeyGuard,
+    ) -> BusFuture<'_, ()> {
+        let put = || {
+            let mut state = self.state()?;
+            state.check(table, &guard.key, Expected::Revision(guard.revision))?;
+            let Some(value) = value else {
+                state.remove(table, key.to_owned());
+                return Ok(());
+            };
+            let revision = state.next_revision();
+            let stored = StoredKey { revision, value: value.clone(), expires: None };
+            state.keys.insert((table, key.to_owned()), stored);
+            let change = KeyChange { key: key.to_owned(), revision, value: Some(value) };
+            state.publish_key(table, &change);
+            Ok(())
         };
         ready(put())
     }

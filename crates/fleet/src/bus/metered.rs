@@ -9,8 +9,8 @@ use journal::SessionId;
 use tokio::sync::mpsc;
 
 use super::{
-    Bus, BusError, BusFuture, BusQuestion, Expected, KeyChange, KeyRevision, KeyTable, LogMessage,
-    LogPosition,
+    Bus, BusError, BusFuture, BusQuestion, Expected, KeyChange, KeyGuard, KeyRevision, KeyTable,
+    LogMessage, LogPosition, Reconnected,
 };
 
 /// What a machine has appended since it started.
@@ -85,6 +85,10 @@ impl MeteredBus {
 }
 
 impl Bus for MeteredBus {
+    fn reconnected(&self) -> Reconnected {
+        self.bus.reconnected()
+    }
+
     fn append(
         &self,
         session: SessionId,
@@ -124,6 +128,16 @@ impl Bus for MeteredBus {
         lifetime: Option<Duration>,
     ) -> BusFuture<'_, KeyRevision> {
         self.bus.put(table, key, value, expected, lifetime)
+    }
+
+    fn put_guarded(
+        &self,
+        table: KeyTable,
+        key: &str,
+        value: Option<Bytes>,
+        guard: &KeyGuard,
+    ) -> BusFuture<'_, ()> {
+        self.bus.put_guarded(table, key, value, guard)
     }
 
     fn get(&self, table: KeyTable, key: &str) -> BusFuture<'_, Option<(KeyRevision, Bytes)>> {

@@ -9,6 +9,7 @@
 //! | [`read`](Bus::read), [`last`](Bus::last) | messages in order, without gaps. A reading may end early: only an append knows the end |
 //! | [`follow`](Bus::follow) | messages that are *stored*, as they come. After a gap in the connection some are missing: read them |
 //! | [`put`](Bus::put) | a key changes only if it is what the writer expected, and may expire |
+//! | [`put_guarded`](Bus::put_guarded) | a key changes only while another one is what the writer knows |
 //! | [`ask`](Bus::ask) | reaches a worker that listens, or fails at once |
 //!
 //! An append whose answer is lost is [unsure](BusError::Unsure): the caller reads the last message
@@ -59,6 +60,15 @@ pub enum KeyTable {
     Workers,
     /// What gateways elect each other for, such as the Telegram bridge. Keys expire.
     Roles,
+    /// The state of what they elect each other for. Keys stay.
+    Bridges,
+}
+
+/// A key that must still have a value, for writing others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyGuard {
+    pub key: String,
+    pub revision: KeyRevision,
 }
 
 /// What a writer expects of a key.
@@ -114,8 +124,15 @@ pub enum BusError {
     Setup(String),
 }
 
+/// A future that ends with a later connection.
+pub type Reconnected = Pin<Box<dyn Future<Output = ()> + Send>>;
+
 /// The connection of a machine to its fleet.
 pub trait Bus: fmt::Debug + Send + Sync {
+    /// Ends when the connection is established again, counted from this call. What failed for the lack of a
+    /// connection can be tried at once then.
+    fn reconnected(&self) -> Reconnected;
+
     /// Appends to the log of a session if its last message is `expected`.
     fn append(
         &self,
@@ -147,6 +164,16 @@ pub trait Bus: fmt::Debug + Send + Sync {
         expected: Expected,
         lifetime: Option<Duration>,
     ) -> BusFuture<'_, KeyRevision>;
+
+    /// Writes a key whatever it is, or removes it if there is no value, while `guard` is a key of the same
+    /// table with that value. One at a time: of two on their way, the servers may refuse one.
+    fn put_guarded(
+        &self,
+        table: KeyTable,
+        key: &str,
+        value: Option<Bytes>,
+        guard: &KeyGuard,
+    ) -> BusFuture<'_, ()>;
 
     /// The value of a key.
     fn get(&self, table: KeyTable, key: &str) -> BusFuture<'_, Option<(KeyRevision, Bytes)>>;

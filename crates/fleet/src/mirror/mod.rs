@@ -110,6 +110,7 @@ impl Mirror {
     pub async fn run(self) {
         let mut pause = FIRST_PAUSE;
         loop {
+            let reconnected = self.shared.bus.reconnected();
             match self.follow().await {
                 Ok(()) => pause = FIRST_PAUSE,
                 Err(MirrorError::Journal(journal::Error::Closed)) => return,
@@ -118,7 +119,10 @@ impl Mirror {
                     pause = (pause * 2).min(LAST_PAUSE);
                 }
             }
-            tokio::time::sleep(pause).await;
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                () = reconnected => pause = FIRST_PAUSE,
+            }
         }
     }
 

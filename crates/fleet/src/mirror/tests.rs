@@ -13,7 +13,7 @@ use super::Mirror;
 use crate::bus::memory::{MemoryBus, MemoryServers};
 use crate::bus::{Bus as _, LogPosition};
 use crate::pack::{NewPack, PackKind, WorkerId};
-use crate::ship::Shipper;
+use crate::ship::{Shipper, UNWATCHED_INTERVAL};
 
 /// Generous, for busy machines.
 pub(crate) const TIMEOUT: Duration = Duration::from_mins(1);
@@ -56,8 +56,12 @@ impl TestMachine {
     }
 
     pub(crate) fn ship(&self, number: u128) -> (Shipper, TestTask) {
-        let (shipper, _stopped) =
-            Shipper::new(Arc::clone(&self.bus) as _, self.journal.clone(), worker_id(number));
+        self.ship_unwatched_every(number, UNWATCHED_INTERVAL)
+    }
+
+    pub(crate) fn ship_unwatched_every(&self, number: u128, time: Duration) -> (Shipper, TestTask) {
+        let (bus, journal) = (Arc::clone(&self.bus), self.journal.clone());
+        let (shipper, _stopped) = Shipper::new(bus as _, journal, worker_id(number), time);
         (shipper.clone(), spawn(shipper.run()))
     }
 
@@ -79,6 +83,13 @@ pub(crate) fn new_session(number: u128) -> NewSession {
 pub(crate) fn line(bytes: impl Into<Bytes>) -> Batch {
     let entry = NewEntry { origin: Origin::Agent, bytes: bytes.into(), transient: false };
     Batch { at: 2000, entries: vec![entry], ..Batch::default() }
+}
+
+/// Streamed text.
+pub(crate) fn delta(bytes: impl Into<Bytes>) -> Batch {
+    let mut batch = line(bytes);
+    batch.entries[0].transient = true;
+    batch
 }
 
 pub(crate) async fn entries(journal: &Journal, session: SessionId) -> Vec<Entry> {

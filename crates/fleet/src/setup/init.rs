@@ -9,13 +9,23 @@ use super::stream_plan::StreamPlan;
 use super::{FleetSetup, FleetSize, is_supported};
 use crate::bus::BusError;
 
-/// How long servers that were started a moment ago may take to elect a leader.
-const ELECTION_TIMEOUT: Duration = Duration::from_secs(20);
+/// How long servers that were started a moment ago may take to find each other and elect a leader.
+const START_TIMEOUT: Duration = Duration::from_secs(20);
 
-const ELECTION_PAUSE: Duration = Duration::from_millis(200);
+const START_PAUSE: Duration = Duration::from_millis(200);
 
 /// The servers are not a cluster, or the cluster has too few servers.
 const TOO_FEW_SERVERS: [u64; 2] = [10074, 10005];
+
+/// Part of the servers' reason if there would be enough of them with one that they know and do not hear.
+const PEER_OFFLINE: &str = "peer offline";
+
+/// Why a stream could not be prepared.
+struct PrepareFailure {
+    error: BusError,
+    /// Whether servers that were started a moment ago answer like this.
+    may_be_early: bool,
+}
 
 /// What was done about one stream.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -49,13 +59,14 @@ impl FleetSetup {
         }
         let mut steps = Vec::new();
         for plan in StreamPlan::all(size) {
-            let deadline = Instant::now() + ELECTION_TIMEOUT;
+            let deadline = Instant::now() + START_TIMEOUT;
             let action = loop {
                 match self.prepare(&plan, size).await {
-                    Err(BusError::Unavailable(_)) if Instant::now() < deadline => {
-                        tokio::time::sleep(ELECTION_PAUSE).await;
+                    Ok(action) => break action,
+                    Err(failure) if failure.may_be_early && Instant::now() < deadline => {
+                        tokio::time::sleep(START_PAUSE).await;
                     }
-                    result => break result?,
+                    Err(failure) => return Err(failure.error),
                 }
             };
             steps.push(InitStep { stream: plan.name, action });
@@ -63,7 +74,11 @@ impl FleetSetup {
         Ok(steps)
     }
 
-    async fn prepare(&self, plan: &StreamPlan, size: FleetSize) -> Result<InitAction, BusError> {
+    async fn prepare(
+        &self,
+        plan: &StreamPlan,
+        size: FleetSize,
+    ) -> Result<InitAction, PrepareFailure> {
         let (subject, settings, action) = match self.stream_info(&plan.name).await? {
             None => ("CREATE", plan.creation(), InitAction::Created),
             Some(info) => {
@@ -79,13 +94,22 @@ impl FleetSetup {
         match self.api(&subject, Some(&settings)).await? {
             Ok(_) => Ok(action),
             Err(error) if TOO_FEW_SERVERS.contains(&error.code) && size == FleetSize::Cluster => {
-                Err(BusError::Setup(format!(
+                let may_be_early = error.description.contains(PEER_OFFLINE);
+                let error = BusError::Setup(format!(
                     "stream `{}` needs three servers with JetStream in one cluster ({}): start them, or \
                      use --single if the loss of the one server is acceptable",
                     plan.name, error.description
-                )))
+                ));
+                Err(PrepareFailure { error, may_be_early })
             }
-            Err(error) => Err(error.into_error()),
+            Err(error) => Err(error.into_error().into()),
         }
+    }
+}
+
+impl From<BusError> for PrepareFailure {
+    fn from(error: BusError) -> Self {
+        let may_be_early = matches!(error, BusError::Unavailable(_));
+        Self { error, may_be_early }
     }
 }

@@ -58,7 +58,7 @@ impl StreamPlan {
 
     fn key_table(table: KeyTable, size: FleetSize) -> Self {
         let storage = match table {
-            KeyTable::Sessions => "file",
+            KeyTable::Sessions | KeyTable::Bridges => "file",
             // They are written again within seconds.
             KeyTable::Workers | KeyTable::Roles => "memory",
         };

@@ -2,9 +2,11 @@
 //!
 //! Each session with something in the outbox has a task, which has at most one append on its way. It packs
 //! whatever has come together meanwhile. The agent never waits for it: what it prints is in the journal and
-//! the outbox first. While the servers are away, the tasks try again until they are back.
+//! the outbox first. While the servers are away, the tasks try again until they are back. `pace` says when
+//! streamed text is shipped.
 
 mod core;
+mod pace;
 #[cfg(test)]
 mod tests;
 
@@ -19,7 +21,9 @@ use tokio::task::JoinSet;
 use tracing::{debug, warn};
 
 pub use self::core::{ShipCore, ShipEffect, ShipInput, ShipStop};
-use crate::bus::{Bus, BusError, LogMessage};
+use self::pace::ShipPace;
+pub use self::pace::UNWATCHED_INTERVAL;
+use crate::bus::{Bus, BusError, LogMessage, Reconnected};
 use crate::pack::{Pack, PackError, WorkerId};
 
 /// How much of an outbox is packed at once.
@@ -56,6 +60,7 @@ struct SharedShipper {
     sessions: Mutex<HashMap<SessionId, ShippedSession>>,
     /// Counts the changes of `sessions`.
     progress: watch::Sender<u64>,
+    pace: ShipPace,
     stopped: mpsc::Sender<StoppedShipping>,
     permits: Semaphore,
 }
@@ -80,11 +85,13 @@ enum ShipError {
 }
 
 impl Shipper {
-    /// A shipper, and the sessions that it stops shipping.
+    /// A shipper, and the sessions that it stops shipping. Streamed text of sessions that no client follows is
+    /// shipped every `unwatched_interval`.
     pub fn new(
         bus: Arc<dyn Bus>,
         journal: Journal,
         worker: WorkerId,
+        unwatched_interval: Duration,
     ) -> (Self, mpsc::Receiver<StoppedShipping>) {
         let (stopped, receiver) = mpsc::channel(STOPPED_QUEUE);
         let shared = SharedShipper {
@@ -93,6 +100,7 @@ impl Shipper {
             worker,
             sessions: Mutex::default(),
             progress: watch::Sender::new(0),
+            pace: ShipPace::new(unwatched_interval),
             stopped,
             permits: Semaphore::new(CONCURRENT_SESSIONS),
         };
@@ -140,6 +148,7 @@ impl Shipper {
 
     /// Waits until the changes of a session up to a number are stored in its log.
     pub async fn shipped(&self, session: SessionId, number: u64) -> Result<(), ShipStop> {
+        self.shared.pace.want(session, number);
         let mut progress = self.shared.progress.subscribe();
         loop {
             progress.borrow_and_update();
@@ -161,6 +170,11 @@ impl Shipper {
         }
     }
 
+    /// Someone looks at a session, for so long at least: streamed text is shipped at once.
+    pub fn watch(&self, session: SessionId, lifetime: Duration) {
+        self.shared.pace.watch(session, lifetime);
+    }
+
     /// Why a session is not shipped any more.
     pub fn stop_reason(&self, session: SessionId) -> Option<ShipStop> {
         match self.sessions().get(&session)?.core.resume() {
@@ -172,6 +186,7 @@ impl Shipper {
     /// Forgets what is known about the log of a session, which this worker has taken over.
     pub fn forget(&self, session: SessionId) {
         self.sessions().remove(&session);
+        self.shared.pace.forget(session);
         self.shared.progress.send_modify(|count| *count += 1);
     }
 
@@ -210,7 +225,9 @@ impl Shipper {
 
     /// Ships one session until its outbox is empty.
     async fn ship(&self, session: SessionId) {
-        let Ok(_permit) = self.shared.permits.acquire().await else { return };
+        let SharedShipper { pace, permits, journal, .. } = &*self.shared;
+        let mut wakes = (pace.wakes(), journal.urgent_outbox_changes());
+        let Ok(mut permit) = permits.acquire().await else { return };
         let mut shipped = self.sessions().get(&session).cloned().unwrap_or_else(|| {
             let core = ShipCore::new(session, self.shared.worker.clone());
             ShippedSession { core, removed: 0 }
@@ -218,13 +235,30 @@ impl Shipper {
         let mut effect = shipped.core.resume();
         let mut pause = FIRST_PAUSE;
         loop {
+            wakes.0.borrow_and_update();
+            wakes.1.borrow_and_update();
+            let reconnected = self.shared.bus.reconnected();
             match self.perform(session, &mut shipped, &effect).await {
                 Ok(Some(input)) => {
+                    if let ShipInput::Outbox(page) = &input
+                        && let Some(due) = pace.held_until(session, page)
+                    {
+                        // Others may ship meanwhile. The outbox is read again, since more has come.
+                        drop((input, permit));
+                        tokio::select! {
+                            () = tokio::time::sleep_until(due) => {}
+                            _ = wakes.0.changed() => {}
+                            changed = wakes.1.changed() => if changed.is_err() { return },
+                        }
+                        let Ok(acquired) = permits.acquire().await else { return };
+                        permit = acquired;
+                        continue;
+                    }
                     if matches!(input, ShipInput::NotAppended) {
-                        tokio::time::sleep(pause).await;
-                        pause = (pause * 2).min(LAST_PAUSE);
+                        pause = pause_or(reconnected, pause).await;
                     } else if matches!(input, ShipInput::Appended(_)) {
                         pause = FIRST_PAUSE;
+                        pace.appended(session);
                     }
                     effect = shipped.core.on(input);
                     self.sessions().insert(session, shipped.clone());
@@ -234,8 +268,7 @@ impl Shipper {
                 Err(ShipError::Journal(journal::Error::Closed)) => return,
                 Err(error) => {
                     debug!(%session, %error, "a session could not be shipped; trying again");
-                    tokio::time::sleep(pause).await;
-                    pause = (pause * 2).min(LAST_PAUSE);
+                    pause = pause_or(reconnected, pause).await;
                     if matches!(effect, ShipEffect::Append { .. }) {
                         effect = shipped.core.on(ShipInput::NotAppended);
                     }
@@ -266,10 +299,19 @@ impl Shipper {
             }
             ShipEffect::ReadOutbox { shipped: upto } => {
                 if *upto > shipped.removed {
-                    journal.remove_outbox(session, *upto).await?;
-                    shipped.removed = *upto;
+                    match journal.remove_outbox(session, *upto).await {
+                        Ok(()) => shipped.removed = *upto,
+                        // A full disk does not keep the rest from being shipped.
+                        Err(journal::Error::Full) => {}
+                        Err(error) => return Err(error.into()),
+                    }
                 }
-                ShipInput::Outbox(journal.read_outbox(session, READ_BYTES).await?)
+                let page = journal.read_outbox_after(session, *upto, READ_BYTES).await?;
+                if page.rows.is_empty() && *upto > shipped.removed {
+                    // Nothing else is to do, so the removal is tried again after a pause.
+                    return Err(journal::Error::Full.into());
+                }
+                ShipInput::Outbox(page)
             }
             ShipEffect::Append { expected, pack } => {
                 if let Some((name, content)) = &pack.object {
@@ -293,5 +335,13 @@ impl Shipper {
 
     fn sessions(&self) -> MutexGuard<'_, HashMap<SessionId, ShippedSession>> {
         self.shared.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Waits for a while, or until there is a connection again. Returns the next pause.
+async fn pause_or(reconnected: Reconnected, pause: Duration) -> Duration {
+    tokio::select! {
+        () = tokio::time::sleep(pause) => (pause * 2).min(LAST_PAUSE),
+        () = reconnected => FIRST_PAUSE,
     }
 }

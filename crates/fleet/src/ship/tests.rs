@@ -1,11 +1,15 @@
 //! The decisions of a shipper, and shipping over servers in memory.
 
+use std::time::Duration;
+
 use journal::{OutboxPage, OutboxRow};
 
-use super::{ShipCore, ShipEffect, ShipInput, ShipStop, Shipper, StoppedShipping};
+use super::{
+    ShipCore, ShipEffect, ShipInput, ShipStop, Shipper, StoppedShipping, UNWATCHED_INTERVAL,
+};
 use crate::bus::memory::MemoryServers;
 use crate::bus::{Bus as _, LogPosition};
-use crate::mirror::tests::{TIMEOUT, TestMachine, id, line, new_session, spawn, worker_id};
+use crate::mirror::tests::{TIMEOUT, TestMachine, delta, id, line, new_session, spawn, worker_id};
 use crate::pack::{NewPack, Pack, PackHeader, PackKind};
 
 fn row(number: u64) -> OutboxRow {
@@ -92,7 +96,8 @@ async fn a_worker_whose_session_was_taken_over_stops_shipping_it_and_keeps_the_r
     let servers = MemoryServers::default();
     let worker = TestMachine::worker(&servers).await;
     let bus = std::sync::Arc::clone(&worker.bus);
-    let (shipper, mut stopped) = Shipper::new(bus as _, worker.journal.clone(), worker_id(1));
+    let (shipper, mut stopped) =
+        Shipper::new(bus as _, worker.journal.clone(), worker_id(1), UNWATCHED_INTERVAL);
     let _shipping = spawn(shipper.clone().run());
     worker.journal.create(new_session(1)).await.unwrap();
     shipper.shipped(id(1), 1).await.unwrap();
@@ -135,4 +140,72 @@ async fn a_shipper_that_starts_again_ships_nothing_twice() {
         next = header.last + 1;
     }
     assert_eq!(next, 8);
+}
+
+/// How many changes each message of a log has.
+async fn pack_sizes(machine: &TestMachine) -> Vec<u64> {
+    let messages = machine.bus.read(id(1), LogPosition(0)).await.unwrap();
+    let size = |header: PackHeader| header.last + 1 - header.first;
+    messages.into_iter().map(|it| size(Pack::decode(it.payload).unwrap().header)).collect()
+}
+
+/// Longer than any test.
+const HOUR: Duration = Duration::from_hours(1);
+
+#[tokio::test]
+async fn text_that_nobody_looks_at_waits_for_the_next_line_or_for_what_needs_it() {
+    let servers = MemoryServers::default();
+    let worker = TestMachine::worker(&servers).await;
+    let (shipper, _shipping) = worker.ship_unwatched_every(1, HOUR);
+    let wait_for = async |number| {
+        tokio::time::timeout(TIMEOUT, shipper.shipped(id(1), number)).await.unwrap().unwrap();
+    };
+    let mut reported = worker.bus.follow().await.unwrap();
+    worker.journal.create(new_session(1)).await.unwrap();
+    for _ in 0..2 {
+        tokio::time::timeout(TIMEOUT, reported.recv()).await.unwrap().unwrap();
+    }
+    for _ in 0..20 {
+        worker.journal.write(id(1), delta("a word")).await.unwrap();
+    }
+    // Nothing asks for the line, and it comes with everything before it.
+    worker.journal.write(id(1), line("all words")).await.unwrap();
+    tokio::time::timeout(TIMEOUT, reported.recv()).await.unwrap().unwrap();
+    assert_eq!(pack_sizes(&worker).await, [0, 1, 21]);
+    for _ in 0..3 {
+        worker.journal.write(id(1), delta("a word")).await.unwrap();
+    }
+    wait_for(25).await;
+    assert_eq!(pack_sizes(&worker).await, [0, 1, 21, 3]);
+}
+
+#[tokio::test]
+async fn text_that_someone_looks_at_is_shipped_at_once() {
+    let servers = MemoryServers::default();
+    let worker = TestMachine::worker(&servers).await;
+    let (shipper, _shipping) = worker.ship_unwatched_every(1, HOUR);
+    worker.journal.create(new_session(1)).await.unwrap();
+    tokio::time::timeout(TIMEOUT, shipper.shipped(id(1), 1)).await.unwrap().unwrap();
+    let mut reported = worker.bus.follow().await.unwrap();
+    worker.journal.write(id(1), delta("before someone looks")).await.unwrap();
+    shipper.watch(id(1), HOUR);
+    for number in 0..5 {
+        // The messages come although nothing waits for them and no line follows.
+        tokio::time::timeout(TIMEOUT, reported.recv()).await.unwrap().unwrap();
+        worker.journal.write(id(1), delta(format!("{number}"))).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn text_that_nobody_looks_at_comes_after_a_while() {
+    let servers = MemoryServers::default();
+    let worker = TestMachine::worker(&servers).await;
+    let (_shipper, _shipping) = worker.ship(1);
+    let mut reported = worker.bus.follow().await.unwrap();
+    worker.journal.create(new_session(1)).await.unwrap();
+    for _ in 0..2 {
+        tokio::time::timeout(TIMEOUT, reported.recv()).await.unwrap().unwrap();
+    }
+    worker.journal.write(id(1), delta("a word")).await.unwrap();
+    tokio::time::timeout(TIMEOUT, reported.recv()).await.unwrap().unwrap();
 }

@@ -4,6 +4,8 @@
 //! session that another worker has taken over is *fenced*: its agent is killed, and what was not shipped
 //! becomes a tail.
 
+mod directories;
+mod exchanges;
 mod policy;
 mod saving;
 mod tail;
@@ -15,9 +17,10 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use bytes::Bytes;
 use journal::{Journal, SessionId, SessionStatus, StateChange};
-use session::{CommandOutput, GateFuture, PromptConfirmation, Roots, SessionSpec, Sessions};
+use session::{
+    CommandOutput, GateFuture, ProjectService, PromptConfirmation, Roots, SessionSpec, Sessions,
+};
 use thiserror::Error;
 use tokio::sync::{Notify, Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
@@ -29,9 +32,10 @@ use crate::bus::{Bus, BusError, BusQuestion};
 use crate::files::SessionFiles;
 use crate::lease::{LeaseError, RENEWAL, Renewal, WorkerLease, WorkerStatus};
 use crate::pack::{Pack, WorkerId};
-use crate::question::{WorkerAnswer, WorkerFailure, WorkerQuestion, encode_answer};
+use crate::question::{WorkerAnswer, WorkerFailure, WorkerQuestion, encode_answer, encode_reply};
 use crate::ship::{ShipStop, Shipper, StoppedShipping};
 use crate::start_claim::claim_start;
+use crate::watching;
 
 /// The follower state of workers.
 const FOLLOWER: &str = "fleet-worker";
@@ -60,8 +64,12 @@ pub struct WorkerConfig {
     pub version: String,
     /// Saves and restores what sessions need besides their journal; nothing is if there is none.
     pub files: Option<Arc<dyn SessionFiles>>,
+    /// Answers requests about the projects of sessions; without it they are refused.
+    pub projects: Option<Arc<dyn ProjectService>>,
     /// How long another worker must be away until its sessions are taken over; never if there is none.
     pub takeover: Option<Duration>,
+    /// How often streamed text is shipped of sessions that no client follows.
+    pub unwatched_interval: Duration,
 }
 
 /// Why a worker could not start.
@@ -99,6 +107,7 @@ struct SharedWorker {
     /// There may be a tail to deliver.
     tails_changed: Notify,
     saved: Mutex<saving::SavedTurns>,
+    exchanges: exchanges::Exchanges,
     /// When the lease was renewed last.
     renewed: Mutex<Instant>,
 }
@@ -132,7 +141,8 @@ impl Worker {
         for (session, error) in journal.fill_outbox().await? {
             warn!(%session, %error, "a session cannot be read, so no other machine will have it");
         }
-        let (shipper, stopped) = Shipper::new(Arc::clone(&bus), journal.clone(), id.clone());
+        let (shipper, stopped) =
+            Shipper::new(Arc::clone(&bus), journal.clone(), id.clone(), config.unwatched_interval);
         let confirmation = ShippedPrompts { shipper: shipper.clone(), journal };
         sessions.config().prompt_gate.set(Arc::new(confirmation));
         let shared = SharedWorker {
@@ -146,6 +156,7 @@ impl Worker {
             releasing: Mutex::default(),
             tails_changed: Notify::new(),
             saved: Mutex::default(),
+            exchanges: exchanges::Exchanges::default(),
             renewed: Mutex::new(Instant::now()),
         };
         let bus = Arc::clone(&shared.bus);
@@ -226,13 +237,30 @@ impl SharedWorker {
 
     async fn handle(&self, question: BusQuestion) {
         let Ok(_permit) = self.permits.acquire().await else { return };
-        let answer = self.answer(&question.payload).await;
+        let answer = match WorkerQuestion::decode(&question.payload) {
+            Ok(WorkerQuestion::Project(step)) => {
+                let service = |session| self.project_service(session);
+                encode_reply(&self.exchanges.take(step, service).await)
+            }
+            Ok(asked) => encode_answer(&self.answer(asked).await),
+            Err(failure) => encode_answer(&Err(failure)),
+        };
         // The asker may have given up.
-        let _ = question.reply.send(encode_answer(&answer));
+        let _ = question.reply.send(answer);
     }
 
-    async fn answer(&self, payload: &Bytes) -> WorkerAnswer {
-        match WorkerQuestion::decode(payload)? {
+    /// Who answers requests about the project of a session.
+    fn project_service(
+        &self,
+        session: SessionId,
+    ) -> Result<Arc<dyn ProjectService>, WorkerFailure> {
+        self.require_owner(session)?;
+        let none = || WorkerFailure::Failed("the worker does not show files".to_owned());
+        self.config.projects.clone().ok_or_else(none)
+    }
+
+    async fn answer(&self, question: WorkerQuestion) -> WorkerAnswer {
+        match question {
             WorkerQuestion::Object { name } => {
                 let failed = |reason: String| WorkerFailure::Failed(reason);
                 let found =
@@ -249,17 +277,9 @@ impl SharedWorker {
         match question {
             WorkerQuestion::Create { id, title, options, resume } => {
                 let options = *options;
-                let directory = options.directory.clone();
-                let roots = self.config.roots.clone();
-                let resolved = tokio::task::spawn_blocking(move || roots.resolve(&directory)).await;
-                if resolved.ok().flatten().is_none() {
-                    let directory = options.directory.display();
-                    let text = format!(
-                        "worker `{}` has no directory `{directory}` in which sessions may work",
-                        self.id.name
-                    );
-                    return Err(WorkerFailure::Failed(text));
-                }
+                let mut directories = options.extra_directories.clone();
+                directories.push(options.directory.clone());
+                self.require_directories(directories).await?;
                 claim_start(&self.bus, id, &self.id).await?;
                 let spec = SessionSpec { id: Some(id), title, options, resume };
                 match self.sessions.store(spec).await.map_err(WorkerFailure::from) {
@@ -271,6 +291,7 @@ impl SharedWorker {
             }
             WorkerQuestion::Command { session, command } => {
                 self.require_owner(session)?;
+                self.require_directories(directories::extra_directories(&command)).await?;
                 let output = self.sessions.open(session).await?.command(*command).await;
                 // Also a refusal may be about something that is not shipped yet.
                 match output {
@@ -296,12 +317,18 @@ impl SharedWorker {
             WorkerQuestion::Tail { session, worker, epoch, text } => {
                 self.take_tail(session, worker, epoch, text).await
             }
+            WorkerQuestion::Watched { sessions } => {
+                for session in sessions {
+                    self.shipper.watch(session, watching::LIFETIME);
+                }
+                Ok(CommandOutput::None)
+            }
             WorkerQuestion::RevokeGrant { grant } => {
                 self.sessions.revoke_grant(grant).await?;
                 Ok(CommandOutput::None)
             }
-            WorkerQuestion::Object { .. } => {
-                Err(WorkerFailure::Failed("an object cannot name another one".to_owned()))
+            WorkerQuestion::Object { .. } | WorkerQuestion::Project(_) => {
+                Err(WorkerFailure::Failed("an object cannot have this question".to_owned()))
             }
         }
     }

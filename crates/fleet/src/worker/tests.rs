@@ -23,7 +23,7 @@ use crate::bus::memory::{MemoryBus, MemoryServers};
 use crate::gateway::Fleet;
 use crate::lease::LeaseError;
 use crate::mirror::Mirror;
-use crate::mirror::tests::{TIMEOUT, TestTask, spawn, worker_id};
+use crate::mirror::tests::{TIMEOUT, TestTask, delta, spawn, worker_id};
 use crate::pack::{NewPack, Pack, PackKind};
 
 fn sessions_config(directory: &Path) -> SessionsConfig {
@@ -116,7 +116,10 @@ async fn connect_with(
         roots: Roots::new(&[root.to_owned()]).unwrap(),
         version: "1".to_owned(),
         files: None,
+        projects: None,
         takeover,
+        // Longer than any test: text comes because someone looks.
+        unwatched_interval: Duration::from_hours(1),
     };
     Worker::connect(Arc::clone(bus) as _, sessions.clone(), config).await
 }
@@ -328,4 +331,21 @@ async fn a_worker_that_restarts_gives_up_the_sessions_that_others_have_taken_ove
     again.settle().await.unwrap();
     let records = worker.sessions.journal().sessions().await.unwrap();
     assert_eq!(records.iter().map(|it| it.id).collect::<Vec<_>>(), [kept]);
+}
+
+#[tokio::test]
+async fn streamed_text_reaches_a_gateway_at_once_while_it_has_a_follower_of_the_session() {
+    let servers = MemoryServers::default();
+    let worker = TestWorker::start(&servers, "box", 2).await;
+    let gateway = TestGateway::start(&servers, 1).await;
+    let id = gateway.sessions.create(spec(worker.directory.path(), None)).await.unwrap().id();
+    let journal = worker.sessions.journal();
+    for round in 0..3 {
+        // Each round has its own follower, so the worker is told again.
+        let last = gateway.sessions.journal().session(id).await.unwrap().unwrap().last;
+        let mut follower = gateway.sessions.journal().follow(id, last);
+        journal.write(id, delta(format!("{round}"))).await.unwrap();
+        let entries = tokio::time::timeout(TIMEOUT, follower.next()).await.unwrap().unwrap();
+        assert_eq!(entries[0].bytes, format!("{round}"));
+    }
 }

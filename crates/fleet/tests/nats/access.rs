@@ -11,7 +11,7 @@ use towpath_fleet::bus::nats::{NatsBus, NatsConfig};
 use towpath_fleet::bus::{Bus as _, BusError, Expected, KeyTable, LogPosition};
 use towpath_fleet::setup::{FleetSetup, FleetSize};
 
-use crate::contract::{PATIENCE, new_session, next, read_all};
+use crate::contract::{PATIENCE, guarded_writes, new_session, next, read_all};
 use crate::fixture::start;
 
 /// The page whose permissions are tested.
@@ -98,6 +98,7 @@ async fn the_documented_permissions_are_enough_for_workers_and_gateways() {
         .put(KeyTable::Roles, "telegram", "g1".into(), Expected::Missing, lifetime)
         .await
         .unwrap();
+    guarded_writes(&gateway).await;
     let mut questions = worker.questions("w1").await.unwrap();
     let asking = gateway.clone();
     let asked = tokio::spawn(async move { asking.ask("w1", "x".into(), PATIENCE).await });
@@ -130,6 +131,8 @@ async fn a_worker_can_neither_purge_nor_read_another_team_and_denials_say_so_at_
     let foreign = worker.put(KeyTable::Workers, "w2", "{}".into(), Expected::Anything, None).await;
     assert_eq!(foreign, Err(denied("$KV.tp_workers.w2")));
     assert_eq!(worker.follow().await.unwrap_err(), denied("tp.live.e.>"));
+    let bridge = worker.put(KeyTable::Bridges, "telegram.1", "x".into(), Expected::Anything, None);
+    assert_eq!(bridge.await, Err(denied("$KV.tp_bridges.telegram.1")));
     assert_eq!(worker.questions("w2").await.unwrap_err(), denied("tp.ask.w2"));
     // Workers give sessions to each other, so they may ask.
     assert_eq!(worker.ask("w2", "x".into(), PATIENCE).await, Err(BusError::NoListener));

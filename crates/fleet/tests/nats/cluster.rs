@@ -13,7 +13,7 @@ use towpath_fleet::bus::nats::NatsBus;
 use towpath_fleet::bus::{Bus, BusError, LogMessage, LogPosition};
 use towpath_fleet::setup::FleetSize;
 
-use crate::contract::{PATIENCE, lease_expires, new_session, next, read_all};
+use crate::contract::{PATIENCE, guarded_writes, lease_expires, new_session, next, read_all};
 use crate::fixture::{admin, connect, start};
 
 /// How many messages are appended before the next failure, and after the last.
@@ -203,6 +203,7 @@ async fn three_servers_keep_the_contract() {
     times.sort();
     println!("append to 3 servers: p50 {:?}, p99 {:?}", times[150], times[297]);
     lease_expires(&buses[0], &buses[1]).await;
+    guarded_writes(&buses[2]).await;
     let object: Bytes = (0..=248_u8).cycle().take(3_000_000).collect();
     for _ in 0..3 {
         buses[0].put_object("o", object.clone()).await.unwrap();

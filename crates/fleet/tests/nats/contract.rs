@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use journal::SessionId;
 use tokio::sync::mpsc;
 use towpath_fleet::bus::{
-    Bus, BusError, Expected, KeyChange, KeyTable, LogMessage, LogPosition, MAX_MESSAGE,
+    Bus, BusError, Expected, KeyChange, KeyGuard, KeyTable, LogMessage, LogPosition, MAX_MESSAGE,
 };
 use uuid::Uuid;
 
@@ -43,6 +43,7 @@ contract! {
     a_follower_sees_what_is_stored_and_nothing_else,
     a_message_that_is_too_large_is_refused,
     a_key_changes_only_if_it_is_what_the_writer_expects,
+    a_key_is_written_while_another_one_guards_it,
     a_watcher_gets_all_keys_and_then_changes,
     a_lease_expires_and_its_watcher_is_told,
     a_question_reaches_the_worker_that_listens,
@@ -191,6 +192,38 @@ async fn a_key_changes_only_if_it_is_what_the_writer_expects(servers: &TestServe
     assert_eq!(bus.get(table, "k").await.unwrap(), Some((fourth, "4".into())));
     remove(Expected::Anything).await.unwrap();
     assert_eq!(bus.get(table, "k").await.unwrap(), None);
+}
+
+async fn a_key_is_written_while_another_one_guards_it(servers: &TestServers) {
+    guarded_writes(&*servers.connect("a").await).await;
+}
+
+pub(crate) async fn guarded_writes(bus: &dyn Bus) {
+    let table = KeyTable::Bridges;
+    let guard = async |value: &'static str| {
+        let revision = bus.put(table, "state", value.into(), Expected::Anything, None).await;
+        KeyGuard { key: "state".to_owned(), revision: revision.unwrap() }
+    };
+    let first = guard("first").await;
+    for number in 0..50 {
+        let value = Some(Bytes::from(number.to_string()));
+        bus.put_guarded(table, "state.k", value, &first).await.unwrap();
+    }
+    bus.put_guarded(table, "state.gone", Some("x".into()), &first).await.unwrap();
+    bus.put_guarded(table, "state.gone", None, &first).await.unwrap();
+    bus.put_guarded(table, "state.never", None, &first).await.unwrap();
+    assert_eq!(bus.get(table, "state.gone").await.unwrap(), None);
+    let second = guard("second").await;
+    for (key, value) in [("state.k", Some("stale".into())), ("state.new", Some("stale".into()))] {
+        let stale = bus.put_guarded(table, key, value, &first).await;
+        assert_eq!(stale, Err(BusError::Conflict), "{key}");
+    }
+    let stale = bus.put_guarded(table, "state.k", None, &first).await;
+    assert_eq!(stale, Err(BusError::Conflict));
+    assert_eq!(bus.get(table, "state.k").await.unwrap().unwrap().1, "49");
+    assert_eq!(bus.get(table, "state.new").await.unwrap(), None);
+    bus.put_guarded(table, "state.k", Some("new".into()), &second).await.unwrap();
+    assert_eq!(bus.get(table, "state.k").await.unwrap().unwrap().1, "new");
 }
 
 async fn a_watcher_gets_all_keys_and_then_changes(servers: &TestServers) {

@@ -24,7 +24,7 @@ fn refused(findings: &[SetupFinding]) -> Vec<&SetupFinding> {
 async fn setting_up_again_changes_nothing_and_three_servers_pass_the_check() {
     let Some(servers) = start(&NatsServerOptions::cluster()) else { return };
     let missing = check(&servers, FleetSize::Cluster, servers.monitors()).await;
-    assert_eq!(refused(&missing).len(), 5, "{missing:#?}");
+    assert_eq!(refused(&missing).len(), 6, "{missing:#?}");
     let steps = admin(&servers).await.init(FleetSize::Cluster).await.unwrap();
     assert!(steps.iter().all(|it| it.action == InitAction::Created), "{steps:?}");
     let again = admin(&servers).await.init(FleetSize::Cluster).await.unwrap();
@@ -41,6 +41,16 @@ async fn setting_up_again_changes_nothing_and_three_servers_pass_the_check() {
     assert_eq!(unknown.iter().filter(is_unknown).count(), 3, "{unknown:#?}");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn setting_up_waits_for_a_server_that_is_still_starting() {
+    let Some(mut servers) = start(&NatsServerOptions::cluster()) else { return };
+    servers.kill(2);
+    let setup = admin(&servers).await;
+    let init = tokio::spawn(async move { setup.init(FleetSize::Cluster).await });
+    servers.restart(2);
+    init.await.unwrap().unwrap();
+}
+
 #[tokio::test]
 async fn the_check_refuses_one_server_and_messages_that_are_not_synced() {
     let options = NatsServerOptions { sync: NatsSync::Default, ..NatsServerOptions::single() };
@@ -51,7 +61,7 @@ async fn the_check_refuses_one_server_and_messages_that_are_not_synced() {
     let findings = check(&servers, FleetSize::Cluster, servers.monitors()).await;
     let streams =
         refused(&findings).into_iter().filter(|it| it.text.contains("`num_replicas` is 1"));
-    assert_eq!(streams.count(), 5, "{findings:#?}");
+    assert_eq!(streams.count(), 6, "{findings:#?}");
     let single = check(&servers, FleetSize::Single, servers.monitors()).await;
     let [sync] = refused(&single)[..] else { panic!("{single:#?}") };
     assert_eq!(sync.name, "sync of n1");

@@ -131,6 +131,11 @@ pub enum TokenStoreError {
 }
 
 impl TokenStore {
+    /// A store without tokens, for what no client can reach.
+    pub(crate) fn none() -> Self {
+        Self { path: PathBuf::new(), cache: Mutex::default(), changes: watch::Sender::new(()) }
+    }
+
     /// Opens the tokens of a data directory; there are none if the file does not exist yet.
     pub fn open(data: &Path) -> Result<Self, TokenStoreError> {
         let (path, changes) = (data.join("keys.json"), watch::Sender::new(()));

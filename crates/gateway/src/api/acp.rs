@@ -15,7 +15,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt as _, StreamExt as _};
-use session::SessionOptions;
+use session::{Roots, SessionOptions};
 use tokio::sync::mpsc::{self, Receiver, Sender};
 use tokio::time::timeout;
 use uuid::Uuid;
@@ -73,7 +73,11 @@ async fn serve(gateway: Gateway, client: AuthenticatedClient, socket: WebSocket)
     let config = AcpConfig {
         sessions: gateway.sessions.clone(),
         opener: Arc::new(LocalOpener(gateway.sessions.clone())),
-        roots: gateway.config.roots.clone(),
+        roots: if gateway.sessions.is_relayed() {
+            Roots::elsewhere()
+        } else {
+            gateway.config.roots.clone()
+        },
         user: client.name.clone(),
         role: match client.role {
             Role::Watch => AcpRole::Watch,

@@ -48,6 +48,7 @@ use utoipa_axum::routes;
 pub(crate) use agents::AgentVersions;
 pub(crate) use conversation::{FrameCache, PromptStateName, prerender};
 pub(crate) use folded_transcripts::FoldedTranscripts;
+pub(crate) use project_files::{FILE_POLICY, PDF_POLICY};
 pub(crate) use projects::ProjectCache;
 pub(crate) use session_list::SessionList;
 pub(crate) use sessions::SessionResponse;
@@ -79,6 +80,16 @@ pub(crate) fn router() -> Router<Gateway> {
     let router = router.route(ACP_PATH, get(acp::connect));
     let router = router.route(METRICS_PATH, get(metrics::show));
     openapi::add_document(router, &openapi)
+}
+
+/// The routes about the project of a session, for requests that other machines pass on.
+pub(crate) fn project_router() -> Router<Gateway> {
+    let operations = OpenApiRouter::new()
+        .merge(git::operations())
+        .merge(project_files::operations())
+        .merge(conversation::project_operations());
+    let (router, _) = OpenApiRouter::new().nest(API_PREFIX, operations).split_for_parts();
+    router
 }
 
 fn operations() -> OpenApiRouter<Gateway> {
@@ -132,16 +143,7 @@ fn operations() -> OpenApiRouter<Gateway> {
         .routes(routes!(projects::list))
         .routes(routes!(projects::repository))
         .routes(routes!(worktrees::show))
-        .routes(routes!(git::status))
-        .routes(routes!(git::diff))
-        .routes(routes!(git::log))
-        .routes(routes!(git::show_commit))
-        .routes(routes!(git::branches))
-        .routes(routes!(git::stage))
-        .routes(routes!(git::unstage))
-        .routes(routes!(git::discard))
-        .routes(routes!(git::commit))
-        .routes(routes!(git::switch))
+        .merge(git::operations())
         .merge(project_files::operations())
         .merge(terminals::operations())
         .merge(conversation::operations());

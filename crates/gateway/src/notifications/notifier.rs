@@ -110,7 +110,7 @@ impl Notifier {
         Ok(found)
     }
 
-    /// Sends a message to a subscription of an owner, whoever looks. Returns whether there is one.
+    /// Sends a message to a subscription of an owner, even while a page is visible. Returns whether there is one.
     pub(crate) fn test(&self, endpoint: &PushEndpoint, owner: &SubscriptionOwner) -> bool {
         let found = self.0.subscriptions.find(endpoint, owner);
         let is_found = found.is_some();

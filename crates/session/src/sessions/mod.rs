@@ -42,6 +42,7 @@ use crate::options::SessionOptions;
 use crate::owner::{OwnerError, now};
 use crate::placement::{OwningWorker, Placement, WorkerSummary};
 use crate::profiles::Profiles;
+use crate::project_request::{ProjectAnswer, ProjectBody, ProjectRequest};
 use crate::relay::CommandRelay;
 use crate::remote::RemoteConnection;
 use crate::session::{LeaveOutcome, Session};
@@ -228,10 +229,7 @@ impl Sessions {
         spec: SessionSpec,
         placement: Placement,
     ) -> Result<Session, OpenError> {
-        let id = match &self.shared.relay {
-            Some(relay) => relay.create(spec, placement).await?,
-            None => self.store(spec).await?,
-        };
+        let id = self.store_at(spec, placement).await?;
         self.open(id).await
     }
 
@@ -248,10 +246,30 @@ impl Sessions {
         self.shared.relay.as_ref()?.worker(id)
     }
 
+    /// Has the machine that drives a session answer a request about its project; none if it is this one.
+    pub async fn project(
+        &self,
+        id: SessionId,
+        request: ProjectRequest,
+        body: ProjectBody,
+    ) -> Option<Result<(ProjectAnswer, ProjectBody), crate::session::Error>> {
+        let relay = self.shared.relay.as_ref()?;
+        Some(relay.project(id, request, body).await)
+    }
+
     /// Creates a session without opening it, so that another process can drive it.
     pub async fn store(&self, spec: SessionSpec) -> Result<SessionId, OpenError> {
+        self.store_at(spec, Placement::default()).await
+    }
+
+    /// The same on one of the machines that drive the sessions.
+    pub async fn store_at(
+        &self,
+        spec: SessionSpec,
+        placement: Placement,
+    ) -> Result<SessionId, OpenError> {
         if let Some(relay) = &self.shared.relay {
-            return relay.create(spec, Placement::default()).await;
+            return relay.create(spec, placement).await;
         }
         let SessionSpec { id, title, mut options, resume } = spec;
         let agents = &self.shared.config.agents;

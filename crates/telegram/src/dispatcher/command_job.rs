@@ -1,7 +1,6 @@
 //! Jobs that run a command.
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
 
 use journal::SessionId;
 use session::{NewPrompt, OptionRole, Session};
@@ -153,13 +152,12 @@ impl CommandJob {
                     None => None,
                 };
                 let shown = shown.map(|it| it.directory).filter(|it| context.roots.contains(it));
-                Some(shown.unwrap_or_else(|| context.default_directory().to_owned()))
+                match shown {
+                    Some(shown) => Some(shown),
+                    None => Some(context.default_directory().await),
+                }
             }
-            Some(name) => {
-                let (roots, path) = (context.roots.clone(), PathBuf::from(name));
-                let resolve = move || resolve(&roots, &path);
-                tokio::task::spawn_blocking(resolve).await.unwrap_or_default()
-            }
+            Some(name) => context.resolve_directory(&name).await,
         };
         let Some(directory) = directory else {
             let name = arguments.directory.as_deref().unwrap_or_default();
@@ -199,14 +197,6 @@ impl CommandJob {
             Err(error) => error.into(),
         }
     }
-}
-
-/// Resolves a directory: an absolute path, or one relative to any of the roots.
-fn resolve(roots: &session::Roots, path: &Path) -> Option<PathBuf> {
-    if path.is_absolute() {
-        return roots.resolve(path);
-    }
-    roots.directories().iter().find_map(|root| roots.resolve(&root.join(path)))
 }
 
 async fn show(context: &JobContext, session: SessionId, command: &ChatCommand) -> JobResult {

@@ -248,6 +248,10 @@ impl Dispatcher {
 
     fn check_outbox(&mut self, session: SessionId) {
         let (sessions, events) = (self.context.sessions.clone(), self.events.clone());
+        if sessions.is_relayed() {
+            // The directory is one of another machine.
+            return;
+        }
         self.work.spawn(async move {
             let Ok(Some(record)) = sessions.journal().session(session).await else { return };
             let files = outbox::find_files(record.directory).await;

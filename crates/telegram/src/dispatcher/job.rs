@@ -3,11 +3,12 @@
 //! Prompts and commands of a chat run one at a time, in order. Answers, stops and removals start at
 //! once.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use journal::{SessionId, SessionStatus};
 use session::{
     OpenError, OptionRole, RequestAnswer, Roots, Session, SessionOptions, SessionSpec, Sessions,
+    WorkerPresence, WorkerSummary,
 };
 use tracing::warn;
 use uuid::Uuid;
@@ -266,6 +267,10 @@ impl JobContext {
         session: SessionId,
         by: Actor,
     ) -> Result<(), journal::Error> {
+        if self.sessions.is_relayed() {
+            // Files of other machines are not sent from here.
+            return Ok(());
+        }
         let journal = self.sessions.journal();
         let Some(record) = journal.session(session).await? else { return Ok(()) };
         let grant = outbox::grant(&record, by, self.clock.unix_millis());
@@ -313,9 +318,34 @@ impl JobContext {
         })
     }
 
-    /// The directory of a new session if the user names none.
-    pub(super) fn default_directory(&self) -> &Path {
-        self.roots.directories().first().map_or(Path::new("/"), PathBuf::as_path)
+    /// The directory of a new session if the user names none: the first root of this machine, or of the
+    /// connected worker with the most free slots.
+    pub(super) async fn default_directory(&self) -> PathBuf {
+        if let Some(root) = self.roots.directories().first() {
+            return root.clone();
+        }
+        let mut workers = self.sessions.workers().await;
+        workers.retain(|it| it.presence == WorkerPresence::Connected && !it.roots.is_empty());
+        let free = |it: &WorkerSummary| it.slots.saturating_sub(it.used);
+        // The last of several is the maximum, so the first by name comes last.
+        let best = workers.into_iter().rev().max_by_key(free);
+        best.and_then(|it| it.roots.into_iter().next()).unwrap_or_else(|| PathBuf::from("/"))
+    }
+
+    /// The directory that a user means: an absolute path, or one relative to any of the roots. Workers check
+    /// theirs when the session is created.
+    pub(super) async fn resolve_directory(&self, name: &str) -> Option<PathBuf> {
+        let (roots, mut path) = (self.roots.clone(), PathBuf::from(name));
+        if self.sessions.is_relayed() && !path.is_absolute() {
+            path = self.default_directory().await.join(path);
+        }
+        let resolve = move || {
+            if path.is_absolute() {
+                return roots.resolve(&path);
+            }
+            roots.directories().iter().find_map(|root| roots.resolve(&root.join(&path)))
+        };
+        tokio::task::spawn_blocking(resolve).await.unwrap_or_default()
     }
 }
 

@@ -112,6 +112,10 @@ impl JobContext {
 
     /// The agents that are installed on this machine, without the one that is only for trying out.
     pub(super) async fn installed_agents(&self) -> Vec<AgentSpec> {
+        if self.sessions.is_relayed() {
+            // Which agents a worker has is not known here.
+            return Vec::new();
+        }
         let config = self.sessions.config();
         let (agents, environment) = (config.agents.clone(), config.environment.clone());
         let locate = move || {

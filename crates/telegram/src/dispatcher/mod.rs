@@ -30,6 +30,7 @@ mod store;
 mod tests;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use journal::SessionId;
@@ -45,6 +46,7 @@ use crate::bridge::Error;
 use crate::chat::BridgeTime;
 use crate::inbound::{Inbound, InboundBatch};
 use crate::rate_limiter::RateLimiter;
+use crate::state_store::StateStore;
 use actions::AnswerOrder;
 use chat_state::ChatState;
 use follower::{FollowerEvent, FollowerHandle};
@@ -136,17 +138,17 @@ impl Dispatcher {
     pub(crate) async fn run(
         context: JobContext,
         inbound: Inbound,
+        store: Arc<dyn StateStore>,
         state: BridgeState,
         shutdown: impl Future<Output = ()>,
     ) -> Result<(), Error> {
-        let journal = context.sessions.journal().clone();
         let (events, mut received) = mpsc::channel(EVENT_QUEUE);
         let has_room = watch::Sender::new(true);
-        let (state_writer, writing) = StateWriter::new(journal.clone());
+        let (state_writer, writing) = StateWriter::new(Arc::clone(&store));
         let writing = tokio::spawn(writing);
         let poller = UpdatePoller {
             bot: context.bot.clone(),
-            journal,
+            store,
             clock: context.clock,
             offset: state.offset,
             events: events.clone(),
@@ -154,10 +156,12 @@ impl Dispatcher {
         };
         let mut dispatcher = Self::new(context, inbound, state_writer, events, has_room);
         dispatcher.restore(state).await;
-        let polling = tokio::spawn(poller.run());
+        // Dropped with this task: Telegram refuses the poll of the next bridge while this one polls.
+        let mut polling = JoinSet::new();
+        polling.spawn(poller.run());
         let result = dispatcher.serve(&mut received, shutdown).await;
         // Updates that are stored are processed after the next start. Telegram sends the others again.
-        polling.abort();
+        polling.abort_all();
         dispatcher.finish(&mut received).await;
         for follower in dispatcher.followers.values() {
             follower.task.abort();

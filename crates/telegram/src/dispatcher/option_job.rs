@@ -13,7 +13,7 @@ use wire::note::Actor;
 
 use super::job::{JobContext, JobResult};
 use crate::inbound::SetArguments;
-use crate::replies::{self, BotReply, ShownOptions, TELEGRAM_PROMPT};
+use crate::replies::{self, BotReply, OUTBOX_PROMPT, ShownOptions, TELEGRAM_PROMPT};
 
 /// The option that sessions of Telegram always have a text for.
 const PROMPT_OPTION: &str = "append_system_prompt";
@@ -60,7 +60,7 @@ impl JobContext {
         let (mut options, changes) = selected.unwrap_or_else(|_| Err(replies::internal_error()))?;
         changes.apply(&mut options).map_err(|error| replies::option_refused(&error))?;
         let own = options.append_system_prompt.take();
-        options.append_system_prompt = Some(with_telegram_prompt(own.as_deref()));
+        options.append_system_prompt = Some(self.with_telegram_prompt(own.as_deref()));
         let mut question = None;
         if changes.wants_bypass() {
             // A session is never started in this mode: someone must have seen the question.
@@ -128,7 +128,7 @@ impl JobContext {
         let from_telegram = options.append_system_prompt.as_deref();
         let from_telegram = from_telegram.is_some_and(|it| it.starts_with(TELEGRAM_PROMPT));
         let value = if spec.name == PROMPT_OPTION && from_telegram {
-            Value::String(with_telegram_prompt(value.as_str()))
+            Value::String(self.with_telegram_prompt(value.as_str()))
         } else {
             value
         };
@@ -152,8 +152,10 @@ impl JobContext {
             Some(id) => self.stored_options(id).await.ok(),
             None => None,
         };
-        let directory =
-            options.map_or_else(|| self.default_directory().to_owned(), |it| it.directory);
+        let directory = match options {
+            Some(options) => options.directory,
+            None => self.default_directory().await,
+        };
         let profiles = self.sessions.profiles();
         let list = move || {
             let config = profiles.user_config().map_err(|error| error.to_string())?;
@@ -198,19 +200,25 @@ impl JobContext {
         }
     }
 
+    /// The system prompt of a session in Telegram, with what a user adds to it.
+    fn with_telegram_prompt(&self, own: Option<&str>) -> String {
+        let mut prompt = TELEGRAM_PROMPT.to_owned();
+        if !self.sessions.is_relayed() {
+            prompt.push(' ');
+            prompt.push_str(OUTBOX_PROMPT);
+        }
+        if let Some(own) = own {
+            prompt.push_str("\n\n");
+            prompt.push_str(own);
+        }
+        prompt
+    }
+
     fn check_bypass(&self, role: OptionRole) -> Result<(), BotReply> {
         if !self.sessions.config().allow_bypass {
             return Err(replies::bypass_not_allowed());
         }
         if role < OptionRole::Admin { Err(replies::needs_admin("mode")) } else { Ok(()) }
-    }
-}
-
-/// The system prompt of a session in Telegram, with what a user adds to it.
-fn with_telegram_prompt(own: Option<&str>) -> String {
-    match own {
-        Some(own) => format!("{TELEGRAM_PROMPT}\n\n{own}"),
-        None => TELEGRAM_PROMPT.to_owned(),
     }
 }
 

@@ -4,18 +4,19 @@
 //! before Telegram is told that they have arrived. Telegram holds a poll open for 50 seconds while
 //! there is no update, and serves only one poll per bot at a time.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use journal::Journal;
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
 
-use super::store::{self, ReceivedUpdate, STATE};
+use super::store::{self, ReceivedUpdate};
 use super::{BridgeClock, DispatcherEvent};
 use crate::bot::{Bot, BotCallError, BotError};
 use crate::bridge::Error;
+use crate::state_store::StateStore;
 
 /// The pause if another program polls the same bot. Telegram gives up a lost connection after about
 /// half a minute, so the other program may be an earlier run of this one.
@@ -33,7 +34,7 @@ const MIN_POLL: Duration = Duration::from_millis(300);
 #[derive(Debug)]
 pub(super) struct UpdatePoller {
     pub(super) bot: Bot,
-    pub(super) journal: Journal,
+    pub(super) store: Arc<dyn StateStore>,
     pub(super) clock: BridgeClock,
     pub(super) offset: i64,
     pub(super) events: mpsc::Sender<DispatcherEvent>,
@@ -110,7 +111,7 @@ impl UpdatePoller {
         }
         let Some(next) = received.iter().map(|it| it.update.update_id + 1).max() else { return };
         entries.push(store::offset(next));
-        if let Err(error) = self.journal.write_state(STATE, entries).await {
+        if let Err(error) = self.store.write(entries).await {
             // Telegram keeps the updates until the next poll with a higher offset.
             warn!(%error, "could not store updates; retrying");
             sleep(STORE_PAUSE).await;

@@ -1,10 +1,17 @@
 //! Jobs that send a prompt to the agent: files are downloaded, and a session is created if needed.
 
-use std::path::{Path, PathBuf};
+use std::fmt::Write as _;
+use std::path::PathBuf;
 use std::time::Duration;
 
+use bytes::Bytes;
+use futures_util::{StreamExt as _, stream};
 use journal::{SessionId, SessionRecord, SessionStatus};
-use session::{NewPrompt, OptionRole, Session, SessionOptions, append_file_paths, store_upload};
+use serde::Deserialize;
+use session::{
+    NewPrompt, OptionRole, ProjectClient, ProjectRequest, ProjectRole, Session, SessionOptions,
+    append_file_paths, safe_file_name, store_upload,
+};
 use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
 use uuid::Uuid;
@@ -21,6 +28,9 @@ use crate::replies::{self, BotReply};
 /// open larger ones as files.
 const PICTURE_LIMIT: usize = 3_700_000;
 
+/// The longest answer of a worker that has stored a file.
+const MAX_ANSWER: usize = 64 << 10;
+
 /// How long a download is retried. The prompt waits for it, and so do the chat's later jobs.
 const DOWNLOAD_TIMEOUT: Duration = Duration::from_mins(10);
 
@@ -31,6 +41,21 @@ struct PromptFiles {
     saved: Vec<PathBuf>,
     /// What the user is told about files that are missing.
     failures: Vec<BotReply>,
+}
+
+/// A value in the query of a URL.
+fn encode_query(text: &str) -> String {
+    let is_plain = |it: u8| it.is_ascii_alphanumeric() || b"-._~".contains(&it);
+    let mut encoded = String::new();
+    for byte in text.bytes() {
+        if is_plain(byte) {
+            encoded.push(char::from(byte));
+        } else {
+            // Writing to a string does not fail.
+            let _ = write!(encoded, "%{byte:02X}");
+        }
+    }
+    encoded
 }
 
 /// What a spent budget asks before the session goes on.
@@ -59,7 +84,7 @@ impl JobContext {
         };
         let mut files = PromptFiles::default();
         for file in &draft.attachments {
-            self.fetch(file, &record.directory, &mut files).await;
+            self.fetch(file, &record, &draft.by.name, &mut files).await;
         }
         let PromptFiles { images, saved, failures } = files;
         let mut result = JobResult { replies: failures, ..JobResult::default() };
@@ -100,7 +125,7 @@ impl JobContext {
         again: impl FnOnce(Box<PromptDraft>) -> ChatJob,
     ) -> JobResult {
         let id = SessionId(Uuid::new_v5(&self.namespace, draft.id.as_bytes()));
-        let directory = self.default_directory().to_owned();
+        let directory = self.default_directory().await;
         // A profile is the server's own, so it may set everything.
         let new = match self.new_options(directory, None, &[], OptionRole::Drive).await {
             Ok(new) => new,
@@ -118,7 +143,13 @@ impl JobContext {
         }
     }
 
-    async fn fetch(&self, file: &InboundFile, directory: &Path, files: &mut PromptFiles) {
+    async fn fetch(
+        &self,
+        file: &InboundFile,
+        record: &SessionRecord,
+        user: &str,
+        files: &mut PromptFiles,
+    ) {
         let bytes = match self.download(file).await {
             Ok(bytes) => bytes,
             Err(failure) => return files.failures.push(failure),
@@ -129,17 +160,60 @@ impl JobContext {
         {
             return files.images.push(image);
         }
-        let (directory, name) = (directory.to_owned(), file.name.clone());
-        let saved =
-            tokio::task::spawn_blocking(move || store_upload(&directory, &name, &bytes)).await;
+        let saved = if self.sessions.is_relayed() {
+            self.send_to_worker(record, user, &file.name, bytes).await
+        } else {
+            let (directory, name) = (record.directory.clone(), file.name.clone());
+            let store = move || store_upload(&directory, &name, &bytes);
+            let saved = tokio::task::spawn_blocking(store).await;
+            saved.map_err(|it| it.to_string()).and_then(|it| it.map_err(|it| it.to_string()))
+        };
         match saved {
-            Ok(Ok(path)) => files.saved.push(path),
-            failed => {
-                let error = failed.map(|it| it.map(drop));
-                warn!(?error, "could not save a file");
+            Ok(path) => files.saved.push(path),
+            Err(error) => {
+                warn!(error, "could not save a file");
                 files.failures.push(replies::download_failed(&file.name));
             }
         }
+    }
+
+    /// Stores a file in the project of a session that another machine drives. Returns its path there.
+    async fn send_to_worker(
+        &self,
+        record: &SessionRecord,
+        user: &str,
+        name: &str,
+        content: Vec<u8>,
+    ) -> Result<PathBuf, String> {
+        #[derive(Deserialize)]
+        struct StoredFile {
+            path: String,
+        }
+        let client = ProjectClient { name: user.to_owned(), role: ProjectRole::Drive };
+        let content_type = ("content-type".to_owned(), "application/octet-stream".to_owned());
+        let request = ProjectRequest {
+            method: "POST".to_owned(),
+            path: "files".to_owned(),
+            query: Some(format!("name={}", encode_query(&safe_file_name(name)))),
+            headers: vec![content_type],
+            client,
+        };
+        let body = Box::pin(stream::iter([Ok(Bytes::from(content))]));
+        let answered = self.sessions.project(record.id, request, body).await;
+        let answered = answered.ok_or("no other machine drives the session")?;
+        let (response, mut pieces) = answered.map_err(|error| error.to_string())?;
+        let mut answer = Vec::new();
+        while let Some(piece) = pieces.next().await {
+            answer.extend_from_slice(&piece.map_err(|error| error.to_string())?);
+            if answer.len() > MAX_ANSWER {
+                return Err("the answer of the worker is too long".to_owned());
+            }
+        }
+        if response.status != 201 {
+            return Err(format!("the worker answered with status {}", response.status));
+        }
+        let stored: StoredFile = serde_json::from_slice(&answer).map_err(|it| it.to_string())?;
+        Ok(record.directory.join(stored.path))
     }
 
     /// Downloads a file, and retries while Telegram cannot be reached.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use journal::{SessionId, SessionRecord};
-use session::{OpenError, OptionRole, Roots, SessionOptions, Sessions};
+use session::{OpenError, OptionRole, Roots, Sessions};
 use uuid::Uuid;
 use wire::note::Actor;
 
@@ -38,8 +38,10 @@ impl JobContext {
             Err(error) => return JobResult::reply(replies::open_failed(&error.into())),
         };
         let shown = records.iter().find(|it| Some(it.id) == current);
-        let directory =
-            shown.map_or_else(|| self.default_directory(), |it| &it.directory).to_owned();
+        let directory = match shown {
+            Some(shown) => shown.directory.clone(),
+            None => self.default_directory().await,
+        };
         let known: BTreeSet<String> =
             records.iter().flat_map(|it| it.agent_ids.iter().cloned()).collect();
         let (sessions, roots, place) =
@@ -129,9 +131,7 @@ fn terminal_sessions(
     directory: &Path,
     known: &BTreeSet<String>,
 ) -> Vec<CliSessionSummary> {
-    let Some(store) = sessions.config().transcripts(&SessionOptions::default()) else {
-        return Vec::new();
-    };
+    let Some(store) = sessions.transcripts() else { return Vec::new() };
     let files = store.files_of(directory).into_iter();
     let unknown = files.filter(|file| !known.contains(&file.id.to_string())).take(FILES);
     let here = unknown.filter(|file| {

@@ -1,7 +1,8 @@
-//! What the bridge stores in the journal's follower state, under which keys, and the task that
-//! writes it.
+//! What the bridge stores, under which keys, and the task that writes it.
 
-use journal::{Journal, StateChange};
+use std::sync::Arc;
+
+use journal::StateChange;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
@@ -9,10 +10,8 @@ use tracing::{error, warn};
 
 use crate::address::ChatAddress;
 use crate::checkpoint::ChatCheckpoint;
+use crate::state_store::{StateStore, StateStoreError};
 use crate::update::TelegramUpdate;
-
-/// The name of the bridge's follower state.
-pub(super) const STATE: &str = "telegram";
 
 /// The key of the next update's id.
 const OFFSET: &str = "offset";
@@ -42,9 +41,9 @@ pub(super) struct ReceivedUpdate {
 }
 
 impl BridgeState {
-    pub(crate) async fn read(journal: &Journal) -> Result<Self, journal::Error> {
+    pub(crate) async fn read(store: &dyn StateStore) -> Result<Self, StateStoreError> {
         let mut state = Self::default();
-        for (key, value) in journal.read_state(STATE).await? {
+        for (key, value) in store.read().await? {
             let read = match key.split_once('/') {
                 None if key == OFFSET => {
                     let number = std::str::from_utf8(&value).ok().and_then(|it| it.parse().ok());
@@ -61,6 +60,9 @@ impl BridgeState {
             }
         }
         state.updates.sort_by_key(|it| it.update.update_id);
+        // Updates may be stored without the id of the next one, if the process was killed in between.
+        let next = state.updates.last().map_or(0, |it| it.update.update_id + 1);
+        state.offset = state.offset.max(next);
         Ok(state)
     }
 }
@@ -138,9 +140,9 @@ pub(super) struct PendingWrite(oneshot::Receiver<()>);
 
 impl StateWriter {
     /// A writer, and its work, which ends when the last handle is dropped.
-    pub(super) fn new(journal: Journal) -> (Self, impl Future<Output = ()>) {
+    pub(super) fn new(store: Arc<dyn StateStore>) -> (Self, impl Future<Output = ()>) {
         let (requests, received) = mpsc::channel(WRITE_QUEUE);
-        (Self(requests), write_all(journal, received))
+        (Self(requests), write_all(store, received))
     }
 
     /// Queues a write behind all earlier ones.
@@ -159,11 +161,11 @@ impl PendingWrite {
     }
 }
 
-async fn write_all(journal: Journal, mut received: mpsc::Receiver<WriteRequest>) {
+async fn write_all(store: Arc<dyn StateStore>, mut received: mpsc::Receiver<WriteRequest>) {
     let mut requests = Vec::new();
     while received.recv_many(&mut requests, WRITE_BATCH).await > 0 {
         let entries = requests.iter_mut().flat_map(|it| std::mem::take(&mut it.entries)).collect();
-        match journal.write_state(STATE, entries).await {
+        match store.write(entries).await {
             Ok(()) => {
                 for request in requests.drain(..) {
                     // Not every caller waits for its write.
@@ -183,7 +185,8 @@ mod tests {
     use journal::Journal;
     use serde_json::value::RawValue;
 
-    use super::{BridgeState, STATE, delete_update, offset, parse_update, update};
+    use super::{BridgeState, delete_update, offset, parse_update, update};
+    use crate::state_store::{JournalStore, StateStore as _};
 
     #[tokio::test]
     async fn stored_updates_are_read_in_order_until_they_are_deleted() {
@@ -196,9 +199,12 @@ mod tests {
             RawValue::from_string(text).unwrap()
         };
         let updates = [9, 10, 100].map(|id| update(id, 5, &raw(id)));
-        journal.write_state(STATE, [updates.to_vec(), vec![offset(101)]].concat()).await.unwrap();
-        journal.write_state(STATE, vec![delete_update(10)]).await.unwrap();
-        let state = BridgeState::read(&journal).await.unwrap();
+        let store = JournalStore(journal);
+        store.write([vec![offset(9)], updates.to_vec()].concat()).await.unwrap();
+        let state = BridgeState::read(&store).await.unwrap();
+        assert_eq!(state.offset, 101, "those that are stored are not asked for again");
+        store.write(vec![offset(101), delete_update(10)]).await.unwrap();
+        let state = BridgeState::read(&store).await.unwrap();
         assert_eq!(state.offset, 101);
         let numbers: Vec<_> = state.updates.iter().map(|it| it.update.update_id).collect();
         assert_eq!(numbers, [9, 100]);

@@ -1,5 +1,6 @@
 //! The dispatcher without a network.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use journal::{Journal, SessionId};
@@ -23,6 +24,7 @@ use crate::bridge::{ApiAddress, BotToken, PlainHttp};
 use crate::checkpoint::ChatCheckpoint;
 use crate::inbound::{ChatCommand, DOWNLOAD_LIMIT, Inbound, InboundAction, InboundConfig};
 use crate::replies::BotReply;
+use crate::state_store::JournalStore;
 
 const OLD: ChatAddress = ChatAddress { chat: ChatId(-5), topic: None };
 const NEW: ChatAddress = ChatAddress { chat: ChatId(-1005), topic: None };
@@ -70,7 +72,7 @@ fn setup() -> Setup {
         username: "bot".to_owned(),
         download_limit: DOWNLOAD_LIMIT,
     };
-    let (state_writer, writing) = StateWriter::new(journal.clone());
+    let (state_writer, writing) = StateWriter::new(Arc::new(JournalStore(journal.clone())));
     let (events, received) = mpsc::channel(2_000);
     let mut dispatcher = Dispatcher::new(
         context,
@@ -96,7 +98,7 @@ fn ann() -> Actor {
 async fn stored_state(journal: &Journal) -> BridgeState {
     // The state writer works in the background.
     for _ in 0..100 {
-        let state = BridgeState::read(journal).await.unwrap();
+        let state = BridgeState::read(&JournalStore(journal.clone())).await.unwrap();
         if !state.chats.is_empty() {
             return state;
         }

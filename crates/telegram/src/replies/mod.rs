@@ -39,8 +39,9 @@ pub use errors::{
 };
 pub use found::{search_failed, search_results, search_usage};
 pub use options::{
-    ShownOptions, TELEGRAM_PROMPT, arguments_refused, bypass_not_allowed, confirm_bypass,
-    needs_admin, option, option_refused, option_set, options, profile_failed, profiles,
+    OUTBOX_PROMPT, ShownOptions, TELEGRAM_PROMPT, arguments_refused, bypass_not_allowed,
+    confirm_bypass, needs_admin, option, option_refused, option_set, options, profile_failed,
+    profiles,
 };
 pub use rules::{rule_not_found, rule_revoked, rules};
 pub use schedules::{

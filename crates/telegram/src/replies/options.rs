@@ -33,6 +33,7 @@ impl ShownOptions {
         let mut values = options.masked_values();
         if let Some(Value::String(prompt)) = values.get("append_system_prompt") {
             let own = prompt.strip_prefix(TELEGRAM_PROMPT).map(str::trim_start);
+            let own = own.map(|it| it.strip_prefix(OUTBOX_PROMPT).unwrap_or(it).trim_start());
             match own {
                 Some("") => drop(values.remove("append_system_prompt")),
                 Some(text) => {
@@ -60,7 +61,10 @@ impl ShownOptions {
 
 /// Added to the system prompt of a session that was started in Telegram.
 pub const TELEGRAM_PROMPT: &str = "The user reads and writes in Telegram, often on a phone: keep \
-    answers short. To send the user a file, such as a picture, a document or an archive, put it or a \
+    answers short.";
+
+/// Added too if files of the agent can be sent.
+pub const OUTBOX_PROMPT: &str = "To send the user a file, such as a picture, a document or an archive, put it or a \
     copy of it into the directory `.towpath/outbox` below your working directory before your turn \
     ends. It is sent when the turn ends. Pictures may have up to 10 MB, other files up to 50 MB.";
 

@@ -111,6 +111,7 @@ impl Fold {
                 self.add_notice(NoticeLevel::Info, text);
             }
             Note::TakenOver { .. } | Note::Tail { .. } => self.worker_changed(note),
+            Note::Notice { text } => self.add_notice(NoticeLevel::Warning, text.clone()),
             Note::Problem { text } => self.add_notice(NoticeLevel::Error, text.clone()),
             Note::SignInNeeded { text, methods } => self.ask_to_sign_in(text, methods),
         }

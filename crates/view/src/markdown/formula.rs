@@ -187,7 +187,7 @@ impl FormulaDelimiter {
                     && !content.ends_with(char::is_whitespace)
                     && !behind.starts_with(char::is_alphanumeric)
             }
-            // `\[x\] done` is a check box that somebody escaped.
+            // `\[x\] done` is a check box that was escaped.
             Self::Brackets => {
                 let line = behind.lines().next().unwrap_or_default();
                 content.contains(MATH_CHARACTERS)

@@ -46,9 +46,9 @@ pub(crate) fn formula_events<'s>(latex: &'s str, storage: &'s Storage) -> Option
 }
 
 /// Runs a part of the converter. A formula on which it panics is shown as it was written: text of an
-/// agent must not end whoever shows it.
+/// agent must not end the program that shows it.
 pub(crate) fn without_panics<T>(run: impl FnOnce() -> Option<T>) -> Option<T> {
-    // What was being made is dropped, so nobody sees it half done.
+    // What was being made is dropped, so it is never seen half done.
     catch_unwind(AssertUnwindSafe(run)).ok().flatten()
 }
 

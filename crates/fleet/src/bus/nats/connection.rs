@@ -28,8 +28,12 @@ const PING_INTERVAL: Duration = Duration::from_secs(2);
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
+/// How long the attempts of a reading wait for an answer: as long in all as other requests.
+const READ_TIMEOUTS: [Duration; 2] = [Duration::from_millis(500), Duration::from_millis(1500)];
+const LAST_READ_TIMEOUT: Duration = Duration::from_secs(3);
+
 /// The longest pause between two attempts to connect again.
-const MAX_RECONNECT_PAUSE: Duration = Duration::from_secs(2);
+const MAX_RECONNECT_PAUSE: Duration = Duration::from_secs(1);
 
 /// How many reports of denied requests may wait to be seen by the requests that wait.
 const DENIAL_QUEUE: usize = 64;
@@ -175,6 +179,19 @@ impl NatsConnection {
         }
     }
 
+    /// A future that ends when a later connection is established.
+    pub(super) fn reconnected(&self) -> impl Future<Output = ()> + Send + use<> {
+        let mut status = self.events.status.subscribe();
+        let connects = status.borrow().connects;
+        async move {
+            // The event of the first connection may be counted while this waits.
+            let is_later = |now: &ConnectionStatus| now.connected && now.connects > connects.max(1);
+            if status.wait_for(is_later).await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
     /// Sends a request and waits for the answer.
     pub(super) async fn request(
         &self,
@@ -239,7 +256,7 @@ impl NatsConnection {
             // has seen the subscription. The client hands reports on in a task of its own: with the second
             // answer, that task has run.
             for _ in 0..2 {
-                let _ = self.api(&format!("STREAM.INFO.{LOG_STREAM}"), None).await?;
+                let _ = self.read_api(&format!("STREAM.INFO.{LOG_STREAM}"), None).await?;
             }
             Ok(subscriber)
         };
@@ -275,9 +292,34 @@ impl NatsConnection {
         subject: &str,
         body: Option<&Value>,
     ) -> Result<Result<Value, JetStreamError>, RequestFailure> {
+        self.api_within(ANSWER_TIMEOUT, subject, body).await
+    }
+
+    /// Sends a request to JetStream that changes nothing. It is sent again while there is no answer: none comes
+    /// while the leader of a stream is being elected, such as after the servers were away.
+    pub(crate) async fn read_api(
+        &self,
+        subject: &str,
+        body: Option<&Value>,
+    ) -> Result<Result<Value, JetStreamError>, RequestFailure> {
+        for timeout in READ_TIMEOUTS {
+            match self.api_within(timeout, subject, body).await {
+                Err(RequestFailure::NoAnswer(_)) => {}
+                answer => return answer,
+            }
+        }
+        self.api_within(LAST_READ_TIMEOUT, subject, body).await
+    }
+
+    async fn api_within(
+        &self,
+        timeout: Duration,
+        subject: &str,
+        body: Option<&Value>,
+    ) -> Result<Result<Value, JetStreamError>, RequestFailure> {
         let subject = format!("$JS.API.{subject}");
         let body = body.map(|body| Bytes::from(body.to_string())).unwrap_or_default();
-        let answer = self.request(&subject, HeaderMap::new(), body, ANSWER_TIMEOUT).await?;
+        let answer = self.request(&subject, HeaderMap::new(), body, timeout).await?;
         Ok(parse_answer(&answer.payload))
     }
 }

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::connection::{NatsConnection, RequestFailure};
 use super::stored::is_tombstone;
-use crate::bus::{BusError, Expected, KeyChange, KeyRevision, KeyTable};
+use crate::bus::{BusError, Expected, KeyChange, KeyGuard, KeyRevision, KeyTable};
 
 /// How many changes may wait for a watcher. If there are more, the server is asked for them later.
 const WATCHER_QUEUE: usize = 1024;
@@ -61,6 +61,25 @@ pub(super) async fn put(
     written.map(KeyRevision)
 }
 
+/// The servers compare the number of the guard's last message in the moment in which they store this one.
+/// Versions before 2.11 ignore that the number is another key's, which is why `fleet check` refuses them.
+pub(super) async fn put_guarded(
+    connection: &NatsConnection,
+    table: KeyTable,
+    key: &str,
+    value: Option<Bytes>,
+    guard: &KeyGuard,
+) -> Result<(), BusError> {
+    let mut headers = HeaderMap::new();
+    headers.insert("Nats-Expected-Last-Subject-Sequence-Subject", table.subject(&guard.key)?);
+    if value.is_none() {
+        mark_removed(&mut headers);
+    }
+    let (subject, value) = (table.subject(key)?, value.unwrap_or_default());
+    connection.publish(&subject, headers, value, Some(guard.revision.0)).await?;
+    Ok(())
+}
+
 pub(super) async fn get(
     connection: &NatsConnection,
     table: KeyTable,
@@ -87,10 +106,15 @@ pub(super) async fn remove(
         (Expected::Revision(revision), Some(_)) => Some(revision.0),
     };
     let mut headers = HeaderMap::new();
-    headers.insert("KV-Operation", "DEL");
-    headers.insert("Nats-TTL", time_to_live(TOMBSTONE_LIFETIME));
+    mark_removed(&mut headers);
     connection.publish(&table.subject(key)?, headers, Bytes::new(), revision).await?;
     Ok(())
+}
+
+/// Makes a message say that its key was removed.
+fn mark_removed(headers: &mut HeaderMap) {
+    headers.insert("KV-Operation", "DEL");
+    headers.insert("Nats-TTL", time_to_live(TOMBSTONE_LIFETIME));
 }
 
 /// The servers count lifetimes in whole seconds.

@@ -19,8 +19,8 @@ use journal::SessionId;
 use tokio::sync::{mpsc, watch};
 
 use super::{
-    Bus, BusError, BusFuture, BusQuestion, Expected, KeyChange, KeyRevision, KeyTable, LogMessage,
-    LogPosition,
+    Bus, BusError, BusFuture, BusQuestion, Expected, KeyChange, KeyGuard, KeyRevision, KeyTable,
+    LogMessage, LogPosition, Reconnected,
 };
 pub use connection::{ConnectionStatus, NatsConfig};
 pub(crate) use connection::{JetStreamError, NatsConnection, RequestFailure};
@@ -55,6 +55,10 @@ impl NatsBus {
 }
 
 impl Bus for NatsBus {
+    fn reconnected(&self) -> Reconnected {
+        Box::pin(self.connection.reconnected())
+    }
+
     fn append(
         &self,
         session: SessionId,
@@ -92,6 +96,19 @@ impl Bus for NatsBus {
         Box::pin(async move {
             keys::put(&self.connection, table, &key, value, expected, lifetime).await
         })
+    }
+
+    fn put_guarded(
+        &self,
+        table: KeyTable,
+        key: &str,
+        value: Option<Bytes>,
+        guard: &KeyGuard,
+    ) -> BusFuture<'_, ()> {
+        let (key, guard) = (key.to_owned(), guard.clone());
+        Box::pin(
+            async move { keys::put_guarded(&self.connection, table, &key, value, &guard).await },
+        )
     }
 
     fn get(&self, table: KeyTable, key: &str) -> BusFuture<'_, Option<(KeyRevision, Bytes)>> {

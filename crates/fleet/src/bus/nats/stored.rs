@@ -98,7 +98,7 @@ impl NatsConnection {
         subject: &str,
     ) -> Result<Option<StoredMessage>, BusError> {
         let body = json!({ "last_by_subj": subject });
-        let answer = self.api(&format!("STREAM.MSG.GET.{stream}"), Some(&body)).await;
+        let answer = self.read_api(&format!("STREAM.MSG.GET.{stream}"), Some(&body)).await;
         let message = match answer.map_err(RequestFailure::into_error)? {
             Ok(answer) => answer["message"].clone(),
             Err(error) if error.code == NO_MESSAGE_FOUND => return Ok(None),

@@ -23,7 +23,7 @@ pub(crate) const OBJECT_BUCKET: &str = "tp_blobs";
 pub(crate) const OBJECT_STREAM: &str = "OBJ_tp_blobs";
 
 impl KeyTable {
-    pub(crate) const ALL: [Self; 3] = [Self::Sessions, Self::Workers, Self::Roles];
+    pub(crate) const ALL: [Self; 4] = [Self::Sessions, Self::Workers, Self::Roles, Self::Bridges];
 
     /// The name of the key-value bucket.
     pub(crate) fn bucket(self) -> &'static str {
@@ -31,6 +31,7 @@ impl KeyTable {
             Self::Sessions => "tp_sessions",
             Self::Workers => "tp_workers",
             Self::Roles => "tp_roles",
+            Self::Bridges => "tp_bridges",
         }
     }
 

@@ -1,7 +1,7 @@
 //! Files: those a turn or session changed, those in a working directory, and directories in which
 //! a session may start.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -9,6 +9,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
+use session::WorkerPresence;
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 use view::diff::{Diff, DiffHunk, DiffLine, DiffSpan, LineChange};
@@ -221,6 +222,10 @@ pub(super) async fn directories(
     State(gateway): State<Gateway>,
     QueryParams(DirectoriesQuery { under }): QueryParams<DirectoriesQuery>,
 ) -> ApiResult<Json<DirectoriesResponse>> {
+    if gateway.sessions.is_relayed() {
+        // The directories of this machine are none in which a session may start.
+        return Ok(Json(directories_of_workers(&gateway, under).await));
+    }
     let roots = gateway.config.roots.clone();
     let Some(under) = under.filter(|it| !it.is_empty()) else {
         let directories = roots.directories().iter().map(|it| DirectoryEntry::new(it)).collect();
@@ -233,6 +238,22 @@ pub(super) async fn directories(
         DirectoriesResponse { under: Some(text(&under)), parent, directories }
     });
     listed.await.map(Json).map_err(|it| Problem::failed(&it))
+}
+
+/// The roots of the workers that are connected. What is below them is not known here.
+async fn directories_of_workers(gateway: &Gateway, under: Option<String>) -> DirectoriesResponse {
+    let under = under.filter(|it| !it.is_empty());
+    let mut roots = BTreeSet::new();
+    if under.is_none() {
+        let workers = gateway.sessions.workers().await.into_iter();
+        let connected = workers.filter(|it| it.presence == WorkerPresence::Connected);
+        roots.extend(connected.flat_map(|it| it.roots));
+    }
+    let entry = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+        DirectoryEntry { path: text(path), name, repository: false }
+    };
+    DirectoriesResponse { under, parent: None, directories: roots.iter().map(entry).collect() }
 }
 
 fn subdirectories(under: &Path) -> Vec<DirectoryEntry> {

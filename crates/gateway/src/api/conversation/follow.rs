@@ -57,8 +57,8 @@ pub(in crate::api) struct FollowQuery {
 pub(in crate::api) enum ClientFrame {
     /// Asks for a snapshot.
     Snapshot,
-    /// Whether someone can see the page. Sent to the list of sessions when it changes, and every 30
-    /// seconds while the page is visible. Push messages are sent only if nobody can.
+    /// Whether the page is visible. Sent to the list of sessions when it changes, and every 30
+    /// seconds while the page is visible. Push messages are sent only if no page is visible.
     Visibility { visible: bool },
 }
 

@@ -60,11 +60,16 @@ const ITEM_FOLD_LEASE: usize = ITEM_FOLD_BYTES + MAX_LINE_BYTES + (8 << 20);
 
 pub(super) type ConversationSubscription = Subscription<FrameCache>;
 
+/// What is about the project of a session rather than the conversation.
+pub(super) fn project_operations() -> OpenApiRouter<Gateway> {
+    OpenApiRouter::new().routes(routes!(files::search))
+}
+
 pub(super) fn operations() -> OpenApiRouter<Gateway> {
     OpenApiRouter::new()
         .routes(routes!(files::edited_in_session))
         .routes(routes!(files::edited_in_turn))
-        .routes(routes!(files::search))
+        .merge(project_operations())
         .routes(routes!(files::directories))
         .routes(routes!(older_items))
         .routes(routes!(whole_item))

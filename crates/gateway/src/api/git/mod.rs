@@ -1,7 +1,7 @@
 //! The git repository that a session works in.
 //!
 //! All of it needs the role `drive`, reading too: a diff shows the content of files that the
-//! conversation does not, and whoever may only watch sees what the conversation shows.
+//! conversation does not, and a client that may only watch sees what the conversation shows.
 
 mod render;
 mod responses;
@@ -12,6 +12,8 @@ use axum::response::Response;
 use project::git::{DiffSide, GitError, GitRepository, HunkId, RepoPath};
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 use uuid::Uuid;
 use view::wording;
 
@@ -38,6 +40,20 @@ const DEFAULT_COMMITS: usize = 50;
 
 /// How many bytes of a prompt are looked at for the message of a commit.
 const PROMPT_BYTES: usize = 4 << 10;
+
+pub(super) fn operations() -> OpenApiRouter<Gateway> {
+    OpenApiRouter::new()
+        .routes(routes!(status))
+        .routes(routes!(diff))
+        .routes(routes!(log))
+        .routes(routes!(show_commit))
+        .routes(routes!(branches))
+        .routes(routes!(stage))
+        .routes(routes!(unstage))
+        .routes(routes!(discard))
+        .routes(routes!(commit))
+        .routes(routes!(switch))
+}
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]

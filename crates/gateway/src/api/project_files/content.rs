@@ -27,11 +27,11 @@ use crate::problem::{ApiResult, Problem};
 
 /// The policy of a file that a browser shows by itself: it is no part of our origin, and loads and
 /// runs nothing.
-const FILE_POLICY: &str = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; \
+pub(crate) const FILE_POLICY: &str = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; \
      frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
 /// Browsers show no PDF in a sandbox. Its viewer is no part of our origin either.
-const PDF_POLICY: &str = "default-src 'none'; object-src 'self'; style-src 'unsafe-inline'; \
+pub(crate) const PDF_POLICY: &str = "default-src 'none'; object-src 'self'; style-src 'unsafe-inline'; \
      frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
 #[derive(Debug, Deserialize, IntoParams)]

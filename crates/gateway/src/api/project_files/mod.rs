@@ -22,6 +22,8 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use uuid::Uuid;
 
+pub(crate) use content::{FILE_POLICY, PDF_POLICY};
+
 use super::extract::{PathParams, QueryParams};
 use super::large_body::large_json;
 use super::sessions::find_record;

@@ -1,7 +1,7 @@
 //! Following a terminal over a WebSocket, and typing in it.
 //!
 //! A client is sent one frame at a time, made from the newest screen, so a slow one gets fewer frames
-//! and delays nobody. What it types waits while the shell does not take it.
+//! and delays no other viewer. What it types waits while the shell does not take it.
 
 use std::sync::Arc;
 use std::time::Duration;
