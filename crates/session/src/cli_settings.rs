@@ -1,13 +1,13 @@
 //! The permission mode that Claude Code's own settings choose.
 //!
-//! A session for which nobody has chosen a mode must ask. The CLI cannot be relied on for that: 2.1.285 to 2.1.301
+//! A session without a chosen mode must ask. The CLI cannot be relied on for that: 2.1.285 to 2.1.301
 //! start in `auto`, in which a classifier decides in place of a person, unless something chooses a mode
 //! (`scenarios/mode-unset.scenario`). So Towpath always names one: the user's own setting, and `default` without it.
 //!
 //! The files of a project may come from a stranger. They can make a session ask more, and never less.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
@@ -67,17 +67,20 @@ fn choose(
     allow_bypass: bool,
 ) -> PermissionMode {
     let asks = |it: &PermissionMode| matches!(it, PermissionMode::Default | PermissionMode::Plan);
-    if let Some(mode) = project.find(asks) {
-        return mode;
-    }
-    match own.next() {
+    let own = match own.next() {
         Some(PermissionMode::BypassPermissions) if !allow_bypass => PermissionMode::Default,
         mode => mode.unwrap_or(PermissionMode::Default),
-    }
+    };
+    // Plan mode is the strictest, so a project does not end it.
+    project.find(|it| asks(it) && own != PermissionMode::Plan).unwrap_or(own)
 }
 
 /// The mode that a file chooses. A file that cannot be read chooses none: the CLI reports what is wrong with it.
 fn mode_of(path: &Path) -> Option<PermissionMode> {
+    // Opening a pipe would wait for a writer.
+    if !fs::metadata(path).ok()?.is_file() {
+        return None;
+    }
     let mut text = Vec::new();
     File::open(path).ok()?.take(MAX_BYTES).read_to_end(&mut text).ok()?;
     let settings: SettingsFile = serde_json::from_slice(&text).ok()?;
@@ -86,8 +89,6 @@ fn mode_of(path: &Path) -> Option<PermissionMode> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
 
     /// The mode with these settings of the user and of the project.
@@ -122,6 +123,7 @@ mod tests {
             assert_eq!(mode_with(None, Some(mode), true), "default", "{mode}");
         }
         assert_eq!(mode_with(Some("plan"), Some("bypassPermissions"), true), "plan");
+        assert_eq!(mode_with(Some("plan"), Some("default"), true), "plan");
         assert_eq!(mode_with(Some("auto"), Some("plan"), true), "plan");
         assert_eq!(mode_with(Some("bypassPermissions"), Some("default"), true), "default");
     }
