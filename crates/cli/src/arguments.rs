@@ -216,6 +216,9 @@ pub(crate) struct VerifyArgs {
     /// Run everything, including what is known from earlier runs (results of releases are kept)
     #[arg(long)]
     pub(crate) again: bool,
+    /// Run each scenario once, also if it does not pass: faster while writing one, and less certain
+    #[arg(long, conflicts_with = "results")]
+    pub(crate) once: bool,
     /// Find the release of Claude Code in which the outcome of a scenario changed
     #[arg(
         long,

@@ -111,6 +111,10 @@ impl KeptResults {
                 let counts = (result.attempts, result.passes);
                 let digests = (digest, conversation);
                 if let Some(entry) = HistoryResult::of(&result.outcome, counts, digests, text) {
+                    let entry = match release.results.get(&scenario.name) {
+                        Some(earlier) if !result.kept => entry.merged(counts, earlier),
+                        _ => entry,
+                    };
                     release.results.insert(scenario.name.clone(), entry);
                 }
             }

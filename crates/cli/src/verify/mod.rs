@@ -143,7 +143,7 @@ fn verify(options: &VerifyArgs) -> Result<CommandStatus, VerifyError> {
         search_path: environment.agent_search_path(),
         capture_dir: options.record.clone(),
         failure_dir: failures.path().to_owned(),
-        confirm: true,
+        confirm: !options.once,
     };
     let kept = known.results(&loaded, &agents);
     if options.timeout.is_none() {
@@ -154,7 +154,10 @@ fn verify(options: &VerifyArgs) -> Result<CommandStatus, VerifyError> {
     suite.keep(kept);
     let results = suite.run(|event| {
         progress.update(&event);
-        if let VerifyProgress::Finished(result) = event {
+        if let VerifyProgress::Finished(result) = event
+            // What was seen once proves nothing.
+            && !(options.once && result.outcome.is_failure())
+        {
             known.save(&loaded, &agents[result.agent], result);
         }
     });

@@ -251,6 +251,25 @@ impl HistoryResult {
 }
 
 impl HistoryResult {
+    /// This result, of so many runs and passes, together with an earlier one of the same scenario. What
+    /// was flaky stays flaky when it passes, with another rate.
+    #[must_use]
+    pub fn merged(self, (runs, passes): (usize, usize), earlier: &Self) -> Self {
+        let was_flaky =
+            earlier.outcome == HistoryOutcome::Flaky && earlier.scenario == self.scenario;
+        if !was_flaky || self.outcome == HistoryOutcome::Differs {
+            return self;
+        }
+        Self {
+            outcome: HistoryOutcome::Flaky,
+            step: self.step.or_else(|| earlier.step.clone()),
+            difference: self.difference.or_else(|| earlier.difference.clone()),
+            runs: Some(earlier.runs.unwrap_or_default() + runs),
+            passes: Some(earlier.passes.unwrap_or_default() + passes),
+            ..self
+        }
+    }
+
     /// The result as one of an earlier run, with the text of the scenario's file. None if it is not
     /// certain.
     pub fn kept(&self, text: &str) -> Option<VerifyKeptResult> {
@@ -379,6 +398,24 @@ mod tests {
         assert_eq!(result(&VerifyOutcome::TimedOut(unmatched)), None);
         assert_eq!(result(&VerifyOutcome::NotApplicable), None);
         assert_eq!(result(&VerifyOutcome::CouldNotRun("no".to_owned())), None);
+    }
+
+    #[test]
+    fn what_was_flaky_stays_flaky_when_it_passes_later() {
+        let difference = Box::new(VerifyDifference::new(4, "no matching line"));
+        let flaky = result(&VerifyOutcome::Flaky(difference.clone())).unwrap();
+        let passed = result(&VerifyOutcome::Passed).unwrap();
+        let differs = result(&VerifyOutcome::Differs(difference)).unwrap();
+        let merged = passed.clone().merged((1, 1), &flaky);
+        assert_eq!((merged.outcome, merged.runs, merged.passes), (flaky.outcome, Some(6), Some(5)));
+        assert_eq!((&merged.step, &merged.difference), (&flaky.step, &flaky.difference));
+        let again = flaky.clone().merged((5, 3), &merged);
+        assert_eq!((again.outcome, again.runs, again.passes), (flaky.outcome, Some(11), Some(8)));
+        // Nothing else is taken over from an earlier run, nor from a run of another scenario.
+        assert_eq!(passed.clone().merged((1, 1), &differs), passed);
+        assert_eq!(differs.clone().merged((3, 0), &flaky), differs);
+        let other = HistoryResult { scenario: "t".to_owned(), ..flaky };
+        assert_eq!(passed.clone().merged((1, 1), &other), passed);
     }
 
     #[test]
