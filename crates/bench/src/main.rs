@@ -24,6 +24,7 @@ mod memory;
 mod page;
 mod readers;
 mod reading;
+mod scenarios;
 mod sessions;
 mod simulation;
 mod stub;
@@ -49,8 +50,8 @@ Benchmarks of Towpath
 Usage:
   cargo xtask bench [--mb N] [--rounds N] [--only JOB] [--workers N] [--sessions N]
       Measure. Jobs: kind, read, allocations, fold, inspect, startup, stub, journal, sessions,
-      watch, followers, page, memory, transcripts, simulation, fleet. Default: all of them, 200 MB
-      of each corpus, 5 rounds, a fleet of 200 workers with 10 sessions each.
+      watch, followers, page, memory, transcripts, simulation, fleet, scenarios. Default: all of
+      them, 200 MB of each corpus, 5 rounds, a fleet of 200 workers with 10 sessions each.
   cargo xtask corpus {A|B|C} BYTES OUT
       Write an invented session: A token deltas, B tool calls, C a mix of both.
 ";
@@ -120,6 +121,7 @@ fn measure_jobs(options: &BenchOptions) -> Result<(), BenchError> {
             BenchJob::Transcripts => transcripts::rows(&cache)?,
             BenchJob::Simulation => simulation::rows()?,
             BenchJob::Fleet => crate::fleet::rows(&cache, options.fleet)?,
+            BenchJob::Scenarios => scenarios::rows(&cache)?,
         });
     }
     print!("{table}");
@@ -161,10 +163,12 @@ enum BenchJob {
     Simulation,
     /// Workers, NATS servers and a gateway.
     Fleet,
+    /// All scenarios with a release of Claude Code.
+    Scenarios,
 }
 
 impl BenchJob {
-    const ALL: [Self; 16] = [
+    const ALL: [Self; 17] = [
         Self::Kind,
         Self::Read,
         Self::Allocations,
@@ -181,6 +185,7 @@ impl BenchJob {
         Self::Transcripts,
         Self::Simulation,
         Self::Fleet,
+        Self::Scenarios,
     ];
 
     const fn name(self) -> &'static str {
@@ -201,6 +206,7 @@ impl BenchJob {
             Self::Transcripts => "transcripts",
             Self::Simulation => "simulation",
             Self::Fleet => "fleet",
+            Self::Scenarios => "scenarios",
         }
     }
 }
