@@ -1,6 +1,6 @@
 //! The newest release of Claude Code that Towpath has been proven with.
 //!
-//! `build.rs` takes it from the results of the scenarios, so that nobody has to remember it.
+//! `build.rs` takes it from the results of the scenarios, so that it is never out of date.
 
 use std::collections::BTreeSet;
 

@@ -400,7 +400,7 @@ fn results_of_releases_are_files_of_the_project() {
     assert!(new.contains("{\"name\":\"ends\",\"outcome\":\"differs\",\"scenario\":\""), "{new}");
     assert!(new.contains("\"step\":\"< result/success\""), "{new}");
 
-    // Whoever has the files needs neither the cache nor the programs, and nothing is written anew.
+    // With the files, neither the cache nor the programs are needed, and nothing is written anew.
     fs::remove_dir_all(history.project.path("cache")).expect("removed");
     history.fetched();
     let again = history.verify(&both);

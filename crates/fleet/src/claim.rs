@@ -1,6 +1,6 @@
 //! Taking a session over: the next message of its log names another owner.
 //!
-//! Whoever takes a session over has replayed its log first. The message expects the end of what was replayed,
+//! A worker that takes a session over has replayed its log first. The message expects the end of what was replayed,
 //! so a log that went on meanwhile, or that another worker has taken over, refuses it.
 
 use crate::bus::LogPosition;

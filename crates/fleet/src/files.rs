@@ -1,7 +1,7 @@
 //! What a session needs besides its journal to go on elsewhere: the agent's own files and the working tree.
 //!
 //! The bus carries it as objects of the session, replaced at the end of every turn. What is in it is
-//! decided by whoever implements [`SessionFiles`].
+//! decided by the implementation of [`SessionFiles`].
 
 use std::fmt;
 use std::future::Future;

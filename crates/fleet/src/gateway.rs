@@ -100,7 +100,7 @@ impl Fleet {
         cursor.owner().map(|(worker, _)| worker.name.clone())
     }
 
-    /// The name of the worker that has given a session away which nobody has taken yet.
+    /// The name of the worker that has given a session away that no other worker has taken yet.
     fn former_owner(&self, session: SessionId) -> Option<String> {
         let cursor = self.shared.mirror.cursor(session)?;
         cursor.former_owner().map(|worker| worker.name.clone())

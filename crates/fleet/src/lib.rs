@@ -16,7 +16,7 @@
 //! journal works in a gateway as it does on one machine.
 //!
 //! **Who owns a session is said in its own log.** Every message has an epoch and the name of a worker.
-//! Whoever takes a session over appends a message of the next epoch, and the bus refuses the appends of
+//! A worker that takes a session over appends a message of the next epoch, and the bus refuses the appends of
 //! the former owner from then on. A worker's lease only says that it is probably alive.
 //!
 //! The agent never waits for the bus: what it prints is committed locally and shipped when the bus

@@ -82,7 +82,7 @@ fn every_option_of_run_reaches_the_agent_and_nothing_stays() {
     assert_eq!(stored, 0, "the agent left a transcript");
 }
 
-/// Some releases of the CLI start in `auto`, which asks nobody, unless they are told otherwise.
+/// Some releases of the CLI start in `auto`, which does not ask, unless they are told otherwise.
 #[test]
 fn a_session_without_a_mode_asks_whatever_a_project_says() {
     let (home, recorder, program) = recorded();

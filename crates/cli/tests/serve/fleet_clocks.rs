@@ -12,7 +12,7 @@ use crate::fleet_moves::{Surroundings, TestWorker, gateway, init, servers, until
 
 const HOUR: i64 = 60 * 60 * 1000;
 
-/// Longer than a lease lasts, so that it was renewed and nobody took it for expired.
+/// Longer than a lease lasts, so that it was renewed and did not expire.
 const OBSERVED: Duration = Duration::from_secs(18);
 
 /// The pause between two prompts to a session, about as long as a turn takes.

@@ -166,7 +166,7 @@ async fn a_fleet_on_this_machine_survives_kills_continues_with_its_data_and_leav
     kill(&ready["pid"]);
     dev.said("gateway (process").await;
 
-    // Whoever reads the output can connect a gateway of their own.
+    // Users of the output can connect their own gateway.
     let nats = ready["nats"][0].as_str().expect("an address").to_owned();
     let data = fixture.path("other").display().to_string();
     let other = fixture.start(dev.program(&["serve", "--nats", &nats, "--data", &data])).await;

@@ -198,7 +198,7 @@ async fn a_session_of_a_killed_worker_goes_on_elsewhere_and_its_tail_is_shown() 
     page.until(|it| it.contains("answered elsewhere") && it.is_idle()).await;
     assert!(page.page.contains("taken the session over"), "{}", page.page.html());
 
-    // The old agent still runs, and says something that nobody sees.
+    // The old agent still runs, and says something that is not shown.
     fixture.api.open("late");
     let live = first.data().join("live");
     until("the old agent speaks", async || is_in_files(&live, "one two")).await;

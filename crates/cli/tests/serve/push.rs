@@ -128,7 +128,7 @@ async fn no_message_is_sent_while_a_page_of_the_user_is_visible() {
     server.prompt(&second, "second").await;
     let message = service.next(&mine).await.json();
     assert_eq!(message["session"], second, "the first was seen: {message}");
-    // A page that is gone counts as one that nobody sees.
+    // A page that is gone counts as not visible.
     page.send(json!({ "frame": "visibility", "visible": true })).await;
     drop(page);
     let third = server.session(&fixture).await;
@@ -209,7 +209,7 @@ async fn subscriptions_survive_a_restart_and_end_with_their_token() {
     assert_eq!(service.next(&kept).await.json()["session"], session);
     wait_until(|| !read().contains(&gone.endpoint)).await;
     assert!(read().contains(&kept.endpoint));
-    // Trying it out works whoever looks, for its own client only.
+    // Trying it out works with visible pages too, for its own client only.
     let endpoint = json!({ "endpoint": kept.endpoint });
     assert_eq!(server.push(Method::POST, "test", &token, &endpoint).await, 202);
     assert_eq!(service.next(&kept).await.json()["kind"], "test");

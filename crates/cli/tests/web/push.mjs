@@ -113,7 +113,7 @@ const openSettings = async (page) => {
   await page.getByRole("button", { name: "Settings" }).click();
 };
 
-/** Switches the notifications of this device on, and leaves the app, so that nobody looks. */
+/** Switches the notifications of this device on, and leaves the app, so that no page is visible. */
 async function subscribeAndLeave(server, page) {
   await openSettings(page);
   await page.getByLabel("Notify this device").check();

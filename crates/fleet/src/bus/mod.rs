@@ -108,7 +108,7 @@ pub enum BusError {
     /// It is not known whether the message was stored.
     #[error("the servers did not confirm in time: {0}")]
     Unsure(String),
-    /// Nobody listens for the question.
+    /// There is no listener for the question.
     #[error("the worker is not connected")]
     NoListener,
     /// No answer in time, or no connection.

@@ -403,7 +403,7 @@ impl World {
         }
     }
 
-    /// Whoever waits for a worker to confirm something gets no answer, and sends it again.
+    /// Clients that wait for a confirmation of a worker get no answer, and send again.
     fn give_up(&mut self, worker: usize, session: SessionId) {
         let Self { waiting, unconfirmed, .. } = self;
         waiting.retain(|(of, which, _, change)| {

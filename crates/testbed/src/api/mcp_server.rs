@@ -39,7 +39,7 @@ impl ApiMcpServer {
                 Some(answer) => response("application/json", Body::from(answer.to_string())),
                 None => accepted(),
             }),
-            // There are no messages that nobody asked for.
+            // There are no unsolicited messages.
             "/mcp" => Some(with_status(StatusCode::METHOD_NOT_ALLOWED)),
             "/sse" if parts.method == Method::GET => Some(self.open(stop.clone())),
             path => {

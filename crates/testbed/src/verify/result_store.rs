@@ -55,7 +55,7 @@ const TOWPATH: &str = env!("CARGO_PKG_VERSION");
 
 /// A digest of a text.
 pub fn text_digest(text: &str) -> String {
-    /// Enough to tell texts apart that nobody has made to collide.
+    /// Enough to tell texts apart that are not made to collide.
     const BYTES: usize = 12;
     let digest = Sha256::digest(text.as_bytes());
     digest.iter().take(BYTES).fold(String::new(), |mut text, byte| {

@@ -1,4 +1,4 @@
-//! The NATS servers of `towpath fleet dev`: the program, and configurations that let nobody else in.
+//! The NATS servers of `towpath fleet dev`: the program, and configurations that refuse other clients.
 //!
 //! Clients and routes sign in, and everything listens on the loopback address, so no other user of this
 //! machine can connect. There is no monitoring address, because it has no sign-in.
@@ -25,7 +25,7 @@ pub(super) struct DevServers {
     pub(super) recipes: Vec<Recipe>,
     /// Addresses without a password, for the processes that have the key.
     pub(super) addresses: Vec<String>,
-    /// Addresses with a password, for whoever reads the output of this command.
+    /// Addresses with a password, for users of the output of this command.
     pub(super) open_addresses: Vec<String>,
     /// The file with the key.
     pub(super) credentials: PathBuf,

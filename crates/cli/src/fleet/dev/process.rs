@@ -107,7 +107,7 @@ impl Recipe {
         String::from_utf8_lossy(tail).trim().to_owned()
     }
 
-    /// Starts it. Whoever holds `exits` learns of its end. With `ready`, also returns its output.
+    /// Starts it. Its end is sent to `exits`. With `ready`, also returns its output.
     #[expect(clippy::disallowed_methods, reason = "this command owns the processes of its fleet")]
     pub(super) fn start(
         &self,
@@ -135,7 +135,7 @@ impl Recipe {
             if let Some(pipe) = pipe.and_then(|pipe| pipe.upgrade()) {
                 write_line(&pipe, &format!("-{pid}"));
             }
-            // Nobody listens any more if the command gives up.
+            // There is no receiver any more if the command gives up.
             let _ = exits.send(ProcessExit { recipe, pid, status }).await;
         });
         Ok((DevProcess { recipe: self.clone(), pid, signals }, output))

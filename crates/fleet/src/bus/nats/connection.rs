@@ -346,7 +346,7 @@ impl ConnectionEvents {
                 tracing::warn!(subject, "the credentials do not allow it: {text}");
                 let denial = AccessDenial { subject: subject.to_owned() };
                 self.status.send_modify(|it| it.last_denial = Some(subject.to_owned()));
-                // Nobody may be waiting.
+                // There may be no receiver.
                 let _ = self.denials.send(denial);
             }
             event => tracing::warn!("NATS: {event}"),
