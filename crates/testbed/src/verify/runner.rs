@@ -322,7 +322,9 @@ impl<'a> VerifyRunner<'a> {
             if timeout_at(deadline.min(quiet), changes.changed()).await.is_err() {
                 let is_late = Instant::now() >= deadline;
                 if is_late || (self.is_turn_over() && !self.sandbox.is_working().await) {
-                    let waited = self.timeout - deadline.saturating_duration_since(Instant::now());
+                    let waited = self
+                        .timeout
+                        .saturating_sub(deadline.saturating_duration_since(Instant::now()));
                     let failure = self.unmatched(line, expectation, from, closest, waited);
                     return Err(if is_late { self.judge_late(failure).await } else { failure });
                 }
