@@ -24,7 +24,7 @@ const AT_ONCE: usize = 2;
 
 /// How long a job may take. Tests take less than half of it, also on a busy machine; lints, which have a low
 /// priority, may take until all tests are over.
-const JOB_TIMEOUT: Duration = Duration::from_mins(60);
+const JOB_TIMEOUT: Duration = Duration::from_hours(1);
 
 /// How often it is looked whether a job is over.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);

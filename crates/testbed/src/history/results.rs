@@ -402,7 +402,9 @@ mod tests {
 
     #[test]
     fn what_was_flaky_stays_flaky_when_it_passes_later() {
-        let difference = Box::new(VerifyDifference::new(4, "no matching line"));
+        let message = "no matching line".to_owned();
+        let difference =
+            Box::new(VerifyDifference { line: 4, message, ..VerifyDifference::default() });
         let flaky = result(&VerifyOutcome::Flaky(difference.clone())).unwrap();
         let passed = result(&VerifyOutcome::Passed).unwrap();
         let differs = result(&VerifyOutcome::Differs(difference)).unwrap();
