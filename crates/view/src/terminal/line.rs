@@ -120,6 +120,11 @@ impl StyledLine {
                 taken = 0;
                 blanks.clear();
             }
+            // An indentation that leaves no room for the word is left out.
+            let first = word.chars().next().and_then(|c| c.width()).unwrap_or(0);
+            if taken + gap + first > width {
+                blanks.clear();
+            }
             for (style, blank) in blanks.drain(..) {
                 current.push(style, blank);
                 taken += blank.len();
@@ -274,6 +279,8 @@ mod wrap_tests {
         assert_eq!(texts(&line("the quick brown fox").wrapped(10)), ["the quick", "brown fox"]);
         assert_eq!(texts(&line("abcdefgh ij").wrapped(3)), ["abc", "def", "gh", "ij"]);
         assert_eq!(texts(&line("漢字漢字 漢字").wrapped(6)), ["漢字漢", "字", "漢字"]);
+        assert_eq!(texts(&line("   👍").wrapped(2)), ["👍"]);
+        assert_eq!(texts(&line("  abc").wrapped(3)), ["  a", "bc"]);
         assert_eq!(texts(&line("a  b c").hard_wrapped(3)), ["a  ", "b c"]);
         assert_eq!(line("abcdef").cut(4).text(), "abc…");
         assert_eq!(line("abcd").cut(4).text(), "abcd");

@@ -47,7 +47,8 @@ impl Supervisor {
             && at <= now
         {
             let record = match self.record_end(&end) {
-                Err(_) if attempts > 1 => {
+                // Without its directory the session is deleted, and there is nothing to record.
+                Err(error) if attempts > 1 && error.kind() != io::ErrorKind::NotFound => {
                     RecordState::Due { at: now + Duration::from_secs(1), attempts: attempts - 1 }
                 }
                 Ok(()) | Err(_) => RecordState::Done,
