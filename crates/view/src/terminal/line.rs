@@ -121,7 +121,7 @@ impl StyledLine {
                 blanks.clear();
             }
             // An indentation that leaves no room for the word is left out.
-            let first = word.chars().next().and_then(|c| c.width()).unwrap_or(0);
+            let first = word.chars().next().map_or(0, |c| c.width().unwrap_or(0));
             if taken + gap + first > width {
                 blanks.clear();
             }
