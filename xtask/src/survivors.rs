@@ -14,9 +14,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// The variable that everything in a run of the tests inherits.
 const VARIABLE: &str = "TOWPATH_TEST_RUN";
 
-/// How long a process may take to end after the tests: an agent that has just lost its shim, or a shim
-/// without an owner. It is only waited for if there is one.
-const PATIENCE: Duration = Duration::from_secs(90);
+/// How long a process may take to end after the tests: an agent that has just lost its shim.
+const PATIENCE: Duration = Duration::from_secs(15);
 
 /// Marks the processes of a run, and finds those that survive it.
 #[derive(Debug)]

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-use crate::network::{Cable, TestMachine, in_namespace};
+use crate::network::{Cable, NetworkMachine, in_namespace};
 use crate::packages;
 
 /// The program, with the hashes of its files for Linux and macOS. The package is not made by the authors
@@ -104,7 +104,7 @@ impl NatsPlace {
     }
 
     /// On another machine, at the end of its cable.
-    pub fn on_machine(machine: &TestMachine, cable: &Cable) -> Self {
+    pub fn on_machine(machine: &NetworkMachine, cable: &Cable) -> Self {
         Self { address: cable.address, namespace: machine.namespace(), store: None }
     }
 }

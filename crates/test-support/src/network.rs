@@ -49,11 +49,11 @@ pub fn run_alone(test: &str) {
 
 /// A machine: a namespace, or the one in which the test runs.
 #[derive(Debug)]
-pub struct TestMachine {
+pub struct NetworkMachine {
     holder: Option<Child>,
 }
 
-impl TestMachine {
+impl NetworkMachine {
     /// The machine on which the test itself runs.
     pub fn of_this_test() -> Self {
         Self { holder: None }
@@ -86,7 +86,7 @@ impl TestMachine {
     }
 }
 
-impl Drop for TestMachine {
+impl Drop for NetworkMachine {
     fn drop(&mut self) {
         if let Some(holder) = &mut self.holder {
             let _ = holder.kill();
@@ -148,7 +148,7 @@ impl Network {
     /// # Panics
     ///
     /// If that is not possible.
-    pub fn connect(&self, machine: &TestMachine) -> Cable {
+    pub fn connect(&self, machine: &NetworkMachine) -> Cable {
         let (network, index) = (self.number, self.machines.get() + 1);
         self.machines.set(index);
         let (port, end) = (format!("port{network}-{index}"), format!("end{network}-{index}"));

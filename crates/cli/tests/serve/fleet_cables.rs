@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use test_support::nats_servers::{self, NatsPlace, NatsServerOptions, NatsServers};
-use test_support::network::{self, Cable, Network, TestMachine};
+use test_support::network::{self, Cable, Network, NetworkMachine};
 use test_support::packages;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
@@ -55,7 +55,7 @@ struct CabledFleet<'a> {
     server_cables: Vec<Cable>,
     worker_cables: Vec<Cable>,
     gateway_cable: Cable,
-    _machines: Vec<TestMachine>,
+    _machines: Vec<NetworkMachine>,
 }
 
 impl<'a> CabledFleet<'a> {
@@ -64,11 +64,11 @@ impl<'a> CabledFleet<'a> {
         let program = program.expect("it was there just now");
         // The model is in another network: an agent goes on when its worker is cut off.
         let (bus, internet) = (Network::new(77), Network::new(78));
-        let this = TestMachine::of_this_test();
+        let this = NetworkMachine::of_this_test();
         let gateway_cable = bus.connect(&this);
         let model = forward(internet.connect(&this), &fixture.api.url).await;
 
-        let mut machines: Vec<TestMachine> = (0..3).map(|_| TestMachine::start()).collect();
+        let mut machines: Vec<NetworkMachine> = (0..3).map(|_| NetworkMachine::start()).collect();
         let server_cables: Vec<Cable> = machines.iter().map(|it| bus.connect(it)).collect();
         let places = machines.iter().zip(&server_cables);
         let places = places.map(|(machine, cable)| NatsPlace::on_machine(machine, cable)).collect();
@@ -79,7 +79,7 @@ impl<'a> CabledFleet<'a> {
         let (nats, project) = (servers.addresses().join(","), fixture.path("project"));
         let (mut workers, mut worker_cables) = (Vec::new(), Vec::new());
         for name in ["w1", "w2"] {
-            let machine = TestMachine::start();
+            let machine = NetworkMachine::start();
             worker_cables.push(bus.connect(&machine));
             internet.connect(&machine);
             let (namespace, model) = (machine.namespace().expect("its own"), model.clone());
