@@ -235,6 +235,14 @@ pub(crate) struct VerifyArgs {
     /// Write the condition that `--bisect` finds into the scenario's file
     #[arg(long, requires = "bisect")]
     pub(crate) write_bounds: bool,
+    /// Move conditions on the version in the scenarios to the exact release of each change, by running
+    /// the releases in between
+    #[arg(
+        long,
+        requires = "results",
+        conflicts_with_all = ["claude", "agent", "since", "all", "again", "bisect", "list", "json", "markdown", "junit", "record"]
+    )]
+    pub(crate) refine_bounds: bool,
     /// Take results of releases from this directory and write new ones to it, as in
     /// `scenarios/results`
     #[arg(long, value_name = "DIR", conflicts_with = "bisect")]

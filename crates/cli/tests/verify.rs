@@ -385,6 +385,60 @@ fn the_bound_that_was_found_is_written_into_the_scenario() {
 }
 
 #[test]
+fn conditions_are_moved_to_the_exact_release_of_their_change() {
+    // The end of a turn changed in 9.9.6, but was seen with 9.9.8 first.
+    let ends = ENDS
+        .replace("< result/success\n", "[<9.9.8] < result/success\n[>=9.9.8] < result/finished\n");
+    let only_new = "# A turn finishes\n\nversions >=9.9.9\n\
+                    < system/init\n> user \"hi\"\n< result/finished\neof\nexit 0\n";
+    let history = History::new(&[("ends", &ends), ("hello", HELLO), ("only-new", only_new)]);
+    let results = ["--results", "scenarios/results"];
+    let sampled = [&["--claude", "npm:9.9.2,9.9.9"], &results[..]].concat();
+    assert_eq!(history.verify(&sampled).code, 0);
+    history.fetched();
+
+    let refined = history.verify(&[&["--refine-bounds"], &results[..]].concat());
+    assert_eq!(refined.code, 0, "{refined}");
+    let mut moved: Vec<&str> = refined.stdout.lines().collect();
+    moved.sort_unstable();
+    assert_eq!(moved, ["ends: 9.9.8 became 9.9.6", "only-new: 9.9.9 became 9.9.6"], "{refined}");
+    let text = |name: &str| {
+        let file = history.project.path(&format!("scenarios/{name}.scenario"));
+        fs::read_to_string(file).expect("a scenario")
+    };
+    assert_eq!(text("ends"), ends.replace("9.9.8", "9.9.6"));
+    assert_eq!(text("only-new"), only_new.replace("9.9.9", "9.9.6"));
+    assert_eq!(text("hello"), HELLO);
+    // Both searches used the same programs.
+    let mut fetched = history.fetched();
+    fetched.sort();
+    fetched.dedup();
+    assert!(fetched.len() <= 7, "{fetched:?}");
+
+    let page = history.verify(&["--history"]);
+    assert!(page.stdout.contains("[ends](../scenarios/ends.scenario) (exactly here)"), "{page}");
+    let again = history.verify(&[&["--refine-bounds", "ends"], &results[..]].concat());
+    assert_eq!(again.stdout, "every condition is at the exact release of its change\n", "{again}");
+    assert_eq!(history.verify(&["--refine-bounds"]).code, 2, "the results are needed");
+}
+
+#[test]
+fn a_scenario_that_does_not_pass_is_run_once_if_that_is_wanted() {
+    let history = History::new(&[("ends", ENDS)]);
+    let verify = |arguments: &[&str]| {
+        let output = history.verify(&[&["--claude", "npm:9.9.6", "--json"], arguments].concat());
+        assert_eq!(output.code, 1, "{output}");
+        assert!(output.stdout.contains("\"outcome\":\"differs\""), "{output}");
+        output
+    };
+    let once = verify(&["--once"]);
+    assert!(once.stdout.contains("\"runs\":1,"), "{once}");
+    // What was seen once is not kept as certain.
+    let certain = verify(&[]);
+    assert!(certain.stdout.contains("\"runs\":2,"), "{certain}");
+}
+
+#[test]
 fn results_of_releases_are_files_of_the_project() {
     let history = History::new(&[("ends", ENDS), ("hello", HELLO)]);
     let results = ["--results", "scenarios/results"];

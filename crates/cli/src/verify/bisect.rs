@@ -300,7 +300,7 @@ impl BisectSearch<'_> {
 }
 
 /// The name of Claude Code among kept results.
-const CLAUDE: &str = "claude";
+pub(super) const CLAUDE: &str = "claude";
 
 /// The width of each conversation: both fit on a screen of 160 characters.
 const COLUMN_WIDTH: usize = 78;

@@ -6,6 +6,7 @@ mod history;
 mod isolation;
 mod kept_results;
 mod output;
+mod refine;
 mod selection;
 
 use std::fs;
@@ -57,6 +58,8 @@ enum VerifyError {
     #[error(transparent)]
     Bisect(#[from] bisect::BisectError),
     #[error(transparent)]
+    Refine(#[from] refine::RefineError),
+    #[error(transparent)]
     History(#[from] HistoryPageError),
     #[error(transparent)]
     Results(#[from] HistoryStoreError),
@@ -76,6 +79,7 @@ impl VerifyError {
             Self::Selection(error) => Some(error.hint()),
             Self::Agent(error) => error.hint(),
             Self::Bisect(error) => error.hint(),
+            Self::Refine(error) => error.hint(),
             _ => None,
         }
     }
@@ -90,6 +94,9 @@ fn verify(options: &VerifyArgs) -> Result<CommandStatus, VerifyError> {
     }
     if let Some(word) = &options.bisect {
         return Ok(runtime.block_on(bisect::run(word, options, &environment))?);
+    }
+    if options.refine_bounds {
+        return Ok(runtime.block_on(refine::run(options, &environment))?);
     }
     let files = select(&options.scenarios)?;
     let mut loaded = VerifyScenarioFiles::load(files);

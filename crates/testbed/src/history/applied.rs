@@ -3,7 +3,7 @@
 //! A result stays valid as long as this part is the same: a condition that is added for other
 //! versions, or a comment, is no reason to run the scenario again.
 
-use crate::scenario::{AgentVersion, ScenarioCondition};
+use crate::scenario::{AgentVersion, ScenarioCondition, VERSIONS};
 use crate::verify::text_digest;
 
 /// A line of a scenario with the lines that continue it.
@@ -14,9 +14,6 @@ pub(super) struct ScenarioTextLine {
     /// The rest, with its line breaks.
     pub(super) text: String,
 }
-
-/// The first word of the line that says which versions a scenario is for.
-pub(super) const VERSIONS: &str = "versions ";
 
 /// The lines of a scenario without comments and blank lines.
 pub(super) fn text_lines(text: &str) -> Vec<ScenarioTextLine> {

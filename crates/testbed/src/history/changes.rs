@@ -4,9 +4,9 @@
 
 use std::collections::BTreeMap;
 
-use super::applied::{VERSIONS, text_lines};
+use super::applied::text_lines;
 use super::results::HistoryRelease;
-use crate::scenario::{AgentVersion, ScenarioCondition};
+use crate::scenario::{AgentVersion, ScenarioCondition, VERSIONS};
 
 /// What changed in a release, as one scenario shows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -9,6 +9,7 @@ mod capture_kinds;
 mod changes;
 mod matrix;
 mod page;
+mod refinement;
 mod results;
 
 pub use applied::applied_digest;
@@ -17,4 +18,5 @@ pub(crate) use capture_kinds::line_kind;
 pub use capture_kinds::{CaptureKinds, CaptureKindsError};
 pub use changes::{HistoryChange, HistoryEvidence};
 pub use page::{HistoryPageError, VersionsPage};
+pub use refinement::{BoundRefinement, BoundVerdict};
 pub use results::{HistoryOutcome, HistoryRelease, HistoryResult, HistoryStore, HistoryStoreError};

@@ -4,7 +4,10 @@
 
 use std::fmt;
 
-use super::AgentVersion;
+use super::{AgentVersion, ScenarioCondition};
+
+/// The first word of the line that says which versions a scenario is for.
+pub(crate) const VERSIONS: &str = "versions ";
 
 /// The versions before or from a release on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +69,6 @@ pub fn with_step_bound(text: &str, line: usize, bound: VersionBound) -> String {
 
 /// The text of a scenario that applies only to some versions.
 pub fn with_versions_bound(text: &str, bound: VersionBound) -> String {
-    const VERSIONS: &str = "versions ";
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     if let Some(line) = lines.iter_mut().find(|line| line.starts_with(VERSIONS)) {
         *line = format!("{VERSIONS}{}", bound.added_to(&line[VERSIONS.len()..]));
@@ -80,13 +82,44 @@ pub fn with_versions_bound(text: &str, bound: VersionBound) -> String {
     joined(&lines)
 }
 
+/// The text of a scenario in which what changes for an agent at one version changes at another one.
+pub fn with_moved_bound(text: &str, agent: &str, from: AgentVersion, to: AgentVersion) -> String {
+    let moved = |condition: &str| {
+        let words = condition.split_whitespace().map(|word| {
+            let bounds = [VersionBound::Before(from), VersionBound::Since(from)];
+            match bounds.into_iter().find(|bound| bound.to_string() == word) {
+                Some(VersionBound::Before(_)) => VersionBound::Before(to).to_string(),
+                Some(VersionBound::Since(_)) => VersionBound::Since(to).to_string(),
+                None => word.to_owned(),
+            }
+        });
+        words.collect::<Vec<_>>().join(" ")
+    };
+    let is_meant = |condition: &str| {
+        let condition = condition.parse::<ScenarioCondition>();
+        condition.is_ok_and(|it| it.is_for(agent))
+    };
+    let lines = text.lines().map(|line| {
+        if let Some(condition) = line.strip_prefix(VERSIONS).filter(|it| is_meant(it)) {
+            return format!("{VERSIONS}{}", moved(condition));
+        }
+        match line.strip_prefix('[').and_then(|it| it.split_once(']')) {
+            Some((condition, rest)) if is_meant(condition) => {
+                format!("[{}]{rest}", moved(condition))
+            }
+            _ => line.to_owned(),
+        }
+    });
+    joined(&lines.collect::<Vec<_>>())
+}
+
 fn joined(lines: &[String]) -> String {
     lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{VersionBound, with_step_bound, with_versions_bound};
+    use super::{VersionBound, with_moved_bound, with_step_bound, with_versions_bound};
     use crate::scenario::{AgentVersion, Scenario};
 
     const NEW: AgentVersion = AgentVersion(2, 1, 150);
@@ -125,5 +158,15 @@ mod tests {
             assert!(!scenario.condition.applies_to("claude", AgentVersion(2, 1, 149)));
             assert!(scenario.condition.applies_to("claude", NEW));
         }
+    }
+
+    #[test]
+    fn a_bound_is_moved_wherever_it_is_for_the_agent() {
+        let text = "# At >=2.1.150\n\nversions >=2.1.150\n[<2.1.150] < user\n  [\">=2.1.150\"]\n\
+                    [!play >=2.1.150 <2.1.260] < system\n[play >=2.1.150] alive\n[<2.1.15] eof\n";
+        let expected = "# At >=2.1.150\n\nversions >=2.1.140\n[<2.1.140] < user\n  [\">=2.1.150\"]\n\
+                        [!play >=2.1.140 <2.1.260] < system\n[play >=2.1.150] alive\n[<2.1.15] eof\n";
+        assert_eq!(with_moved_bound(text, "claude", NEW, AgentVersion(2, 1, 140)), expected);
+        assert_eq!(with_moved_bound(text, "claude", AgentVersion(2, 1, 1), NEW), text);
     }
 }

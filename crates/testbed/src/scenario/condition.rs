@@ -29,10 +29,13 @@ pub struct ScenarioConditionError(String);
 
 impl ScenarioCondition {
     pub fn applies_to(&self, name: &str, version: AgentVersion) -> bool {
+        self.is_for(name) && self.versions.contains(version)
+    }
+
+    /// Whether it applies to some version of an agent.
+    pub(crate) fn is_for(&self, name: &str) -> bool {
         let has = |names: &[String]| names.iter().any(|it| it == name);
-        (self.names.is_empty() || has(&self.names))
-            && !has(&self.excluded)
-            && self.versions.contains(version)
+        (self.names.is_empty() || has(&self.names)) && !has(&self.excluded)
     }
 
     /// Whether it applies to every agent.

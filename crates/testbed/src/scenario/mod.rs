@@ -15,7 +15,8 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-pub use bounds::{VersionBound, with_step_bound, with_versions_bound};
+pub(crate) use bounds::VERSIONS;
+pub use bounds::{VersionBound, with_moved_bound, with_step_bound, with_versions_bound};
 #[cfg(test)]
 pub(crate) use condition::AGENT_NAMES;
 pub(crate) use condition::CLAUDE;

@@ -1,0 +1,292 @@
+//! `towpath verify --refine-bounds`: moves conditions to the exact releases of their changes.
+//!
+//! The searches for all conditions go on together: a release is fetched once, and runs every scenario
+//! that needs it. As with `--bisect`, it runs them in a process of its own, without a network.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::OsString;
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anstream::eprintln;
+use serde::Deserialize;
+use testbed::history::{BoundRefinement, BoundVerdict, HistoryStore, HistoryStoreError};
+use testbed::scenario::{AgentVersion, Scenario, ScenarioError, ScenarioProtocol};
+use testbed::verify::{VerifyAgent, VerifyChange};
+
+use super::agents::{self, VerifyAgentChoiceError, VerifyEnvironment};
+use super::bisect::CLAUDE;
+use super::history;
+use super::selection::{VerifyScenarioFiles, VerifySelectionError, select};
+use crate::arguments::VerifyArgs;
+use crate::exit::{CommandStatus, report_error};
+
+/// The conditions cannot be moved.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum RefineError {
+    #[error(transparent)]
+    Selection(#[from] VerifySelectionError),
+    #[error(transparent)]
+    Scenario(#[from] ScenarioError),
+    #[error(transparent)]
+    Agent(#[from] VerifyAgentChoiceError),
+    #[error(transparent)]
+    Results(#[from] HistoryStoreError),
+    #[error("could not run this program again")]
+    Restart(#[source] io::Error),
+    #[error("could not write `{}`", path.display())]
+    WriteFile { path: PathBuf, source: io::Error },
+    #[error("could not create a directory for scenarios")]
+    Directory(#[source] io::Error),
+    #[error("could not write the report")]
+    Write(#[from] io::Error),
+}
+
+impl RefineError {
+    pub(super) fn hint(&self) -> Option<String> {
+        match self {
+            Self::Selection(error) => Some(error.hint()),
+            Self::Scenario(error) => error.hint(),
+            Self::Agent(error) => error.hint(),
+            _ => None,
+        }
+    }
+}
+
+/// The search for one condition, and the file that it is in.
+struct RefineSearch {
+    file: PathBuf,
+    refinement: BoundRefinement,
+}
+
+/// What all searches share.
+struct Refine<'a> {
+    options: &'a VerifyArgs,
+    environment: &'a VerifyEnvironment,
+}
+
+/// Runs the command.
+pub(super) async fn run(
+    options: &VerifyArgs,
+    environment: &VerifyEnvironment,
+) -> Result<CommandStatus, RefineError> {
+    let loaded = VerifyScenarioFiles::load(select(&options.scenarios)?);
+    let has_errors = loaded.report_errors();
+    let published = environment.published_versions(false).await?;
+    let directory = options.results.clone().unwrap_or_default();
+    let releases = HistoryStore::new(directory.clone()).load_all()?;
+    history::save_published(&directory, &published)?;
+    let scenarios = loaded.scenarios.iter().enumerate();
+    let scenarios = scenarios.filter(|(_, it)| it.protocol == ScenarioProtocol::StreamJson);
+    let searches: Vec<RefineSearch> = scenarios
+        .flat_map(|(index, scenario)| {
+            let text = (scenario.name.as_str(), loaded.texts[index].as_str());
+            let all = BoundRefinement::all_of(text, CLAUDE, &releases, published.all());
+            let file = &loaded.files[index];
+            all.into_iter().map(|refinement| RefineSearch { file: file.clone(), refinement })
+        })
+        .collect();
+    if searches.is_empty() {
+        writeln!(io::stdout().lock(), "every condition is at the exact release of its change")?;
+        return Ok(if has_errors { CommandStatus::Error } else { CommandStatus::Success });
+    }
+    let refine = Refine { options, environment };
+    refine.search(searches).await?;
+    Ok(if has_errors { CommandStatus::Error } else { CommandStatus::Success })
+}
+
+impl Refine<'_> {
+    /// Continues all searches until each has found its release.
+    async fn search(&self, mut searches: Vec<RefineSearch>) -> Result<(), RefineError> {
+        while !searches.is_empty() {
+            let mut wanted: BTreeMap<AgentVersion, usize> = BTreeMap::new();
+            for version in searches.iter().filter_map(|it| it.refinement.step().ok()) {
+                *wanted.entry(version).or_default() += 1;
+            }
+            // The release that most searches wait for comes first, because others may join them.
+            if let Some((version, count)) = wanted.into_iter().max_by_key(|(_, count)| *count) {
+                eprintln!("{} conditions left, {count} of them need {version}", searches.len());
+                self.step(version, &mut searches).await?;
+            }
+            let mut found: Vec<(RefineSearch, VerifyChange)> = Vec::new();
+            let mut open = Vec::new();
+            for search in searches {
+                match search.refinement.step() {
+                    Ok(_) => open.push(search),
+                    Err(change) => found.push((search, change)),
+                }
+            }
+            searches = open;
+            // Each is written when it is found, so that nothing is lost if the command is ended.
+            self.write(&found).await?;
+        }
+        Ok(())
+    }
+
+    /// Runs the scenarios that need a release with it.
+    async fn step(
+        &self,
+        version: AgentVersion,
+        searches: &mut [RefineSearch],
+    ) -> Result<(), RefineError> {
+        let needs = |it: &&mut RefineSearch| it.refinement.step() == Ok(version);
+        let mut searches: Vec<&mut RefineSearch> = searches.iter_mut().filter(needs).collect();
+        if let Err(error) = agents::fetch_one(version, self.environment).await {
+            eprintln!("{version} is left out: {error}");
+            for search in searches {
+                search.refinement.add(version, BoundVerdict::Unknown, BoundVerdict::Unknown);
+            }
+            return Ok(());
+        }
+        let texts = searches.iter().map(|it| (&it.refinement, it.refinement.text().to_owned()));
+        let as_they_are = self.verdicts(version, &texts.collect::<Vec<_>>())?;
+        // With a scenario that passes as it is, the change is still to come.
+        let rest = searches.iter().zip(&as_they_are);
+        let rest = rest.filter(|(_, verdict)| **verdict != BoundVerdict::Passed);
+        let rest = rest.map(|(it, _)| (&it.refinement, it.refinement.moved_to(version)));
+        let mut moved = self.verdicts(version, &rest.collect::<Vec<_>>())?.into_iter();
+        for (search, as_it_is) in searches.iter_mut().zip(as_they_are) {
+            let moved = match as_it_is {
+                BoundVerdict::Passed => BoundVerdict::Unknown,
+                _ => moved.next().unwrap_or(BoundVerdict::Unknown),
+            };
+            if !search.refinement.add(version, as_it_is, moved) {
+                let name = &search.refinement.scenario;
+                eprintln!("{version} says nothing about {name}: {as_it_is:?}, {moved:?}");
+            }
+        }
+        Ok(())
+    }
+
+    /// What scenarios with these texts do with a release.
+    fn verdicts(
+        &self,
+        version: AgentVersion,
+        texts: &[(&BoundRefinement, String)],
+    ) -> Result<Vec<BoundVerdict>, RefineError> {
+        let agent = VerifyAgent::known_release(version);
+        let directory = tempfile::tempdir().map_err(RefineError::Directory)?;
+        let mut files = Vec::new();
+        for (refinement, text) in texts {
+            let scenario = Scenario::parse(&refinement.scenario, text)?;
+            if agent.runs(&scenario) {
+                let file = scenario_file(directory.path(), &refinement.scenario);
+                fs::write(&file, text)
+                    .map_err(|source| RefineError::WriteFile { path: file.clone(), source })?;
+                files.push(file);
+            }
+        }
+        // One run of each is enough to search with: what is found is run again until it is certain.
+        let outcomes = self.run_release(version, &files, &["--once".into()])?;
+        let verdicts = texts.iter().map(|(refinement, _)| {
+            let name = &refinement.scenario;
+            if !files.contains(&scenario_file(directory.path(), name)) {
+                return BoundVerdict::NotApplicable;
+            }
+            match outcomes.get(name).map(String::as_str) {
+                Some("passed") => BoundVerdict::Passed,
+                Some("differs") => BoundVerdict::Differs,
+                _ => BoundVerdict::Unknown,
+            }
+        });
+        Ok(verdicts.collect())
+    }
+
+    /// Moves the conditions whose releases are found, runs their scenarios with the releases before
+    /// and after the change, and keeps these results.
+    async fn write(&self, found: &[(RefineSearch, VerifyChange)]) -> Result<(), RefineError> {
+        let directory = tempfile::tempdir().map_err(RefineError::Directory)?;
+        // For each release the files to run, and the outcome that the search expects.
+        let mut runs: BTreeMap<AgentVersion, BTreeMap<PathBuf, &str>> = BTreeMap::new();
+        for (RefineSearch { file, refinement }, change) in found {
+            let (name, bound, after) = (&refinement.scenario, refinement.bound, change.after);
+            let failed = |source| RefineError::WriteFile { path: file.clone(), source };
+            let text = fs::read_to_string(file).map_err(failed)?;
+            let text = refinement.moved_in(&text, after);
+            if after == bound {
+                writeln!(io::stdout().lock(), "{name}: {bound} is right")?;
+            } else {
+                fs::write(file, &text).map_err(failed)?;
+                writeln!(io::stdout().lock(), "{name}: {bound} became {after}")?;
+            }
+            let scenario = Scenario::parse(name, &text)?;
+            for version in BoundRefinement::evidence(change) {
+                let runs = runs.entry(version).or_default();
+                if VerifyAgent::known_release(version).runs(&scenario) {
+                    runs.insert(file.clone(), "passed");
+                    continue;
+                }
+                // The condition says that it differs with a release that it is not for.
+                let evidence = directory.path().join(version.to_string());
+                fs::create_dir_all(&evidence).map_err(RefineError::Directory)?;
+                let evidence = scenario_file(&evidence, name);
+                fs::write(&evidence, refinement.applying_to(version)).map_err(failed)?;
+                runs.insert(evidence, "differs");
+            }
+        }
+        let results = self.options.results.clone().unwrap_or_default();
+        for (version, expected) in runs {
+            if let Err(error) = agents::fetch_one(version, self.environment).await {
+                report_error(&error, error.hint().as_deref());
+                continue;
+            }
+            let files: Vec<PathBuf> = expected.keys().cloned().collect();
+            let options = ["--results".into(), results.clone().into_os_string()];
+            let outcomes = self.run_release(version, &files, &options)?;
+            for (file, expected) in expected {
+                let name = file.file_stem().unwrap_or_default().to_string_lossy();
+                let outcome = outcomes.get(&*name).map_or("not run", String::as_str);
+                if outcome != expected {
+                    eprintln!("{name} with {version}: expected {expected}, but it is {outcome}");
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs scenarios in a process of its own, and returns their outcomes by name.
+    #[expect(clippy::disallowed_methods, reason = "the program runs itself")]
+    fn run_release(
+        &self,
+        version: AgentVersion,
+        files: &[PathBuf],
+        options: &[OsString],
+    ) -> Result<HashMap<String, String>, RefineError> {
+        if files.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let program = std::env::current_exe().map_err(RefineError::Restart)?;
+        let mut command = Command::new(program);
+        command.args(["verify", "--claude", &format!("npm:{version}"), "--json"]).args(options);
+        if let Some(jobs) = self.options.jobs {
+            command.args(["--jobs", &jobs.to_string()]);
+        }
+        if let Some(timeout) = self.options.timeout {
+            command.args(["--timeout", &timeout.to_string()]);
+        }
+        command.arg("--").args(files);
+        command.stdin(Stdio::null()).stderr(Stdio::null());
+        let output = command.output().map_err(RefineError::Restart)?;
+        let report: RefineReport = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        Ok(report.results.into_iter().map(|it| (it.scenario, it.outcome)).collect())
+    }
+}
+
+/// What a report in JSON says, as far as it is needed here.
+#[derive(Default, Deserialize)]
+struct RefineReport {
+    results: Vec<RefineResult>,
+}
+
+#[derive(Deserialize)]
+struct RefineResult {
+    scenario: String,
+    outcome: String,
+}
+
+/// The file of a scenario in a directory of its own.
+fn scenario_file(directory: &Path, name: &str) -> PathBuf {
+    directory.join(format!("{name}.scenario"))
+}

@@ -1,0 +1,245 @@
+//! The search for the exact release of a change that a scenario already has a condition for.
+//!
+//! A condition is written at the release with which a change was seen, which may be many releases
+//! after the one that made it. The search halves the releases in between. With each it asks which
+//! conversation takes place: the one of the scenario as it is, in which the change is still to come,
+//! or the one with the condition moved to this release.
+
+use super::changes::changes_of;
+use super::results::{HistoryOutcome, HistoryRelease};
+use super::{HistoryEvidence, applied_digest};
+use crate::scenario::{AgentVersion, Scenario, with_moved_bound};
+use crate::verify::{VerifyBisection, VerifyChange};
+
+/// The first release that takes its input as `stream-json`. Earlier ones cannot run a scenario.
+const FIRST_RELEASE: AgentVersion = AgentVersion(1, 0, 24);
+
+/// Stands for all releases before the first one: with none of them is a scenario known to pass.
+const NO_RELEASE: AgentVersion = AgentVersion(0, 0, 0);
+
+/// The search for the release of one condition.
+#[derive(Clone, Debug)]
+pub struct BoundRefinement {
+    /// The name of the scenario.
+    pub scenario: String,
+    /// The release at which the condition is now.
+    pub bound: AgentVersion,
+    agent: String,
+    text: String,
+    bisection: VerifyBisection,
+}
+
+/// What the scenario did with one release, with the condition in one of two places.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BoundVerdict {
+    Passed,
+    Differs,
+    /// The scenario, with the condition there, is not for this release.
+    NotApplicable,
+    /// The outcome is not certain.
+    Unknown,
+}
+
+impl BoundRefinement {
+    /// The searches for all conditions of a scenario whose release is not known exactly.
+    pub fn all_of(
+        (scenario, text): (&str, &str),
+        agent: &str,
+        releases: &[HistoryRelease],
+        published: &[AgentVersion],
+    ) -> Vec<Self> {
+        let releases: Vec<HistoryRelease> =
+            releases.iter().filter(|release| release.agent == agent).cloned().collect();
+        let bounds: Vec<AgentVersion> = changes_of(text, agent).into_keys().collect();
+        let is_inexact = |bound: &&AgentVersion| {
+            let evidence = HistoryEvidence::of(scenario, **bound, &releases, published);
+            evidence != HistoryEvidence::Exact && published.contains(bound)
+        };
+        let searches = bounds.iter().filter(is_inexact).map(|bound| {
+            let passed = releases.iter().filter(|release| {
+                release.results.get(scenario).is_some_and(|result| {
+                    result.outcome == HistoryOutcome::Passed
+                        && result.scenario == applied_digest(text, agent, release.version)
+                })
+            });
+            // What is between two conditions is not known to pass, but is not part of this change.
+            let ends = passed.map(|it| it.version).chain(bounds.iter().copied());
+            let before = ends.filter(|it| it < bound).max().unwrap_or(NO_RELEASE);
+            let between = published.iter().copied();
+            let between = between.filter(|it| *it > before && it <= bound && *it >= FIRST_RELEASE);
+            Self {
+                scenario: scenario.to_owned(),
+                bound: *bound,
+                agent: agent.to_owned(),
+                text: text.to_owned(),
+                bisection: VerifyBisection::new(
+                    [before].into_iter().chain(between).collect(),
+                    true,
+                ),
+            }
+        });
+        searches.collect()
+    }
+
+    /// The release to run next, or the one of the change once it is found.
+    pub fn step(&self) -> Result<AgentVersion, VerifyChange> {
+        self.bisection.step()
+    }
+
+    /// The scenario as it is: what it says about a release before the condition is what was so
+    /// before the change.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The scenario with the condition at another release.
+    pub fn moved_to(&self, version: AgentVersion) -> String {
+        self.moved_in(&self.text, version)
+    }
+
+    /// The scenario with the condition at `version` or where it was, whichever makes the scenario
+    /// apply to that version.
+    pub fn applying_to(&self, version: AgentVersion) -> String {
+        let moved = self.moved_to(version);
+        let applies = |text: &str| {
+            Scenario::parse(&self.scenario, text)
+                .is_ok_and(|it| it.condition.applies_to(&self.agent, version))
+        };
+        if applies(&moved) { moved } else { self.text.clone() }
+    }
+
+    /// A text of the scenario, which may have changed meanwhile, with the condition at another
+    /// release.
+    pub fn moved_in(&self, text: &str, version: AgentVersion) -> String {
+        with_moved_bound(text, &self.agent, self.bound, version)
+    }
+
+    /// The releases whose results show that the change is where it was found.
+    pub fn evidence(change: &VerifyChange) -> impl Iterator<Item = AgentVersion> {
+        [change.before, change.after].into_iter().filter(|it| *it != NO_RELEASE)
+    }
+
+    /// Continues with what the scenario did with a release, as it is and with the condition moved
+    /// to that release. Returns whether that says where the change is.
+    pub fn add(
+        &mut self,
+        version: AgentVersion,
+        as_it_is: BoundVerdict,
+        moved: BoundVerdict,
+    ) -> bool {
+        use BoundVerdict::{Differs, NotApplicable, Passed};
+        let is_before = match (as_it_is, moved) {
+            (Passed, _) | (NotApplicable, Differs) => true,
+            (_, Passed) | (Differs, NotApplicable) => false,
+            // Several steps changed, and not all in the same release; or it is not certain.
+            _ => {
+                self.bisection.skip(version);
+                return false;
+            }
+        };
+        self.bisection.add(version, is_before);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::{BoundRefinement, BoundVerdict, NO_RELEASE};
+    use crate::history::{HistoryOutcome, HistoryRelease, HistoryResult, applied_digest};
+    use crate::scenario::AgentVersion;
+    use BoundVerdict::{Differs, NotApplicable, Passed, Unknown};
+
+    const TEXT: &str = "# T\n\n> user \"hi\"\n[<2.1.40] < user\n[>=2.1.40] < system\neof\n";
+
+    fn version(patch: u32) -> AgentVersion {
+        AgentVersion(2, 1, patch)
+    }
+
+    fn published() -> Vec<AgentVersion> {
+        (0..=40).map(version).collect()
+    }
+
+    fn passed(patch: u32, text: &str) -> HistoryRelease {
+        let version = version(patch);
+        let result = HistoryResult {
+            outcome: HistoryOutcome::Passed,
+            scenario: applied_digest(text, "claude", version),
+            conversation: String::new(),
+            step: None,
+            difference: None,
+            runs: None,
+            passes: None,
+        };
+        let results = BTreeMap::from([("s".to_owned(), result)]);
+        HistoryRelease { agent: "claude".to_owned(), version, is_whole: false, results }
+    }
+
+    /// The release in which the change is found, if the real one is `changed_in`.
+    fn found(text: &str, releases: &[HistoryRelease], changed_in: u32) -> AgentVersion {
+        let mut all = BoundRefinement::all_of(("s", text), "claude", releases, &published());
+        let mut search = all.pop().unwrap();
+        assert!(all.is_empty());
+        loop {
+            let version = match search.step() {
+                Ok(version) => version,
+                Err(change) => return change.after,
+            };
+            let is_whole = text.contains("versions");
+            let (as_it_is, moved) = match (version.2 < changed_in, is_whole) {
+                (true, false) => (Passed, Differs),
+                (false, false) => (Differs, Passed),
+                (true, true) => (NotApplicable, Differs),
+                (false, true) => (NotApplicable, Passed),
+            };
+            assert!(search.add(version, as_it_is, moved));
+        }
+    }
+
+    #[test]
+    fn the_release_is_found_wherever_it_is() {
+        for changed_in in 11..=40 {
+            let releases = [passed(10, TEXT), passed(40, TEXT)];
+            assert_eq!(found(TEXT, &releases, changed_in), version(changed_in));
+        }
+        let whole = "# T\n\nversions >=2.1.40\n> user \"hi\"\neof\n";
+        for changed_in in 0..=40 {
+            assert_eq!(found(whole, &[passed(40, whole)], changed_in), version(changed_in));
+        }
+    }
+
+    #[test]
+    fn a_condition_that_is_exact_is_not_searched() {
+        let releases = [passed(39, TEXT), passed(40, TEXT)];
+        assert!(BoundRefinement::all_of(("s", TEXT), "claude", &releases, &published()).is_empty());
+        // A result of an earlier text says nothing about where the change is.
+        let other = passed(10, "# T\n\neof\n");
+        let all = BoundRefinement::all_of(("s", TEXT), "claude", &[other], &published());
+        assert_eq!(all[0].bisection.step(), Ok(version(20)));
+        let mut search = all[0].clone();
+        assert!(search.add(version(20), Differs, Passed));
+        assert!(search.add(search.step().unwrap(), Differs, NotApplicable));
+        assert!(search.step().unwrap() > NO_RELEASE);
+    }
+
+    #[test]
+    fn a_release_that_says_nothing_is_left_out() {
+        let releases = [passed(37, TEXT), passed(40, TEXT)];
+        let mut search =
+            BoundRefinement::all_of(("s", TEXT), "claude", &releases, &published()).remove(0);
+        assert_eq!(search.step(), Ok(version(39)));
+        assert!(!search.add(version(39), Differs, Differs));
+        assert_eq!(search.step(), Ok(version(38)));
+        assert!(!search.add(version(38), Unknown, NotApplicable));
+        let change = search.step().unwrap_err();
+        assert_eq!((change.before, change.after), (version(37), version(40)));
+    }
+
+    #[test]
+    fn the_condition_is_moved_in_the_text() {
+        let search = &BoundRefinement::all_of(("s", TEXT), "claude", &[], &published())[0];
+        assert_eq!(search.moved_to(version(12)), TEXT.replace("2.1.40", "2.1.12"));
+        assert_eq!(search.moved_in("[<2.1.40] eof\n", version(12)), "[<2.1.12] eof\n");
+    }
+}
