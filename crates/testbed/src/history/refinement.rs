@@ -17,6 +17,10 @@ const FIRST_RELEASE: AgentVersion = AgentVersion(1, 0, 24);
 /// Stands for all releases before the first one: with none of them is a scenario known to pass.
 const NO_RELEASE: AgentVersion = AgentVersion(0, 0, 0);
 
+/// After so many releases in a row that say nothing, a search ends. Then several steps have changed,
+/// not all in the same release, and nearly all releases in between would say nothing.
+const MAX_LEFT_OUT: u32 = 3;
+
 /// The search for the release of one condition.
 #[derive(Clone, Debug)]
 pub struct BoundRefinement {
@@ -27,6 +31,8 @@ pub struct BoundRefinement {
     agent: String,
     text: String,
     bisection: VerifyBisection,
+    /// How many releases in a row have said nothing.
+    left_out: u32,
 }
 
 /// What the scenario did with one release, with the condition in one of two places.
@@ -76,14 +82,18 @@ impl BoundRefinement {
                     [before].into_iter().chain(between).collect(),
                     true,
                 ),
+                left_out: 0,
             }
         });
         searches.collect()
     }
 
-    /// The release to run next, or the one of the change once it is found.
+    /// The release to run next, or the releases around the change once the search has ended.
     pub fn step(&self) -> Result<AgentVersion, VerifyChange> {
-        self.bisection.step()
+        match self.bisection.range() {
+            Some(range) if self.left_out == MAX_LEFT_OUT => Err(range),
+            _ => self.bisection.step(),
+        }
     }
 
     /// The scenario as it is: what it says about a release before the condition is what was so
@@ -134,9 +144,11 @@ impl BoundRefinement {
             // Several steps changed, and not all in the same release; or it is not certain.
             _ => {
                 self.bisection.skip(version);
+                self.left_out += 1;
                 return false;
             }
         };
+        self.left_out = 0;
         self.bisection.add(version, is_before);
         true
     }
@@ -234,6 +246,23 @@ mod tests {
         assert!(!search.add(version(38), Unknown, NotApplicable));
         let change = search.step().unwrap_err();
         assert_eq!((change.before, change.after), (version(37), version(40)));
+    }
+
+    #[test]
+    fn a_search_ends_if_nearly_all_releases_say_nothing() {
+        let releases = [passed(10, TEXT), passed(40, TEXT)];
+        let mut search =
+            BoundRefinement::all_of(("s", TEXT), "claude", &releases, &published()).remove(0);
+        assert!(search.add(search.step().unwrap(), Differs, Passed));
+        let mut runs = 0;
+        let change = loop {
+            match search.step() {
+                Ok(version) => assert!(!search.add(version, Differs, Differs)),
+                Err(change) => break change,
+            }
+            runs += 1;
+        };
+        assert_eq!((change.before, change.after, runs), (version(10), version(25), 3));
     }
 
     #[test]

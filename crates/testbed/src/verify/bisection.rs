@@ -54,6 +54,12 @@ impl VerifyBisection {
         }
     }
 
+    /// The versions between which the change is, as far as is known.
+    pub fn range(&self) -> Option<VerifyChange> {
+        let (before, after) = (*self.versions.first()?, *self.versions.last()?);
+        Some(VerifyChange { before, after, passes_before: self.first_passes })
+    }
+
     /// Leaves out a version that says nothing.
     pub fn skip(&mut self, version: AgentVersion) {
         self.versions.retain(|it| *it != version);
