@@ -235,6 +235,14 @@ pub(crate) struct VerifyArgs {
     /// Write the condition that `--bisect` finds into the scenario's file
     #[arg(long, requires = "bisect")]
     pub(crate) write_bounds: bool,
+    /// Write a condition on the version into each scenario that differs with these releases, at the
+    /// nearest release with which it passed
+    #[arg(
+        long,
+        requires_all = ["results", "claude"],
+        conflicts_with_all = ["agent", "since", "all", "again", "bisect", "refine_bounds", "list", "json", "markdown", "junit", "record"]
+    )]
+    pub(crate) bound_differences: bool,
     /// Move conditions on the version in the scenarios to the exact release of each change, by running
     /// the releases in between
     #[arg(

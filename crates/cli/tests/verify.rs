@@ -385,6 +385,35 @@ fn the_bound_that_was_found_is_written_into_the_scenario() {
 }
 
 #[test]
+fn scenarios_that_differ_with_a_release_get_a_condition_at_one_that_passes() {
+    // A turn ends in another way before 9.9.6, and the program greets only since.
+    let step =
+        "# A turn finishes\n\n< system/init\n> user \"hi\"\n< result/finished\neof\nexit 0\n";
+    let whole = step.replace("eof\n", "> user \"again\"\n< result/finished\neof\n");
+    let history = History::new(&[("step", step), ("whole", &whole), ("hello", HELLO)]);
+    let results = ["--results", "scenarios/results"];
+    let bound = ["--bound-differences", "--claude", "npm:9.9.3"];
+    let unknown = history.verify(&[&bound[..], &results[..]].concat());
+    assert!(unknown.stderr.contains("step is left out: it is not known to pass"), "{unknown}");
+    let newer = [&["--claude", "npm:9.9.8"], &results[..]].concat();
+    assert_eq!(history.verify(&newer).code, 0);
+
+    let output = history.verify(&[&bound[..], &results[..]].concat());
+    assert_eq!(output.code, 0, "{output}");
+    assert_eq!(output.stdout, "step: [>=9.9.8] at line 5\nwhole: versions >=9.9.8\n", "{output}");
+    let text = |name: &str| {
+        let file = history.project.path(&format!("scenarios/{name}.scenario"));
+        fs::read_to_string(file).expect("a scenario")
+    };
+    assert_eq!(text("step"), step.replace("< result", "[>=9.9.8] < result"));
+    assert_eq!(text("whole"), whole.replace("\n\n", "\n\nversions >=9.9.8\n"));
+    assert_eq!(text("hello"), HELLO);
+    assert_eq!(history.verify(&["--claude", "npm:9.9.3,9.9.8"]).code, 0);
+    let refined = history.verify(&[&["--refine-bounds"], &results[..]].concat());
+    assert!(refined.stdout.contains("whole: 9.9.8 became 9.9.6"), "{refined}");
+}
+
+#[test]
 fn conditions_are_moved_to_the_exact_release_of_their_change() {
     // The end of a turn changed in 9.9.6, but was seen with 9.9.8 first.
     let ends = ENDS

@@ -6,7 +6,6 @@
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 use anstream::eprintln;
 use testbed::scenario::{
@@ -18,6 +17,7 @@ use testbed::verify::{
 };
 
 use super::agents::{self, VerifyAgentChoiceError, VerifyEnvironment};
+use super::release_run::run_release;
 use super::selection::{VerifySelectionError, select};
 use crate::arguments::VerifyArgs;
 use crate::exit::{CommandStatus, report_error};
@@ -227,18 +227,11 @@ impl BisectSearch<'_> {
         self.store.load(CLAUDE, version).certain(&self.name, &text_digest(&text)).cloned()
     }
 
-    /// Runs the scenario in a process of its own. Its result is then kept, whatever it is.
-    #[expect(clippy::disallowed_methods, reason = "the program runs itself")]
+    /// Runs the scenario. Its result is then kept, whatever it is.
     fn run_release(&self, version: AgentVersion) -> Result<(), BisectError> {
-        let program = std::env::current_exe().map_err(BisectError::Restart)?;
-        let mut command = Command::new(program);
-        command.args(["verify", "--claude", &format!("npm:{version}"), "--again", "--jobs", "1"]);
-        if let Some(timeout) = self.options.timeout {
-            command.args(["--timeout", &timeout.to_string()]);
-        }
-        command.arg("--json").arg("--").arg(self.file);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        command.status().map_err(BisectError::Restart)?;
+        let files = [self.file.to_owned()];
+        run_release(self.options, version, &files, &["--again".into()])
+            .map_err(BisectError::Restart)?;
         Ok(())
     }
 

@@ -2,11 +2,13 @@
 
 mod agents;
 mod bisect;
+mod bound;
 mod history;
 mod isolation;
 mod kept_results;
 mod output;
 mod refine;
+mod release_run;
 mod selection;
 
 use std::fs;
@@ -21,6 +23,7 @@ use testbed::verify::{
     VerifyAgent, VerifyCalibration, VerifyConfig, VerifyOutcome, VerifyProgress, VerifyResult,
     VerifySuite, calibrate, report,
 };
+use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::arguments::VerifyArgs;
@@ -58,6 +61,8 @@ enum VerifyError {
     #[error(transparent)]
     Bisect(#[from] bisect::BisectError),
     #[error(transparent)]
+    Bound(#[from] bound::BoundError),
+    #[error(transparent)]
     Refine(#[from] refine::RefineError),
     #[error(transparent)]
     History(#[from] HistoryPageError),
@@ -79,6 +84,7 @@ impl VerifyError {
             Self::Selection(error) => Some(error.hint()),
             Self::Agent(error) => error.hint(),
             Self::Bisect(error) => error.hint(),
+            Self::Bound(error) => error.hint(),
             Self::Refine(error) => error.hint(),
             _ => None,
         }
@@ -89,14 +95,8 @@ fn verify(options: &VerifyArgs) -> Result<CommandStatus, VerifyError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(VerifyError::Runtime)?;
     let environment = VerifyEnvironment::read();
-    if options.history {
-        return history::print_page();
-    }
-    if let Some(word) = &options.bisect {
-        return Ok(runtime.block_on(bisect::run(word, options, &environment))?);
-    }
-    if options.refine_bounds {
-        return Ok(runtime.block_on(refine::run(options, &environment))?);
+    if let Some(status) = search_releases(options, &environment, &runtime) {
+        return status;
     }
     let files = select(&options.scenarios)?;
     let mut loaded = VerifyScenarioFiles::load(files);
@@ -189,6 +189,30 @@ fn verify(options: &VerifyArgs) -> Result<CommandStatus, VerifyError> {
     write_reports(options, &table)?;
     let incomplete = if is_incomplete { CommandStatus::Error } else { CommandStatus::Success };
     Ok(exit_status(&results).max(incomplete))
+}
+
+/// Runs the command if it is about the history of releases and the conditions in scenarios.
+fn search_releases(
+    options: &VerifyArgs,
+    environment: &VerifyEnvironment,
+    runtime: &Runtime,
+) -> Option<Result<CommandStatus, VerifyError>> {
+    if options.history {
+        return Some(history::print_page());
+    }
+    if let Some(word) = &options.bisect {
+        let status = runtime.block_on(bisect::run(word, options, environment));
+        return Some(status.map_err(VerifyError::from));
+    }
+    if options.bound_differences {
+        let status = runtime.block_on(bound::run(options, environment));
+        return Some(status.map_err(VerifyError::from));
+    }
+    if options.refine_bounds {
+        let status = runtime.block_on(refine::run(options, environment));
+        return Some(status.map_err(VerifyError::from));
+    }
+    None
 }
 
 /// How long a step may wait with an agent that does not get through the measured turn.

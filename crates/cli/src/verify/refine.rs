@@ -7,11 +7,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::PathBuf;
 
 use anstream::eprintln;
-use serde::Deserialize;
 use testbed::history::{BoundRefinement, BoundVerdict, HistoryStore, HistoryStoreError};
 use testbed::scenario::{AgentVersion, Scenario, ScenarioError, ScenarioProtocol};
 use testbed::verify::{VerifyAgent, VerifyChange};
@@ -19,6 +17,7 @@ use testbed::verify::{VerifyAgent, VerifyChange};
 use super::agents::{self, VerifyAgentChoiceError, VerifyEnvironment};
 use super::bisect::CLAUDE;
 use super::history;
+use super::release_run::{ReleaseOutcome, ReleaseResult, run_release, scenario_file};
 use super::selection::{VerifyScenarioFiles, VerifySelectionError, select};
 use crate::arguments::VerifyArgs;
 use crate::exit::{CommandStatus, report_error};
@@ -179,16 +178,17 @@ impl Refine<'_> {
             }
         }
         // One run of each is enough to search with: what is found is run again until it is certain.
-        let outcomes = self.run_release(version, &files, &["--once".into()])?;
+        let results = self.run_release(version, &files, &["--once".into()])?;
         let verdicts = texts.iter().map(|(refinement, _)| {
             let name = &refinement.scenario;
             if !files.contains(&scenario_file(directory.path(), name)) {
                 return BoundVerdict::NotApplicable;
             }
-            match outcomes.get(name).map(String::as_str) {
-                Some("passed") => BoundVerdict::Passed,
-                Some("differs") => BoundVerdict::Differs,
-                _ => BoundVerdict::Unknown,
+            match results.get(name).map(|it| it.outcome) {
+                Some(ReleaseOutcome::Passed) => BoundVerdict::Passed,
+                Some(ReleaseOutcome::Differs) => BoundVerdict::Differs,
+                Some(ReleaseOutcome::NotApplicable) => BoundVerdict::NotApplicable,
+                Some(ReleaseOutcome::Uncertain) | None => BoundVerdict::Unknown,
             }
         });
         Ok(verdicts.collect())
@@ -199,7 +199,7 @@ impl Refine<'_> {
     async fn write(&self, found: &[(RefineSearch, VerifyChange)]) -> Result<(), RefineError> {
         let directory = tempfile::tempdir().map_err(RefineError::Directory)?;
         // For each release the files to run, and the outcome that the search expects.
-        let mut runs: BTreeMap<AgentVersion, BTreeMap<PathBuf, &str>> = BTreeMap::new();
+        let mut runs: BTreeMap<AgentVersion, BTreeMap<PathBuf, ReleaseOutcome>> = BTreeMap::new();
         for (RefineSearch { file, refinement }, change) in found {
             let (name, bound, after) = (&refinement.scenario, refinement.bound, change.after);
             let failed = |source| RefineError::WriteFile { path: file.clone(), source };
@@ -215,7 +215,7 @@ impl Refine<'_> {
             for version in BoundRefinement::evidence(change) {
                 let runs = runs.entry(version).or_default();
                 if VerifyAgent::known_release(version).runs(&scenario) {
-                    runs.insert(file.clone(), "passed");
+                    runs.insert(file.clone(), ReleaseOutcome::Passed);
                     continue;
                 }
                 // The condition says that it differs with a release that it is not for.
@@ -223,7 +223,7 @@ impl Refine<'_> {
                 fs::create_dir_all(&evidence).map_err(RefineError::Directory)?;
                 let evidence = scenario_file(&evidence, name);
                 fs::write(&evidence, refinement.applying_to(version)).map_err(failed)?;
-                runs.insert(evidence, "differs");
+                runs.insert(evidence, ReleaseOutcome::Differs);
             }
         }
         let results = self.options.results.clone().unwrap_or_default();
@@ -234,59 +234,26 @@ impl Refine<'_> {
             }
             let files: Vec<PathBuf> = expected.keys().cloned().collect();
             let options = ["--results".into(), results.clone().into_os_string()];
-            let outcomes = self.run_release(version, &files, &options)?;
+            let results = self.run_release(version, &files, &options)?;
             for (file, expected) in expected {
                 let name = file.file_stem().unwrap_or_default().to_string_lossy();
-                let outcome = outcomes.get(&*name).map_or("not run", String::as_str);
-                if outcome != expected {
-                    eprintln!("{name} with {version}: expected {expected}, but it is {outcome}");
+                let outcome = results.get(&*name).map(|it| it.outcome);
+                if outcome != Some(expected) {
+                    eprintln!(
+                        "{name} with {version}: expected {expected:?}, but it is {outcome:?}"
+                    );
                 }
             }
         }
         Ok(())
     }
 
-    /// Runs scenarios in a process of its own, and returns their outcomes by name.
-    #[expect(clippy::disallowed_methods, reason = "the program runs itself")]
     fn run_release(
         &self,
         version: AgentVersion,
         files: &[PathBuf],
         options: &[OsString],
-    ) -> Result<HashMap<String, String>, RefineError> {
-        if files.is_empty() {
-            return Ok(HashMap::new());
-        }
-        let program = std::env::current_exe().map_err(RefineError::Restart)?;
-        let mut command = Command::new(program);
-        command.args(["verify", "--claude", &format!("npm:{version}"), "--json"]).args(options);
-        if let Some(jobs) = self.options.jobs {
-            command.args(["--jobs", &jobs.to_string()]);
-        }
-        if let Some(timeout) = self.options.timeout {
-            command.args(["--timeout", &timeout.to_string()]);
-        }
-        command.arg("--").args(files);
-        command.stdin(Stdio::null()).stderr(Stdio::null());
-        let output = command.output().map_err(RefineError::Restart)?;
-        let report: RefineReport = serde_json::from_slice(&output.stdout).unwrap_or_default();
-        Ok(report.results.into_iter().map(|it| (it.scenario, it.outcome)).collect())
+    ) -> Result<HashMap<String, ReleaseResult>, RefineError> {
+        run_release(self.options, version, files, options).map_err(RefineError::Restart)
     }
-}
-
-/// What a report in JSON says, as far as it is needed here.
-#[derive(Default, Deserialize)]
-struct RefineReport {
-    results: Vec<RefineResult>,
-}
-
-#[derive(Deserialize)]
-struct RefineResult {
-    scenario: String,
-    outcome: String,
-}
-
-/// The file of a scenario in a directory of its own.
-fn scenario_file(directory: &Path, name: &str) -> PathBuf {
-    directory.join(format!("{name}.scenario"))
 }

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::applied::text_lines;
+use super::matrix::{HistoryCell, HistoryScenario};
 use super::results::HistoryRelease;
 use crate::scenario::{AgentVersion, ScenarioCondition, VERSIONS};
 
@@ -72,16 +73,18 @@ fn bounds(condition: &str, agent: &str) -> (Option<AgentVersion>, Option<AgentVe
 }
 
 impl HistoryEvidence {
-    /// How exactly it is known that a scenario changed in `version`.
+    /// How exactly it is known that a scenario changed in `version`. A release with which it differs as it is
+    /// says that the condition is wrong, and is no evidence for it.
     pub(super) fn of(
-        scenario: &str,
+        scenario: &HistoryScenario,
         version: AgentVersion,
         releases: &[HistoryRelease],
         published: &[AgentVersion],
     ) -> Self {
         let mut was_run: Vec<AgentVersion> = releases
             .iter()
-            .filter(|release| release.results.contains_key(scenario))
+            .filter(|release| release.results.contains_key(&scenario.scenario.name))
+            .filter(|release| scenario.cell(release) != HistoryCell::Differs)
             .map(|release| release.version)
             .collect();
         was_run.sort_unstable();
@@ -98,12 +101,14 @@ impl HistoryEvidence {
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::{HistoryChange, HistoryEvidence, changes_of};
-    use crate::history::{HistoryOutcome, HistoryRelease, HistoryResult};
+    use super::{HistoryChange, HistoryEvidence, HistoryScenario, changes_of};
+    use crate::history::{HistoryOutcome, HistoryRelease, HistoryResult, applied_digest};
     use crate::scenario::AgentVersion;
 
     const OLD: AgentVersion = AgentVersion(2, 1, 37);
     const NEW: AgentVersion = AgentVersion(2, 1, 150);
+
+    const TEXT: &str = "# T\n\n> user \"hi\"\n[>=2.1.150] < system\neof\n";
 
     #[test]
     fn steps_with_bounds_are_what_was_and_what_is() {
@@ -138,8 +143,9 @@ mod tests {
         };
         let before = AgentVersion(2, 1, 149);
         let published = [OLD, before, NEW];
+        let scenario = HistoryScenario::parse("s", TEXT).unwrap();
         let evidence =
-            |releases: &[HistoryRelease]| HistoryEvidence::of("s", NEW, releases, &published);
+            |releases: &[HistoryRelease]| HistoryEvidence::of(&scenario, NEW, releases, &published);
         let (old, new) = (release(OLD, "s"), release(NEW, "s"));
         assert_eq!(
             evidence(&[old.clone(), release(before, "s"), new.clone()]),
@@ -150,6 +156,13 @@ mod tests {
             HistoryEvidence::After(OLD)
         );
         assert_eq!(evidence(&[release(before, "s")]), HistoryEvidence::After(before));
-        assert_eq!(evidence(&[new]), HistoryEvidence::Unknown);
+        assert_eq!(evidence(std::slice::from_ref(&new)), HistoryEvidence::Unknown);
+        // With the condition as it is, the scenario differs with the release of the condition.
+        let mut wrong = new;
+        let result = wrong.results.get_mut("s").unwrap();
+        result.outcome = HistoryOutcome::Differs;
+        result.scenario = applied_digest(TEXT, "claude", NEW);
+        let releases = [old, release(before, "s"), wrong];
+        assert_eq!(evidence(&releases), HistoryEvidence::After(before));
     }
 }

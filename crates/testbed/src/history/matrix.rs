@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::applied::applied_digest;
 use super::results::{HistoryOutcome, HistoryRelease, HistoryResult};
-use crate::scenario::{AgentVersion, CLAUDE, Scenario, ScenarioProtocol};
+use crate::scenario::{AgentVersion, CLAUDE, Scenario, ScenarioError, ScenarioProtocol};
 
 /// A scenario with the text of its file.
 #[derive(Clone, Debug)]
@@ -42,6 +42,12 @@ impl HistoryCell {
 }
 
 impl HistoryScenario {
+    /// A scenario whose file does not matter.
+    pub(super) fn parse(name: &str, text: &str) -> Result<Self, ScenarioError> {
+        let scenario = Scenario::parse(name, text)?;
+        Ok(Self { path: String::new(), text: text.to_owned(), scenario })
+    }
+
     /// Whether the scenario is for agents of this name.
     pub(super) fn is_spoken_by(&self, agent: &str) -> bool {
         let protocol =
@@ -73,9 +79,12 @@ impl HistoryScenario {
     }
 }
 
-/// The scenarios of one agent with its whole releases, the newest first.
+/// The scenarios of one agent with its releases, the newest first.
 pub(super) struct HistoryMatrix<'a> {
+    /// Those with which all scenarios were run.
     pub(super) releases: Vec<&'a HistoryRelease>,
+    /// All of them.
+    all_releases: Vec<&'a HistoryRelease>,
     pub(super) scenarios: Vec<&'a HistoryScenario>,
 }
 
@@ -85,11 +94,12 @@ impl<'a> HistoryMatrix<'a> {
         releases: &'a [HistoryRelease],
         scenarios: &'a [HistoryScenario],
     ) -> Self {
-        let mut releases: Vec<&HistoryRelease> =
-            releases.iter().filter(|it| it.agent == agent && it.is_whole).collect();
-        releases.sort_by_key(|it| std::cmp::Reverse(it.version));
+        let mut all_releases: Vec<&HistoryRelease> =
+            releases.iter().filter(|it| it.agent == agent).collect();
+        all_releases.sort_by_key(|it| std::cmp::Reverse(it.version));
+        let releases = all_releases.iter().copied().filter(|it| it.is_whole).collect();
         let scenarios = scenarios.iter().filter(|it| it.is_spoken_by(agent)).collect();
-        Self { releases, scenarios }
+        Self { releases, all_releases, scenarios }
     }
 
     /// How many scenarios did what with a release, in the order of [`HistoryCell::ALL`].
@@ -118,7 +128,7 @@ impl<'a> HistoryMatrix<'a> {
     ) -> Vec<(&'a HistoryScenario, &'a HistoryResult, Vec<AgentVersion>)> {
         let mut found: Vec<(&HistoryScenario, &HistoryResult, Vec<AgentVersion>)> = Vec::new();
         for scenario in &self.scenarios {
-            for release in &self.releases {
+            for release in &self.all_releases {
                 let Some(result) = scenario.result(release) else { continue };
                 if result.outcome == HistoryOutcome::Passed {
                     continue;

@@ -168,8 +168,7 @@ impl VersionsPage {
         for (version, changes) in changes.into_iter().rev() {
             let _ = writeln!(page, "\n### In {version} this changed");
             for (scenario, change) in changes {
-                let name = &scenario.scenario.name;
-                let evidence = HistoryEvidence::of(name, version, &claude, &self.published);
+                let evidence = HistoryEvidence::of(scenario, version, &claude, &self.published);
                 let evidence = match evidence {
                     HistoryEvidence::Exact => "exactly here".to_owned(),
                     HistoryEvidence::After(last) => format!("after {last}, at the latest here"),

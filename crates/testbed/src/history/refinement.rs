@@ -5,9 +5,10 @@
 //! conversation takes place: the one of the scenario as it is, in which the change is still to come,
 //! or the one with the condition moved to this release.
 
+use super::HistoryEvidence;
 use super::changes::changes_of;
-use super::results::{HistoryOutcome, HistoryRelease};
-use super::{HistoryEvidence, applied_digest};
+use super::matrix::HistoryScenario;
+use super::results::HistoryRelease;
 use crate::scenario::{AgentVersion, Scenario, with_moved_bound};
 use crate::verify::{VerifyBisection, VerifyChange};
 
@@ -56,18 +57,15 @@ impl BoundRefinement {
     ) -> Vec<Self> {
         let releases: Vec<HistoryRelease> =
             releases.iter().filter(|release| release.agent == agent).cloned().collect();
+        // A file with errors is reported when it is loaded.
+        let Ok(history) = HistoryScenario::parse(scenario, text) else { return Vec::new() };
         let bounds: Vec<AgentVersion> = changes_of(text, agent).into_keys().collect();
         let is_inexact = |bound: &&AgentVersion| {
-            let evidence = HistoryEvidence::of(scenario, **bound, &releases, published);
+            let evidence = HistoryEvidence::of(&history, **bound, &releases, published);
             evidence != HistoryEvidence::Exact && published.contains(bound)
         };
         let searches = bounds.iter().filter(is_inexact).map(|bound| {
-            let passed = releases.iter().filter(|release| {
-                release.results.get(scenario).is_some_and(|result| {
-                    result.outcome == HistoryOutcome::Passed
-                        && result.scenario == applied_digest(text, agent, release.version)
-                })
-            });
+            let passed = releases.iter().filter(|release| release.passed(scenario, text));
             // What is between two conditions is not known to pass, but is not part of this change.
             let ends = passed.map(|it| it.version).chain(bounds.iter().copied());
             let before = ends.filter(|it| it < bound).max().unwrap_or(NO_RELEASE);

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::applied_digest;
 use crate::scenario::AgentVersion;
 use crate::verify::{VerifyDifference, VerifyKeptResult, VerifyOutcome};
 
@@ -216,6 +217,16 @@ impl HistoryRelease {
             let _ = writeln!(text, "{}", serde_json::to_string(&line).unwrap_or_default());
         }
         text
+    }
+}
+
+impl HistoryRelease {
+    /// Whether a scenario passed as it is now.
+    pub fn passed(&self, scenario: &str, text: &str) -> bool {
+        self.results.get(scenario).is_some_and(|result| {
+            result.outcome == HistoryOutcome::Passed
+                && result.scenario == applied_digest(text, &self.agent, self.version)
+        })
     }
 }
 

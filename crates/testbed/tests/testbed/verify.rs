@@ -117,7 +117,7 @@ fn an_early_exit_is_reported_with_stderr() {
 fn exit_codes_signals_and_stderr_are_checked() {
     passes("> user \"do-fail\"\nexit 3\nstderr \"it failed\"");
     passes("< system/init\nsignal KILL\nexit signal KILL");
-    passes("< system/init\nsignal INT\n> raw \"\\n\"\n< result/interrupted\nexit 7");
+    passes("> user \"do-wait\"\n< line \"waiting\"\nsignal INT\n< result/interrupted\nexit 7");
     insta::assert_snapshot!(difference("> user \"do-fail\"\nexit 0"));
     insta::assert_snapshot!(difference("> user \"do-fail\"\nexit\nstderr \"another error\""));
     insta::assert_snapshot!(difference("< system/init\nexit 0"));
