@@ -61,7 +61,8 @@ pub use options::{
 };
 pub use placement::{OwningWorker, Placement, WorkerPresence, WorkerSummary};
 pub use project_request::{
-    ProjectAnswer, ProjectBody, ProjectClient, ProjectRequest, ProjectRole, ProjectService,
+    ExchangeMode, ProjectAnswer, ProjectBody, ProjectClient, ProjectRequest, ProjectRole,
+    ProjectService,
 };
 pub use prompt_gate::{GateFuture, PromptConfirmation, PromptGate};
 pub use relay::{CommandRelay, RelayFuture};

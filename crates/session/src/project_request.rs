@@ -1,4 +1,5 @@
-//! Requests about the project of a session that another machine drives: its files and its git repository.
+//! Requests about the project of a session that another machine drives: its files, its git repository and its
+//! terminals.
 //!
 //! They are HTTP requests without the connection: the machine that serves a client passes one on, and the machine
 //! with the files answers it with the code that answers its own clients. Bodies are streams, so that neither
@@ -30,6 +31,20 @@ pub struct ProjectRequest {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub headers: Vec<(String, String)>,
     pub client: ProjectClient,
+    #[serde(default, skip_serializing_if = "ExchangeMode::is_in_turn")]
+    pub mode: ExchangeMode,
+}
+
+/// In which order the content of a request and that of its answer are passed on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ExchangeMode {
+    /// The request first, then the answer.
+    #[default]
+    InTurn,
+    /// The answer begins at once, and then both go on at the same time, each as it comes. The request ends with
+    /// its answer.
+    BothWays,
 }
 
 /// The client for whom a request is passed on. Who it is was checked before.
@@ -37,6 +52,9 @@ pub struct ProjectRequest {
 pub struct ProjectClient {
     pub name: String,
     pub role: ProjectRole,
+    /// Whether it may have a shell.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub shell: bool,
 }
 
 /// What a client may do.
@@ -70,4 +88,14 @@ pub trait ProjectService: fmt::Debug + Send + Sync {
         request: ProjectRequest,
         body: ProjectBody,
     ) -> RelayFuture<'_, (ProjectAnswer, ProjectBody)>;
+
+    /// Ends what runs for clients in a session that is not this machine's any more: its terminals.
+    fn release(&self, session: SessionId) -> RelayFuture<'_, ()>;
+}
+
+impl ExchangeMode {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it")]
+    fn is_in_turn(&self) -> bool {
+        *self == Self::InTurn
+    }
 }

@@ -75,6 +75,11 @@ impl AgentState {
         matches!(self.phase, Ready | Initializing { .. } | Reattaching { .. })
     }
 
+    /// Whether it was asked to stop.
+    pub(super) fn is_stopping(&self) -> bool {
+        matches!(self.phase, AgentPhase::Stopping { .. })
+    }
+
     /// Whether it is being started with options that can no longer change.
     pub(super) fn is_starting(&self) -> bool {
         matches!(self.phase, AgentPhase::Starting)

@@ -57,15 +57,17 @@ impl Machine {
         self.requests.insert(id.clone(), record);
         if self.agent.accepts_input() {
             self.apply_grants();
-        } else {
-            // The process is stopping or gone and cannot be answered.
+        } else if self.agent.is_stopped() {
             self.withdraw_request(&id);
         }
+        // A process that is stopping cannot be answered, and its exit withdraws the request. Until then
+        // it stays open: the command to stop may be lost with this Towpath, and then the agent waits.
     }
 
-    /// Answers a request that Towpath does not support, so that the agent does not wait for ever.
+    /// Answers a request that Towpath does not support, so that the agent does not wait for ever. One
+    /// that is stopping is answered too: the command to stop may be lost with this Towpath.
     pub(super) fn refuse_request(&mut self, request: &str, subtype: &str) {
-        if self.agent.accepts_input() {
+        if self.agent.accepts_input() || self.agent.is_stopping() {
             let subtype: String = subtype.chars().take(100).collect();
             let answer = ControlReply::Error(format!("this host does not offer `{subtype}`"));
             // So short a line always fits.

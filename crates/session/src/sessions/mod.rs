@@ -7,9 +7,11 @@
 
 mod client_count;
 mod collect;
+mod deletion;
 mod handover;
 mod import;
 mod mcp_file;
+mod open_error;
 mod opening;
 mod stop;
 #[cfg(test)]
@@ -28,37 +30,32 @@ use bytes::Bytes;
 use journal::{
     Batch, Journal, NewEntry, NewSession, Origin, SessionId, SessionRecord, SessionStatus,
 };
-use thiserror::Error;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tracing::warn;
 use uuid::Uuid;
 use wire::note::Note;
 
-use crate::catalog::{AgentProtocol, UnknownAgent};
+use crate::catalog::AgentProtocol;
 use crate::config::SessionsConfig;
 use crate::host::HostLauncher;
 use crate::options::SessionOptions;
-use crate::owner::{OwnerError, now};
+use crate::owner::now;
 use crate::placement::{OwningWorker, Placement, WorkerSummary};
 use crate::profiles::Profiles;
 use crate::project_request::{ProjectAnswer, ProjectBody, ProjectRequest};
 use crate::relay::CommandRelay;
-use crate::remote::RemoteConnection;
 use crate::session::{LeaveOutcome, Session};
-use crate::shim::{self, OwnershipError, RunId};
+use crate::shim::{self, RunId};
 pub(crate) use client_count::ClientCount;
+pub use open_error::OpenError;
+use open_error::with_causes;
 use opening::Opening;
 pub use stop::StoppedSession;
 use transcript_list::TranscriptList;
 
 /// How long `recover` waits. What takes longer continues in the background.
 const RECOVER_TIMEOUT: Duration = Duration::from_secs(1);
-
-/// How long another process may take to delete a session that it drives.
-const DELETION_TIMEOUT: Duration = Duration::from_secs(5);
-
-const DELETION_POLL: Duration = Duration::from_millis(20);
 
 /// All sessions of one journal.
 #[derive(Clone, Debug)]
@@ -92,46 +89,6 @@ pub(crate) enum SessionSlot {
     /// It could not be opened, for this reason. The next `open` tries again.
     Failed(String),
     Deleting,
-}
-
-/// Why a session could not be opened, created or deleted.
-#[derive(Clone, Debug, Error)]
-pub enum OpenError {
-    #[error("there is no session `{0}`")]
-    NoSuchSession(SessionId),
-    /// Another process drives it.
-    #[error(transparent)]
-    Owned(#[from] OwnershipError),
-    #[error("the working directory `{path}` cannot be used")]
-    Directory { path: PathBuf, source: Arc<io::Error> },
-    #[error(transparent)]
-    Agent(#[from] UnknownAgent),
-    #[error(transparent)]
-    Journal(#[from] journal::Error),
-    /// What the journal has of the session is damaged. It can still be exported and deleted.
-    #[error(
-        "session `{id}` is damaged ({reason}); export it with `towpath sessions export`, then \
-         delete it"
-    )]
-    Damaged { id: SessionId, reason: String },
-    /// The session file of the conversation to resume could not be read.
-    #[error("the session file `{path}` could not be read")]
-    Transcript { path: PathBuf, source: Arc<io::Error> },
-    /// The CLI has the conversation open, outside Towpath.
-    #[error("the CLI has session `{conversation}` open in another terminal{}", describe_process(*.process))]
-    OpenElsewhere { conversation: Uuid, process: Option<u32> },
-    /// The shim runs and does not answer. The session is opened as soon as it does.
-    #[error(
-        "the process that runs this session's agent does not answer; the session can be used as \
-         soon as it does"
-    )]
-    NotResponding,
-    /// The agent that an earlier Towpath left could not be attached or its output not be read.
-    #[error("the session could not be taken over")]
-    Takeover(#[source] Arc<dyn std::error::Error + Send + Sync>),
-    /// Another machine drives the session and could not do it, or cannot be reached, for this reason.
-    #[error("{0}")]
-    Relayed(String),
 }
 
 /// A session to be created.
@@ -459,18 +416,6 @@ impl Sessions {
         Arc::strong_count(&self.shared) == 1 && self.slots().is_empty()
     }
 
-    /// Deletes a session. Its agent is killed first, and none is started for waiting prompts.
-    pub async fn delete(&self, id: SessionId) -> Result<(), OpenError> {
-        if let Some(relay) = &self.shared.relay {
-            return relay.delete(id).await;
-        }
-        let before = self.slots().insert(id, SessionSlot::Deleting);
-        let deleted = self.delete_slot(id, before).await;
-        self.slots().remove(&id);
-        self.change_problems();
-        deleted
-    }
-
     /// Changes the title of a session.
     pub async fn rename(&self, id: SessionId, title: String) -> Result<(), OpenError> {
         if let Some(relay) = &self.shared.relay {
@@ -501,67 +446,6 @@ impl Sessions {
             Some(relay) => relay.revoke_grant(grant).await,
             None => Ok(self.shared.journal.revoke_grant(grant, now()).await?),
         }
-    }
-
-    /// Kills the agent of a session and stops driving it. The journal stays as it is.
-    pub async fn end_agent(&self, id: SessionId) -> Result<(), OpenError> {
-        let slot = self.slots().remove(&id);
-        match slot {
-            Some(SessionSlot::Driven(session) | SessionSlot::Remote(session)) => {
-                session.destroy().await;
-            }
-            Some(SessionSlot::Opening(opening)) => opening.cancel().await,
-            Some(SessionSlot::Failed(_) | SessionSlot::Deleting) | None => {}
-        }
-        let ownership = self.acquire(id).await?;
-        let live = self.shared.config.live_directory(id);
-        let stopped = shim::stop_everything(&live, Duration::ZERO).await;
-        drop(ownership);
-        self.change_problems();
-        stopped.map(drop).map_err(|error| OpenError::Takeover(Arc::new(error)))
-    }
-
-    async fn delete_slot(&self, id: SessionId, slot: Option<SessionSlot>) -> Result<(), OpenError> {
-        let was_remote = matches!(slot, Some(SessionSlot::Remote(_)));
-        match slot {
-            Some(SessionSlot::Driven(session) | SessionSlot::Remote(session)) => {
-                session.destroy().await;
-            }
-            Some(SessionSlot::Opening(opening)) => opening.cancel().await,
-            Some(SessionSlot::Failed(_) | SessionSlot::Deleting) | None => {}
-        }
-        let live = self.shared.config.live_directory(id);
-        let existed = self.shared.journal.session(id).await?.is_some();
-        if let Ok(connection) = RemoteConnection::open(&live, &self.shared.config.runtime).await {
-            connection.delete_session().await;
-            // The owner disconnects its clients before it deletes the session.
-            let start = tokio::time::Instant::now();
-            while self.shared.journal.session(id).await?.is_some()
-                && start.elapsed() < DELETION_TIMEOUT
-            {
-                tokio::time::sleep(DELETION_POLL).await;
-            }
-        }
-        let ownership = match self.acquire(id).await {
-            // The process that drove it has deleted it.
-            Err(OpenError::NoSuchSession(_)) if existed || was_remote => return Ok(()),
-            Ok(ownership) => {
-                let stopped = shim::stop_everything(&live, Duration::ZERO).await;
-                stopped.map_err(|error| OpenError::Takeover(Arc::new(error)))?;
-                Some(ownership)
-            }
-            Err(OpenError::Owned(OwnershipError::Io(error))) => {
-                // Nothing can run in a directory that no shim would accept.
-                warn!(session = %id, %error, "deleting a session whose directory is unusable");
-                None
-            }
-            Err(error) => return Err(error),
-        };
-        self.shared.journal.delete(id).await?;
-        let _ = tokio::fs::remove_dir_all(live).await;
-        // The ownership lasts until the directory is gone.
-        drop(ownership);
-        Ok(())
     }
 
     /// Stops driving all sessions. Their agents finish their turns under their shims.
@@ -605,40 +489,10 @@ impl Sessions {
     }
 }
 
-impl From<OwnerError> for OpenError {
-    fn from(error: OwnerError) -> Self {
-        match error {
-            OwnerError::Journal(error) => Self::Journal(error),
-            error => Self::Takeover(Arc::new(error)),
-        }
-    }
-}
-
 /// Whether prompts of a session are to be sent later.
 pub(crate) fn has_schedules(record: &SessionRecord) -> bool {
     // Most sessions have none, and reading all options takes longer than this.
     record.options.contains("\"schedules\"")
         && SessionOptions::from_json(&record.options, record.directory.clone())
             .is_ok_and(|it| !it.schedules.is_empty())
-}
-
-/// The process in an error.
-fn describe_process(process: Option<u32>) -> String {
-    process.map(|id| format!(" (process {id})")).unwrap_or_default()
-}
-
-/// An error with its causes on one line.
-fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let more = error.to_string();
-        // A wrapper that is transparent repeats what it wraps.
-        if !text.ends_with(&more) {
-            text.push_str(": ");
-            text.push_str(&more);
-        }
-        cause = error.source();
-    }
-    text
 }

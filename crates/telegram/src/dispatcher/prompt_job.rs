@@ -9,8 +9,8 @@ use futures_util::{StreamExt as _, stream};
 use journal::{SessionId, SessionRecord, SessionStatus};
 use serde::Deserialize;
 use session::{
-    NewPrompt, OptionRole, ProjectClient, ProjectRequest, ProjectRole, Session, SessionOptions,
-    append_file_paths, safe_file_name, store_upload,
+    ExchangeMode, NewPrompt, OptionRole, ProjectClient, ProjectRequest, ProjectRole, Session,
+    SessionOptions, append_file_paths, safe_file_name, store_upload,
 };
 use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
@@ -189,7 +189,8 @@ impl JobContext {
         struct StoredFile {
             path: String,
         }
-        let client = ProjectClient { name: user.to_owned(), role: ProjectRole::Drive };
+        let role = ProjectRole::Drive;
+        let client = ProjectClient { name: user.to_owned(), role, shell: false };
         let content_type = ("content-type".to_owned(), "application/octet-stream".to_owned());
         let request = ProjectRequest {
             method: "POST".to_owned(),
@@ -197,6 +198,7 @@ impl JobContext {
             query: Some(format!("name={}", encode_query(&safe_file_name(name)))),
             headers: vec![content_type],
             client,
+            mode: ExchangeMode::InTurn,
         };
         let body = Box::pin(stream::iter([Ok(Bytes::from(content))]));
         let answered = self.sessions.project(record.id, request, body).await;

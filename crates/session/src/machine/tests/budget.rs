@@ -85,6 +85,21 @@ fn a_prompt_waits_when_the_budget_is_spent_until_someone_allows_the_same_amount_
 }
 
 #[test]
+fn a_budget_that_is_spent_to_the_cent_is_spent() {
+    // 1.09 + 0.8 is 1.8900000000000001.
+    let mut harness = with_budget(Some(0.8), None);
+    harness.prompt(1, Delivery::Queue).unwrap();
+    harness.ready();
+    harness.prompt(2, Delivery::Queue).unwrap();
+    harness.prompt(3, Delivery::Queue).unwrap();
+    harness.agent(result(1, 1.09));
+    harness.command(resume(None)).unwrap().unwrap();
+    assert_eq!(harness.states(2), [Written]);
+    harness.agent(result(2, 1.89));
+    assert_eq!((harness.holds().len(), harness.states(3)), (2, vec![]));
+}
+
+#[test]
 fn only_the_first_of_two_people_who_go_on_counts() {
     let mut harness = held();
     for _ in 0..3 {

@@ -9,6 +9,7 @@ use crate::agent_event::{AgentEvent, PermissionRequest};
 use crate::command::{
     CommandError, CommandOutput, GrantScope, RequestAnswer, RuleChoice, SessionCommand,
 };
+use crate::machine::AgentExit;
 
 #[test]
 fn the_first_answer_counts() {
@@ -83,6 +84,21 @@ fn an_unsupported_request_is_answered_with_an_error() {
         subtype: "teleport".to_owned(),
     });
     assert!(harness.written.last().unwrap().contains("does not offer `teleport`"));
+}
+
+#[test]
+fn requests_of_an_agent_that_is_stopping_stay_open_until_it_has_exited() {
+    // The command to stop may be lost with this Towpath. The next one finds what the agent waits for.
+    let mut harness = Harness::with_running_turn();
+    harness.command(SessionCommand::Close).unwrap().unwrap();
+    assert_eq!(harness.stops, 1);
+    harness.agent(permission_request("r", "id"));
+    assert_eq!(harness.outcomes(), []);
+    let id = "u".to_owned();
+    harness.agent(AgentEvent::UnsupportedRequest { id, subtype: "teleport".to_owned() });
+    assert!(harness.written.last().unwrap().contains("does not offer `teleport`"));
+    harness.on(Input::AgentGone(AgentExit::Exited { code: 0, stderr: String::new() }));
+    assert_eq!(harness.outcomes(), [("r".to_owned(), Outcome::Withdrawn)]);
 }
 
 #[test]

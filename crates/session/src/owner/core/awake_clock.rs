@@ -37,9 +37,9 @@ impl AwakeClock {
     /// The time that counts, given the deadline at which a tick was due.
     pub(super) fn read(&mut self, now: ClockReading, deadline: Option<u64>) -> ClockReading {
         let mut awake = now.monotonic.saturating_sub(self.stopped);
-        let tolerance = if std::mem::take(&mut self.blocked) { 0 } else { LATE };
+        let blocked = std::mem::take(&mut self.blocked);
         if let Some(deadline) = deadline
-            && awake > deadline.saturating_add(tolerance)
+            && (blocked && awake >= deadline || awake > deadline.saturating_add(LATE))
         {
             // Later deadlines are as far away from this one as they were.
             let resumed = deadline.saturating_sub(self.put_off(deadline)).max(self.last);
@@ -99,6 +99,9 @@ mod tests {
         assert_eq!(clock.read(at(1_501), Some(1_000)).monotonic, 1_000);
         clock.block();
         assert_eq!(clock.read(at(1_601), Some(2_000)).monotonic, 1_100);
+        // A full disk is tried again after whole seconds, as deadlines are set.
+        clock.block();
+        assert_eq!(clock.read(at(2_501), Some(2_000)).monotonic, 1_500);
     }
 
     #[test]
