@@ -29,7 +29,8 @@ pub struct GatewayConfig {
     pub proxy: Option<ProxyConfig>,
     /// A directory to serve the pages from instead of the embedded ones, for development.
     pub pages: Option<PathBuf>,
-    /// How shells are started; `None` if there are no terminals.
+    /// How shells are started; `None` if there are no terminals. A gateway of a fleet starts none itself: its
+    /// clients have those of the workers.
     pub shell: Option<ShellConfig>,
     /// Whether the agent is the built-in one.
     pub demo: bool,

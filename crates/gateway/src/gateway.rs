@@ -17,7 +17,7 @@ use crate::api::{
 use crate::config::GatewayConfig;
 use crate::limits::{
     MAX_ACP_CLIENTS, MAX_FILE_OPERATIONS, MAX_FOLDS, MAX_GIT_CHANGES, MAX_GIT_READS,
-    MAX_RELAYED_REQUESTS, MAX_UPLOADS, POOL_BYTES,
+    MAX_RELAYED_REQUESTS, MAX_RELAYED_TERMINALS, MAX_UPLOADS, POOL_BYTES,
 };
 use crate::live::LiveSessions;
 use crate::memory_pool::MemoryPool;
@@ -34,7 +34,7 @@ pub(crate) struct GatewayState {
     pub(crate) config: GatewayConfig,
     pub(crate) tokens: Arc<TokenStore>,
     pub(crate) failed_sign_ins: FailedSignIns,
-    /// `None` if they are turned off.
+    /// `None` if they are turned off, or on other machines.
     pub(crate) terminals: Option<Terminals>,
     pub(crate) live_sessions: LiveSessions<FrameCache>,
     pub(crate) session_list: SessionList,
@@ -63,6 +63,8 @@ pub(crate) struct GatewayState {
     pub(crate) large_requests: Arc<Semaphore>,
     /// For requests about projects that other machines answer.
     pub(crate) relayed_requests: Arc<Semaphore>,
+    /// For clients that look at terminals of other machines.
+    pub(crate) relayed_terminals: Arc<Semaphore>,
     /// For clients of the Agent Client Protocol.
     pub(crate) acp_clients: Arc<Semaphore>,
     port: u16,
@@ -102,6 +104,7 @@ impl Gateway {
     ) -> Self {
         let journal = sessions.journal().clone();
         let checkpoints = config.data.join("views");
+        let terminals = config.shell.clone().filter(|_| !sessions.is_relayed());
         Self(Arc::new(GatewayState {
             live_sessions: LiveSessions::new(journal, checkpoints, prerender),
             session_list: SessionList::new(sessions.clone()),
@@ -110,7 +113,7 @@ impl Gateway {
             projects: ProjectCache::default(),
             agent_versions: AgentVersions::default(),
             folded_transcripts: FoldedTranscripts::default(),
-            terminals: config.shell.clone().map(Terminals::new),
+            terminals: terminals.map(Terminals::new),
             failed_sign_ins: FailedSignIns::default(),
             presence,
             notifier,
@@ -122,6 +125,7 @@ impl Gateway {
             memory: MemoryPool::new(POOL_BYTES),
             large_requests: Arc::new(Semaphore::new(1)),
             relayed_requests: Arc::new(Semaphore::new(MAX_RELAYED_REQUESTS)),
+            relayed_terminals: Arc::new(Semaphore::new(MAX_RELAYED_TERMINALS)),
             acp_clients: Arc::new(Semaphore::new(MAX_ACP_CLIENTS)),
             sessions,
             config,

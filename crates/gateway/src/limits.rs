@@ -54,6 +54,10 @@ pub(crate) const MAX_FILE_OPERATIONS: usize = 4;
 /// quarter of a megabyte of a body in memory in each direction.
 pub(crate) const MAX_RELAYED_REQUESTS: usize = 24;
 
+/// How many clients may look at terminals of other machines at the same time. They have a limit of their own, because
+/// they stay.
+pub(crate) const MAX_RELAYED_TERMINALS: usize = 24;
+
 /// What is smaller is not taken from the pool.
 pub(crate) const SMALL_BYTES: usize = 32 << 10;
 

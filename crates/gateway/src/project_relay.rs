@@ -1,27 +1,30 @@
-//! Requests about the projects of sessions that other machines drive: they are passed on to the machine with the
-//! files. Who the client is and what its role allows was checked before, as for all requests.
+//! Requests about the projects and the terminals of sessions that other machines drive: they are passed on to the
+//! machine with the files. Who the client is and what its role allows was checked before, as for all requests.
 //!
 //! What comes back is shown to the client's browser, so the other machine does not decide how: a file has the
-//! policy of files, and everything else is JSON.
+//! policy of files, the frames of a terminal are read here, and everything else is JSON.
 
 use std::io;
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::{Request, State};
+use axum::extract::ws::WebSocketUpgrade;
+use axum::extract::{FromRequestParts as _, Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
 use journal::SessionId;
-use session::{ProjectBody, ProjectClient, ProjectRequest, ProjectRole};
-use tokio::sync::OwnedSemaphorePermit;
+use session::{
+    ExchangeMode, ProjectAnswer, ProjectBody, ProjectClient, ProjectRequest, ProjectRole,
+};
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::time::timeout;
 use uuid::Uuid;
 
 use crate::access::{AuthenticatedClient, Role};
-use crate::api::{FILE_POLICY, PDF_POLICY};
+use crate::api::{FILE_POLICY, PDF_POLICY, relay_terminal, while_authorized, with_terminal_limits};
 use crate::config::API_PREFIX;
 use crate::gateway::Gateway;
 use crate::limits::UPLOAD_STALLED_AFTER;
@@ -30,6 +33,9 @@ use crate::relayed_headers;
 
 /// The path below a session where the bytes of a file are.
 const CONTENT: &str = "files/content";
+
+/// How many frames of a client may wait until another machine takes them.
+const WAITING_FRAMES: usize = 16;
 
 /// The middleware.
 pub(crate) async fn relay(
@@ -43,8 +49,17 @@ pub(crate) async fn relay(
     let Some((session, path)) = project_path(request.uri().path()) else {
         return next.run(request).await;
     };
+    if is_terminal(path) && gateway.config.shell.is_none() {
+        // It says that there are none.
+        return next.run(request).await;
+    }
     let path = path.to_owned();
-    pass_on(&gateway, session, path, request).await.unwrap_or_else(Problem::into_response)
+    let response = if is_followed_terminal(&path) && *request.method() == Method::GET {
+        follow(&gateway, session, path, request).await
+    } else {
+        pass_on(&gateway, session, path, request).await
+    };
+    response.unwrap_or_else(Problem::into_response)
 }
 
 /// The session that a path is about, and the rest of the path if it is about the project.
@@ -52,7 +67,18 @@ fn project_path(path: &str) -> Option<(SessionId, &str)> {
     let rest = path.strip_prefix(API_PREFIX)?.strip_prefix("/sessions/")?;
     let (id, below) = rest.split_once('/')?;
     let is_project = below == "files" || below.starts_with("files/") || below.starts_with("git/");
-    Some((SessionId(id.parse::<Uuid>().ok()?), below)).filter(|_| is_project)
+    let is_passed_on = is_project || is_terminal(below);
+    Some((SessionId(id.parse::<Uuid>().ok()?), below)).filter(|_| is_passed_on)
+}
+
+fn is_terminal(path: &str) -> bool {
+    path == "terminals" || path.starts_with("terminals/")
+}
+
+/// Whether a path is that of the screen of a terminal.
+fn is_followed_terminal(path: &str) -> bool {
+    let number = path.strip_prefix("terminals/").and_then(|it| it.strip_suffix("/follow"));
+    number.is_some_and(|it| !it.contains('/'))
 }
 
 async fn pass_on(
@@ -67,11 +93,6 @@ async fn pass_on(
     })?;
     let client = request.extensions().get::<AuthenticatedClient>();
     let client = client.ok_or_else(Problem::not_signed_in)?;
-    let role = match client.role {
-        Role::Watch => ProjectRole::Watch,
-        Role::Drive => ProjectRole::Drive,
-        Role::Admin => ProjectRole::Admin,
-    };
     let is_content = path == CONTENT && matches!(*request.method(), Method::GET | Method::HEAD);
     let is_head = request.method() == Method::HEAD;
     let asked = ProjectRequest {
@@ -79,18 +100,81 @@ async fn pass_on(
         path,
         query: request.uri().query().map(str::to_owned),
         headers: relayed_headers::of_request(request.headers()),
-        client: ProjectClient { name: client.name.clone(), role },
+        client: described(client),
+        mode: ExchangeMode::InTurn,
     };
     let answered = gateway.sessions.project(session, asked, body_of(request)).await;
     let (response, body) = answered.ok_or_else(|| Problem::not_found("route"))??;
+    let body = (!is_head).then_some((body, permit));
+    reply(&response, is_content, body)
+}
+
+/// The response to a client.
+fn reply(
+    response: &ProjectAnswer,
+    is_content: bool,
+    body: Option<(ProjectBody, OwnedSemaphorePermit)>,
+) -> ApiResult<Response> {
     let status = StatusCode::from_u16(response.status);
     let status = status.map_err(|it| Problem::failed(&it))?;
     let mut headers = relayed_headers::read_response(&response.headers);
     protect(&mut headers, is_content && status.is_success());
-    let body = if is_head { Body::empty() } else { Body::from_stream(held(body, permit)) };
+    let body =
+        body.map_or_else(Body::empty, |(body, permit)| Body::from_stream(held(body, permit)));
     let mut reply = (status, body).into_response();
     *reply.headers_mut() = headers;
     Ok(reply)
+}
+
+/// Lets a client see a terminal of another machine, and type there.
+async fn follow(
+    gateway: &Gateway,
+    session: SessionId,
+    path: String,
+    request: Request,
+) -> ApiResult<Response> {
+    let (mut parts, _) = request.into_parts();
+    let upgrade = WebSocketUpgrade::from_request_parts(&mut parts, gateway).await;
+    let upgrade = with_terminal_limits(upgrade)?;
+    let permit = Arc::clone(&gateway.relayed_terminals).try_acquire_owned();
+    let permit = permit.map_err(|_| {
+        Problem::unavailable("too many clients look at terminals; close one and try again")
+    })?;
+    let client = parts.extensions.get::<AuthenticatedClient>();
+    let client = client.ok_or_else(Problem::not_signed_in)?;
+    let asked = ProjectRequest {
+        method: Method::GET.to_string(),
+        path,
+        query: None,
+        headers: Vec::new(),
+        client: described(client),
+        mode: ExchangeMode::BothWays,
+    };
+    let (typed, waiting) = mpsc::channel(WAITING_FRAMES);
+    let lines = stream::unfold(waiting, async |mut waiting: mpsc::Receiver<Bytes>| {
+        Some((Ok(waiting.recv().await?), waiting))
+    });
+    let answered = gateway.sessions.project(session, asked, Box::pin(lines)).await;
+    let (response, answer) = answered.ok_or_else(|| Problem::not_found("route"))??;
+    if response.status != StatusCode::OK.as_u16() {
+        return reply(&response, false, Some((answer, permit)));
+    }
+    let authorization = gateway.authorize_stream(client);
+    let memory = gateway.memory.clone();
+    Ok(upgrade.on_upgrade(async move |socket| {
+        let _permit = permit;
+        while_authorized(authorization, relay_terminal(socket, memory, answer, typed)).await;
+    }))
+}
+
+/// What another machine is told about a client.
+fn described(client: &AuthenticatedClient) -> ProjectClient {
+    let role = match client.role {
+        Role::Watch => ProjectRole::Watch,
+        Role::Drive => ProjectRole::Drive,
+        Role::Admin => ProjectRole::Admin,
+    };
+    ProjectClient { name: client.name.clone(), role, shell: client.shell }
 }
 
 /// Decides how a browser treats a response.
@@ -143,20 +227,28 @@ fn held(
 mod tests {
     use axum::http::{HeaderMap, HeaderValue, header};
 
-    use super::{project_path, protect};
+    use super::{is_followed_terminal, project_path, protect};
 
     #[test]
     fn only_what_is_about_a_project_is_passed_on() {
         let session = "/api/v1/sessions/00000000-0000-0000-0000-000000000001";
-        for path in ["files", "files/list", "git/status"] {
+        for path in ["files", "files/list", "git/status", "terminals", "terminals/1/follow"] {
             let full = format!("{session}/{path}");
             assert_eq!(project_path(&full).map(|it| it.1), Some(path));
         }
-        for path in ["prompts", "terminals", "git", "filesystem", "worktree", ""] {
+        for path in ["prompts", "terminal", "terminals1", "git", "filesystem", "worktree", ""] {
             assert_eq!(project_path(&format!("{session}/{path}")), None, "{path}");
         }
         assert_eq!(project_path("/api/v1/sessions/x/files"), None);
         assert_eq!(project_path("/api/v1/tokens"), None);
+    }
+
+    #[test]
+    fn only_the_screen_of_a_terminal_is_followed() {
+        assert!(is_followed_terminal("terminals/1/follow"));
+        for path in ["terminals", "terminals/1", "terminals/1/2/follow", "files/follow", "follow"] {
+            assert!(!is_followed_terminal(path), "{path}");
+        }
     }
 
     #[test]

@@ -1,8 +1,9 @@
-//! The routes about the projects of sessions, for gateways on other machines: a worker answers their requests
-//! with the code that answers the clients of a server.
+//! The routes about the projects and the terminals of sessions, for gateways on other machines: a worker answers
+//! their requests with the code that answers the clients of a server.
 //!
 //! A gateway is trusted with who its client is and what role it has, and with nothing else: only these routes
-//! exist here, the session is named apart from the path, and directories are checked with this machine's roots.
+//! exist here, the session is named apart from the path, and directories are checked with this machine's roots. Shells
+//! are started only if this machine was told to.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -20,9 +21,10 @@ use session::{
     ProjectAnswer, ProjectBody, ProjectRequest, ProjectRole, ProjectService, RelayFuture, Roots,
     Sessions,
 };
+use terminal::ShellConfig;
 use tower::ServiceExt as _;
 
-use crate::access::{AuthenticatedClient, Hosts, Role, SignInMethod, required_role};
+use crate::access::{AuthenticatedClient, Hosts, Role, SignInMethod, needs_shell, required_role};
 use crate::config::{API_PREFIX, GatewayConfig, PushConfig};
 use crate::gateway::Gateway;
 use crate::problem::Problem;
@@ -31,15 +33,21 @@ use crate::{api, relayed_headers, request_memory};
 /// The longest path and query of a request.
 const MAX_URI_BYTES: usize = 16 << 10;
 
-/// Answers requests about the files and the git repositories of this machine's sessions.
+/// Answers requests about the files, the git repositories and the terminals of this machine's sessions.
 #[derive(Clone, Debug)]
 pub struct ProjectRoutes {
     router: Router,
+    gateway: Gateway,
 }
 
 impl ProjectRoutes {
-    /// `data` is the data directory of the sessions.
-    pub fn new(sessions: Sessions, roots: Roots, data: PathBuf) -> Self {
+    /// `data` is the data directory of the sessions. Without `shell` there are no terminals.
+    pub fn new(
+        sessions: Sessions,
+        roots: Roots,
+        data: PathBuf,
+        shell: Option<ShellConfig>,
+    ) -> Self {
         let nowhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let config = GatewayConfig {
             data,
@@ -47,7 +55,7 @@ impl ProjectRoutes {
             roots,
             proxy: None,
             pages: None,
-            shell: None,
+            shell,
             demo: false,
             log: None,
             secure: false,
@@ -58,8 +66,15 @@ impl ProjectRoutes {
         let router = api::project_router()
             .fallback(async || Problem::not_found("route").into_response())
             .layer(middleware::from_fn_with_state(gateway.clone(), request_memory::hold))
-            .with_state(gateway);
-        Self { router }
+            .with_state(gateway.clone());
+        Self { router, gateway }
+    }
+
+    /// Closes all terminals.
+    pub async fn close(&self) {
+        if let Some(terminals) = &self.gateway.terminals {
+            terminals.close_all().await;
+        }
     }
 
     async fn respond(
@@ -68,12 +83,24 @@ impl ProjectRoutes {
         request: ProjectRequest,
         body: ProjectBody,
     ) -> Response {
-        match build(session, request, body) {
+        let built = build(session, request, body);
+        match built.and_then(|it| self.check_terminals(it)) {
             Ok(request) => {
                 self.router.clone().oneshot(request).await.unwrap_or_else(|it| match it {})
             }
             Err(problem) => problem.into_response(),
         }
+    }
+}
+
+impl ProjectRoutes {
+    /// Refuses requests about terminals if there are none here.
+    fn check_terminals(&self, request: Request) -> Result<Request, Problem> {
+        if self.gateway.terminals.is_some() || !needs_shell(request.uri().path()) {
+            return Ok(request);
+        }
+        let detail = "the worker of this session was started without terminals; `towpath worker --terminal` has them";
+        Err(Problem::new(StatusCode::FORBIDDEN, "no-terminals", "no terminals there", detail))
     }
 }
 
@@ -91,6 +118,14 @@ impl ProjectService for ProjectRoutes {
             (ProjectAnswer { status: parts.status.as_u16(), headers }, Box::pin(pieces) as _)
         })
     }
+
+    fn release(&self, session: SessionId) -> RelayFuture<'_, ()> {
+        Box::pin(async move {
+            if let Some(terminals) = &self.gateway.terminals {
+                terminals.close_session(session.0).await;
+            }
+        })
+    }
 }
 
 /// The request as the routes expect it, from a client that may do what it asks for.
@@ -99,7 +134,7 @@ fn build(
     request: ProjectRequest,
     body: ProjectBody,
 ) -> Result<Request, Problem> {
-    let ProjectRequest { method, path, query, headers, client } = request;
+    let ProjectRequest { method, path, query, headers, client, mode: _ } = request;
     let odd = || Problem::invalid("the request cannot be passed on");
     let is_plain = |part: &str| !matches!(part, "" | "." | "..");
     if !path.split('/').all(is_plain) || path.contains(['?', '#']) {
@@ -124,13 +159,16 @@ fn build(
     if required_role(&method, uri.path()).is_none_or(|required| role < required) {
         return Err(Problem::forbidden("your role does not allow this"));
     }
+    let shell = client.shell && role >= Role::Drive;
+    if needs_shell(uri.path()) && !shell {
+        return Err(Problem::forbidden("this client may not have a shell"));
+    }
     let mut built = Request::new(Body::from_stream(body));
     *built.method_mut() = method;
     *built.uri_mut() = uri;
     *built.headers_mut() = relayed_headers::read_request(&headers);
     let method = SignInMethod::Proxy;
-    let client =
-        AuthenticatedClient { name: client.name, role, shell: false, method, device: None };
+    let client = AuthenticatedClient { name: client.name, role, shell, method, device: None };
     built.extensions_mut().insert(client);
     Ok(built)
 }
@@ -138,24 +176,28 @@ fn build(
 #[cfg(test)]
 mod tests {
     use journal::SessionId;
-    use session::{ProjectClient, ProjectRequest, ProjectRole};
+    use session::{ExchangeMode, ProjectClient, ProjectRequest, ProjectRole};
     use uuid::Uuid;
 
     use super::build;
 
     #[test]
     fn a_request_is_about_its_own_session_and_role_whatever_its_path_says() {
-        let check = |method: &str, path: &str, query: Option<&str>, role| {
+        let check_with = |method: &str, path: &str, query: Option<&str>, role, shell| {
             let request = ProjectRequest {
                 method: method.to_owned(),
                 path: path.to_owned(),
                 query: query.map(str::to_owned),
                 headers: Vec::new(),
-                client: ProjectClient { name: "ann".to_owned(), role },
+                client: ProjectClient { name: "ann".to_owned(), role, shell },
+                mode: ExchangeMode::InTurn,
             };
             let body = Box::pin(futures_util::stream::empty());
             let built = build(SessionId(Uuid::from_u128(1)), request, body);
             built.map(|it| it.uri().to_string()).map_err(|it| it.status)
+        };
+        let check = |method: &str, path: &str, query: Option<&str>, role| {
+            check_with(method, path, query, role, false)
         };
         let own = "/api/v1/sessions/00000000-0000-0000-0000-000000000001";
         let drive = ProjectRole::Drive;
@@ -169,6 +211,13 @@ mod tests {
         }
         for (method, path) in [("GET", "git/diff"), ("GET", "files/content"), ("POST", "files")] {
             assert_eq!(check(method, path, None, ProjectRole::Watch), Err(403), "{method} {path}");
+        }
+        let shells = ["terminals", "terminals/1/follow"];
+        for path in shells {
+            assert_eq!(check("GET", path, None, ProjectRole::Admin), Err(403), "{path}");
+            assert_eq!(check_with("GET", path, None, ProjectRole::Watch, true), Err(403), "{path}");
+            let allowed = check_with("GET", path, None, drive, true);
+            assert_eq!(allowed, Ok(format!("{own}/{path}")));
         }
         assert_eq!(check("G E T", "git/status", None, drive), Err(400));
         assert_eq!(check("GET", "git/status", Some("\r\nx: y"), drive), Err(400));

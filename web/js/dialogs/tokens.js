@@ -21,7 +21,7 @@ await loadStylesheet("/css/tokens.css");
 const ROLES = /** @type {const} */ ([
   ["watch", "Watch", "Can read everything and change nothing."],
   ["drive", "Drive", "Can also send messages, answer requests, and create and delete sessions."],
-  ["admin", "Admin", "Can also manage access tokens, and open a shell on this machine."],
+  ["admin", "Admin", "Can also manage access tokens and open shells."],
 ]);
 
 /** @param {import("../gateway.js").Me} me */
@@ -57,7 +57,7 @@ export function openTokens(me) {
       "span",
       {},
       "May open a shell",
-      h("small", {}, "In a terminal everything can be done that you can do on this machine."),
+      h("small", {}, "A shell can do everything that you can do on the machine."),
     ),
     shell,
   );

@@ -168,7 +168,7 @@ class TerminalView {
         this.#received(screen, frame);
       },
       (state) => {
-        if (state.kind === "lost" && this.connection?.failures) this.#showLost();
+        if (state.kind === "lost" && this.connection?.failures) void this.#showLost();
         else if (state.kind === "live" && this.lost) this.#show("");
       },
     );
@@ -290,11 +290,26 @@ class TerminalView {
     else if (!this.terminals.find((it) => it.number === this.number)?.ended) this.#show("");
   }
 
-  #showLost() {
-    this.#show("The connection is lost. What runs here goes on.", "Reconnect now", () =>
-      this.connection?.retry(),
-    );
+  /** Says that the connection is lost, and why if the server knows: the machine with the shell may be gone. */
+  async #showLost() {
+    const { connection, number } = this;
+    const retry = () => connection?.retry();
+    const isLost = () => this.lost && this.connection === connection && !this.isClosed;
+    if (!this.lost)
+      this.#show("The connection is lost. What runs here goes on.", "Reconnect now", retry);
     this.lost = true;
+    try {
+      /** @type {{ terminals: Terminal[] }} */
+      const { terminals } = await callApi("GET", this.#path());
+      if (!isLost() || terminals.some((it) => it.number === number)) return;
+      // The server or the machine with the shell was started again, or the session is on another one.
+      this.terminals = terminals;
+      this.#ended(undefined);
+    } catch (problem) {
+      if (!isLost() || !(/** @type {import("../api.js").Problem} */ (problem).status)) return;
+      this.#show(/** @type {Error} */ (problem).message, "Reconnect now", retry);
+      this.lost = true;
+    }
   }
 
   /** @param {unknown} problem @param {() => void} retry */

@@ -293,7 +293,6 @@ fn gateway_config(
     roots: &Roots,
     log: Option<PathBuf>,
 ) -> GatewayConfig {
-    let has_shell = args.fleet.servers().is_none() && args.has_terminals();
     GatewayConfig {
         data: settings.data_directory.clone(),
         hosts: Hosts::new(address, &args.hosts),
@@ -305,7 +304,7 @@ fn gateway_config(
         }),
         log,
         pages: args.pages.clone(),
-        shell: has_shell.then(|| settings.shell_config()),
+        shell: args.has_terminals().then(|| settings.shell_config()),
         demo: args.agent.demo,
         secure: args.tls_cert.is_some(),
         max_connections: args.connections as usize,

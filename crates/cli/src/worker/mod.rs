@@ -58,6 +58,10 @@ pub(crate) struct WorkerArgs {
     /// A directory below which sessions may work; repeatable [default: the current directory]
     #[arg(long = "root", value_name = "DIR")]
     roots: Vec<PathBuf>,
+    /// Let admins, and tokens with that right, have a shell here in the browser. Off by default, because a worker is
+    /// for other machines; the gateway must have terminals too
+    #[arg(long)]
+    terminal: bool,
     /// Take over the sessions of workers that are away for this long, such as `10m` [default: never]
     ///
     /// A worker with this option also ends its own agents if it cannot reach the fleet for that time. Give all
@@ -161,14 +165,15 @@ async fn work(args: &WorkerArgs) -> Result<(), WorkerCommandError> {
     let roots = args.roots(demo.as_ref()).map_err(WorkerCommandError::Root)?;
     let files = LocalSessionFiles::new(sessions.config().clone(), roots.clone());
     let data = settings.data_directory.clone();
-    let projects = ProjectRoutes::new(sessions.clone(), roots.clone(), data);
+    let shell = args.terminal.then(|| settings.shell_config());
+    let projects = ProjectRoutes::new(sessions.clone(), roots.clone(), data, shell);
     let config = WorkerConfig {
         name: args.worker_name.clone().or_else(host_name).ok_or(WorkerCommandError::NoName)?,
         pool: args.pool.clone(),
         slots: args.slots,
         roots,
         files: Some(Arc::new(files)),
-        projects: Some(Arc::new(projects)),
+        projects: Some(Arc::new(projects.clone())),
         takeover: args.takeover,
         unwatched_interval: fleet::ship::UNWATCHED_INTERVAL,
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -211,6 +216,7 @@ async fn work(args: &WorkerArgs) -> Result<(), WorkerCommandError> {
     let mut mode = StopMode::KeepAgents;
     worker.run(async { mode = signals.stopped().await }).await;
     info!("the worker stops");
+    projects.close().await;
     let temporary = demo.is_some() && args.data.is_none();
     release(mode, temporary, &sessions, &lock).await;
     Ok(())

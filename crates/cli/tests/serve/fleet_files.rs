@@ -231,7 +231,7 @@ async fn gateway_cannot_ask_for_more(nats: &str, session: &str) {
         serde_json::from_slice(&asked.expect("an answer")).expect("JSON")
     };
     let begin = |session: &str, method: &str, path: &str, role: &str| {
-        let client = json!({ "name": "eve", "role": role });
+        let client = json!({ "name": "eve", "role": role, "shell": true });
         let request = json!({ "method": method, "path": path, "client": client });
         let piece = json!({ "bytes": "", "is_last": true });
         json!({ "begin": { "session": session, "request": request, "piece": piece } })

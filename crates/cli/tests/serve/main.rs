@@ -22,6 +22,7 @@ mod fleet_full_disk;
 mod fleet_kills;
 mod fleet_moves;
 mod fleet_power;
+mod fleet_terminals;
 mod git;
 mod hooks;
 mod logging;

@@ -29,14 +29,19 @@ impl Fixture {
 }
 
 impl TestServer {
-    async fn terminal(&self, session: &str) -> String {
+    pub(crate) async fn terminal(&self, session: &str) -> String {
         let path = format!("/sessions/{session}/terminals");
         let (status, made) = self.post(&path, json!({ "columns": 100, "rows": 30 })).await;
         assert_eq!(status, 201, "{made}");
         format!("{path}/{}/follow", made["number"])
     }
 
-    async fn status_with(&self, token: &str, method: Method, path: &str) -> (u16, String) {
+    pub(crate) async fn status_with(
+        &self,
+        token: &str,
+        method: Method,
+        path: &str,
+    ) -> (u16, String) {
         let request = self.http.request(method, format!("{}/api/v1{path}", self.url));
         let answer = request.bearer_auth(token).json(&json!({})).send().await.expect("an answer");
         let status = answer.status().as_u16();
@@ -44,7 +49,7 @@ impl TestServer {
     }
 
     /// Opens a WebSocket with headers; its status.
-    async fn open_stream(&self, path: &str, headers: &[(&'static str, &str)]) -> u16 {
+    pub(crate) async fn open_stream(&self, path: &str, headers: &[(&'static str, &str)]) -> u16 {
         let url = format!("ws://{}/api/v1{path}", self.address());
         let mut request = url.into_client_request().expect("a URL");
         for (name, value) in headers {
@@ -60,13 +65,13 @@ impl TestServer {
 
 /// The lines of a terminal as a client keeps them.
 #[derive(Default)]
-struct Lines {
-    lines: std::collections::BTreeMap<u64, String>,
-    screen: Value,
+pub(crate) struct Lines {
+    pub(crate) lines: std::collections::BTreeMap<u64, String>,
+    pub(crate) screen: Value,
 }
 
 impl Lines {
-    fn apply(&mut self, frame: &Value) {
+    pub(crate) fn apply(&mut self, frame: &Value) {
         if frame["frame"] == "screen" {
             self.lines.clear();
         }
@@ -86,12 +91,12 @@ impl Lines {
 }
 
 impl TestClient {
-    async fn type_in(&mut self, text: &str) {
+    pub(crate) async fn type_in(&mut self, text: &str) {
         self.send(json!({ "frame": "input", "text": text })).await;
     }
 
     /// Follows until a line has these words.
-    async fn until_shown(&mut self, words: &str) -> Lines {
+    pub(crate) async fn until_shown(&mut self, words: &str) -> Lines {
         let mut lines = Lines::default();
         let wait = async {
             while !lines.has(words) {
@@ -103,7 +108,7 @@ impl TestClient {
         lines
     }
 
-    async fn until_frame(&mut self, name: &str) -> Value {
+    pub(crate) async fn until_frame(&mut self, name: &str) -> Value {
         let wait = async {
             loop {
                 let frame = self.next().await;

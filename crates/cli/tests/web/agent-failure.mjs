@@ -30,7 +30,7 @@ await steps({ options: { claude: agent }, steps: {
     assert.match(await failure.textContent(), /The agent exited with code 1/);
     assert.match(await page.locator(".log").textContent(), /its settings cannot be read/);
     assert.equal(await page.locator(".queued-prompts li").count(), 1, "the message waits");
-    assert.equal(await phone.locator(".failure").isVisible(), true);
+    await phone.locator(".failure").waitFor();
     writeFileSync(repaired, "");
     await failure.getByRole("button", { name: "Try again" }).click();
     await until("it is answered", async () => (await server.texts(session)).includes("I heard you."), 40_000);

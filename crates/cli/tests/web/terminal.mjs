@@ -245,6 +245,26 @@ await steps({
       await clean(phone, "a terminal on a phone");
       await page.close();
     },
+    "a lost connection says why, and a terminal that is gone is closed": async (server, screen) => {
+      const page = await screen.page(undefined, session);
+      await openTerminal(page);
+      const restart = await server.crash();
+      await page.locator(".terminal-message", { hasText: "The connection is lost" }).waitFor();
+      // A gateway of a fleet answers so while the machine with the shell is away.
+      const list = `**/api/v1/sessions/${session}/terminals`;
+      const away = { title: "not possible now", status: 409, detail: "worker `w1` is away (for 12 s)" };
+      await page.route(list, (route) => route.fulfill({ status: 409, contentType: "application/problem+json", body: JSON.stringify(away) }));
+      await page.getByRole("button", { name: "Reconnect now" }).click();
+      await page.locator(".terminal-message", { hasText: "worker `w1` is away" }).waitFor();
+      await clean(page, "a terminal whose machine is away");
+      await page.unroute(list);
+      await restart();
+      await page.locator(".terminal-message", { hasText: "There is no terminal open" }).waitFor();
+      await page.getByRole("button", { name: "Start a shell" }).click();
+      await type(page, "echo ne''w");
+      await shows(page, "new");
+      await page.close();
+    },
     "who may not have a shell is not offered one": async (server, screen) => {
       const { token } = await server.ask("POST", "/tokens", { name: "drives", role: "drive" });
       const page = await screen.page(undefined, session, token);

@@ -259,6 +259,13 @@ impl SharedWorker {
         self.config.projects.clone().ok_or_else(none)
     }
 
+    /// Ends what runs for clients in a session that is not this worker's any more.
+    async fn release_project(&self, session: SessionId) {
+        if let Some(projects) = &self.config.projects {
+            projects.release(session).await;
+        }
+    }
+
     async fn answer(&self, question: WorkerQuestion) -> WorkerAnswer {
         match question {
             WorkerQuestion::Object { name } => {
@@ -310,6 +317,7 @@ impl SharedWorker {
             WorkerQuestion::Delete { session } => {
                 self.require_owner(session)?;
                 self.sessions.delete(session).await?;
+                self.release_project(session).await;
                 self.shipped(session, CommandOutput::None).await
             }
             WorkerQuestion::TakeOver { session } => self.take_over(session, None).await,

@@ -302,6 +302,7 @@ impl SharedWorker {
         session: SessionId,
         state: Vec<StateChange>,
     ) -> Result<(), journal::Error> {
+        self.release_project(session).await;
         self.sessions.journal().discard_replayed(session, FOLLOWER, state).await?;
         self.sessions.remove_live_directory(session).await;
         self.tails_changed.notify_one();

@@ -154,7 +154,7 @@ fn is_file_content(path: &str) -> bool {
 
 /// Whether a request is about a terminal. A client that types there acts as the user of the server, so
 /// even reading it takes that right.
-fn needs_shell(path: &str) -> bool {
+pub(crate) fn needs_shell(path: &str) -> bool {
     let rest = path.strip_prefix(API_PREFIX).and_then(|it| it.strip_prefix("/sessions/"));
     let below = rest.and_then(|it| it.split_once('/')).map(|(_, below)| below);
     below.is_some_and(|it| it == "terminals" || it.starts_with("terminals/"))

@@ -11,7 +11,7 @@ mod visitor;
 pub use hosts::Hosts;
 pub use tokens::{AccessToken, Role, TokenKind, TokenSecret, TokenStore, TokenStoreError};
 
-pub(crate) use check::{FailedSignIns, PartOfPage, check, required_role};
+pub(crate) use check::{FailedSignIns, PartOfPage, check, needs_shell, required_role};
 pub(crate) use client::{AuthenticatedClient, PeerAddress, SignInMethod};
 pub(crate) use device::device_name;
 pub(crate) use tokens::{StreamAuthorization, TokenDigest};

@@ -117,7 +117,7 @@ pub(super) async fn me(
         via: client.method.name(),
         name: client.name,
         role: client.role,
-        shell: client.shell && gateway.terminals.is_some(),
+        shell: client.shell && gateway.config.shell.is_some(),
         version: env!("CARGO_PKG_VERSION"),
         roots: roots.iter().map(|it| it.to_string_lossy().into_owned()).collect(),
         demo: gateway.config.demo,

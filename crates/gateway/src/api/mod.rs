@@ -46,12 +46,13 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 pub(crate) use agents::AgentVersions;
-pub(crate) use conversation::{FrameCache, PromptStateName, prerender};
+pub(crate) use conversation::{FrameCache, PromptStateName, prerender, while_authorized};
 pub(crate) use folded_transcripts::FoldedTranscripts;
 pub(crate) use project_files::{FILE_POLICY, PDF_POLICY};
 pub(crate) use projects::ProjectCache;
 pub(crate) use session_list::SessionList;
 pub(crate) use sessions::SessionResponse;
+pub(crate) use terminals::{relay_terminal, with_terminal_limits};
 pub(crate) use usage::UsageCache;
 
 use crate::config::{ACP_PATH, API_PREFIX, METRICS_PATH};
@@ -87,6 +88,7 @@ pub(crate) fn project_router() -> Router<Gateway> {
     let operations = OpenApiRouter::new()
         .merge(git::operations())
         .merge(project_files::operations())
+        .merge(terminals::relayed_operations())
         .merge(conversation::project_operations());
     let (router, _) = OpenApiRouter::new().nest(API_PREFIX, operations).split_for_parts();
     router

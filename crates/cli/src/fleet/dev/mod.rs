@@ -197,7 +197,9 @@ impl DevPlan {
     }
 
     fn worker(&self, args: &DevArgs, name: String, servers: &DevServers) -> Recipe {
-        let mut arguments: Vec<OsString> = vec!["worker".into(), "--json".into()];
+        // Nothing of it can be reached from other machines.
+        let mut arguments: Vec<OsString> =
+            vec!["worker".into(), "--json".into(), "--terminal".into()];
         let mut option = |name: &str, value: OsString| arguments.extend([name.into(), value]);
         option("--nats", servers.addresses.join(",").into());
         option("--creds", servers.credentials.clone().into());

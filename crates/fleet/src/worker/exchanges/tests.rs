@@ -1,22 +1,25 @@
 //! Exchanges, with a service that repeats what it gets.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
 use journal::SessionId;
 use session::{
-    ProjectAnswer, ProjectBody, ProjectClient, ProjectRequest, ProjectRole, ProjectService,
-    RelayFuture,
+    ExchangeMode, ProjectAnswer, ProjectBody, ProjectClient, ProjectRequest, ProjectRole,
+    ProjectService, RelayFuture,
 };
 use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep, timeout};
 use uuid::Uuid;
 
 use super::{Exchanges, IDLE_TIMEOUT, MAX_EXCHANGES};
-use crate::exchange::{BodyPiece, ProjectStep, StepAction, StepReply};
+use crate::exchange::{BodyPiece, ProjectStep, RECEIVE_WAIT, StepAction, StepReply};
 use crate::question::WorkerFailure;
 
-/// Answers with the body of the request, in small parts. Tells what it received.
+/// Answers with the body of the request, in small parts. Tells what it received. In an exchange that goes both
+/// ways, each part is answered when it comes.
 #[derive(Debug)]
 struct Echo {
     received: mpsc::UnboundedSender<Result<usize, String>>,
@@ -30,6 +33,9 @@ impl ProjectService for Echo {
         mut body: ProjectBody,
     ) -> RelayFuture<'_, (ProjectAnswer, ProjectBody)> {
         Box::pin(async move {
+            if request.mode == ExchangeMode::BothWays {
+                return self.answer_parts(&request.path, body);
+            }
             let mut parts = Vec::new();
             let mut status = 200;
             while request.path != "refused"
@@ -48,6 +54,38 @@ impl ProjectService for Echo {
             let body: ProjectBody = Box::pin(stream::iter(parts.into_iter().map(Ok)));
             (ProjectAnswer { status, headers }, body)
         })
+    }
+
+    fn release(&self, _: SessionId) -> RelayFuture<'_, ()> {
+        Box::pin(async {})
+    }
+}
+
+impl Echo {
+    fn answer_parts(&self, path: &str, body: ProjectBody) -> (ProjectAnswer, ProjectBody) {
+        let dropped = DropSignal(self.received.clone());
+        let body: ProjectBody = match path {
+            "refused" => Box::pin(stream::iter([Ok(Bytes::from_static(b"no"))])),
+            // Takes nothing, and answers nothing.
+            "stuck" => {
+                Box::pin(stream::unfold((body, dropped), async |_| std::future::pending().await))
+            }
+            _ => Box::pin(body.map(move |part| {
+                let _held = &dropped;
+                part
+            })),
+        };
+        let status = if path == "refused" { 403 } else { 200 };
+        (ProjectAnswer { status, headers: Vec::new() }, body)
+    }
+}
+
+/// Tells when the answer of an exchange that goes both ways is dropped.
+struct DropSignal(mpsc::UnboundedSender<Result<usize, String>>);
+
+impl Drop for DropSignal {
+    fn drop(&mut self) {
+        let _ = self.0.send(Err("dropped".to_owned()));
     }
 }
 
@@ -71,15 +109,24 @@ impl Setup {
 }
 
 fn begin(path: &str, bytes: &'static [u8], is_last: bool) -> StepAction {
-    let client = ProjectClient { name: "ann".to_owned(), role: ProjectRole::Drive };
+    begin_with(path, piece(bytes, is_last), ExchangeMode::InTurn)
+}
+
+/// Begins an exchange that goes both ways.
+fn begin_both_ways(path: &str) -> StepAction {
+    begin_with(path, BodyPiece::default(), ExchangeMode::BothWays)
+}
+
+fn begin_with(path: &str, piece: BodyPiece, mode: ExchangeMode) -> StepAction {
+    let client = ProjectClient { name: "ann".to_owned(), role: ProjectRole::Drive, shell: false };
     let request = ProjectRequest {
         method: "POST".to_owned(),
         path: path.to_owned(),
         query: None,
         headers: Vec::new(),
         client,
+        mode,
     };
-    let piece = piece(bytes, is_last);
     let session = SessionId(Uuid::from_u128(1));
     StepAction::Begin { session, request: Box::new(request), piece }
 }
@@ -142,4 +189,92 @@ async fn there_is_a_limit_to_open_exchanges() {
     setup.take(3, begin("files", b"x", false)).await.unwrap_err();
     setup.take(3, StepAction::Send { piece: piece(b"", true) }).await.unwrap();
     setup.take(99, begin("files", b"x", true)).await.unwrap();
+}
+
+fn send(bytes: &'static [u8], is_last: bool) -> StepAction {
+    StepAction::Send { piece: piece(bytes, is_last) }
+}
+
+#[tokio::test(start_paused = true)]
+async fn in_both_directions_a_wait_for_the_answer_does_not_hold_up_the_request() {
+    let setup = Setup::new();
+    let response = ProjectAnswer { status: 200, headers: Vec::new() };
+    let begun = setup.take(1, begin_both_ways("echo")).await;
+    assert_eq!(begun, Ok(StepReply::Answer { response, piece: piece(b"", false) }));
+    for key in [b"l", b"s"] {
+        let begun = Instant::now();
+        // The answer is waited for first, as a gateway does all the time.
+        let (answer, ()) = tokio::join!(setup.take(1, StepAction::Receive), async {
+            sleep(Duration::from_millis(10)).await;
+            assert_eq!(setup.take(1, send(key, false)).await, Ok(StepReply::GoOn));
+        });
+        assert_eq!(answer, Ok(StepReply::Piece(piece(key, false))));
+        assert!(begun.elapsed() < Duration::from_millis(20), "{:?}", begun.elapsed());
+    }
+    // While nothing comes, the gateway learns that the worker is there.
+    let begun = Instant::now();
+    let quiet = setup.take(1, StepAction::Receive).await;
+    assert_eq!(quiet, Ok(StepReply::Piece(piece(b"", false))));
+    assert_eq!(begun.elapsed(), RECEIVE_WAIT);
+    assert_eq!(setup.take(1, send(b"", true)).await, Ok(StepReply::GoOn));
+    assert_eq!(setup.take(1, StepAction::Receive).await, Ok(StepReply::Piece(piece(b"", true))));
+    assert!(setup.exchanges.open().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_exchange_in_both_directions_can_be_refused() {
+    let setup = Setup::new();
+    let response = ProjectAnswer { status: 403, headers: Vec::new() };
+    let begun = setup.take(1, begin_both_ways("refused")).await;
+    assert_eq!(begun, Ok(StepReply::Answer { response, piece: piece(b"no", true) }));
+    assert!(setup.exchanges.open().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_piece_that_is_not_taken_is_said_to_be_not_taken() {
+    let setup = Setup::new();
+    setup.take(1, begin_both_ways("stuck")).await.unwrap();
+    let mut taken = 0;
+    while setup.take(1, send(b"x", false)).await == Ok(StepReply::GoOn) {
+        taken += 1;
+    }
+    assert!((1..10).contains(&taken), "{taken}");
+    assert_eq!(setup.take(1, send(b"x", false)).await, Ok(StepReply::Full));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_exchange_that_its_gateway_leaves_is_dropped_at_once_and_one_of_a_gone_gateway_later() {
+    let mut setup = Setup::new();
+    setup.take(1, begin_both_ways("stuck")).await.unwrap();
+    let begun = Instant::now();
+    let (waiting, _) = tokio::join!(setup.take(1, StepAction::Receive), async {
+        sleep(Duration::from_millis(10)).await;
+        setup.take(1, StepAction::Leave).await
+    });
+    waiting.unwrap_err();
+    assert!(begun.elapsed() < Duration::from_millis(20), "{:?}", begun.elapsed());
+    assert!(setup.exchanges.open().is_empty());
+    setup.received.recv().await.unwrap().unwrap_err();
+
+    setup.take(2, begin_both_ways("stuck")).await.unwrap();
+    // As long as the gateway asks, it goes on.
+    for _ in 0..30 {
+        setup.take(2, StepAction::Receive).await.unwrap();
+    }
+    assert!(setup.received.try_recv().is_err());
+    let dropped = timeout(2 * IDLE_TIMEOUT, setup.received.recv()).await;
+    dropped.unwrap().unwrap().unwrap_err();
+    setup.take(2, StepAction::Receive).await.unwrap_err();
+}
+
+#[tokio::test(start_paused = true)]
+async fn terminals_and_files_have_limits_of_their_own() {
+    let setup = Setup::new();
+    for id in 0..MAX_EXCHANGES as u128 {
+        setup.take(id, begin_both_ways("stuck")).await.unwrap();
+    }
+    setup.take(99, begin_both_ways("stuck")).await.unwrap_err();
+    setup.take(100, begin("files", b"x", true)).await.unwrap();
+    setup.take(3, StepAction::Leave).await.unwrap_err();
+    setup.take(99, begin_both_ways("stuck")).await.unwrap();
 }

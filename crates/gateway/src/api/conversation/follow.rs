@@ -99,7 +99,7 @@ pub(in crate::api) async fn session_list(
     }))
 }
 
-pub(in crate::api) async fn while_authorized(
+pub(crate) async fn while_authorized(
     authorization: StreamAuthorization,
     stream: impl Future<Output = ()>,
 ) {

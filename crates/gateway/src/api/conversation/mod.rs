@@ -29,7 +29,8 @@ use uuid::Uuid;
 use view::html::HtmlOptions;
 use view::{Fold, HistoryPage, Item, OlderItems, Position, Turn};
 
-pub(super) use follow::{ClientFrame, Upgrade, while_authorized};
+pub(crate) use follow::while_authorized;
+pub(super) use follow::{ClientFrame, Upgrade};
 pub(super) use frame::{ConversationFrame, SessionListFrame};
 pub(crate) use frame_cache::{FrameCache, prerender};
 pub(crate) use parts::PromptStateName;

@@ -161,7 +161,7 @@ async fn with_files<T: Send + 'static>(
     done.await.map_err(|it| Problem::failed(&it))?
 }
 
-fn outside(directory: &Path) -> Problem {
+pub(super) fn outside(directory: &Path) -> Problem {
     let directory = directory.display();
     let detail = format!(
         "the session's directory {directory} is gone, or not below a root of this server; add one with `--root`"

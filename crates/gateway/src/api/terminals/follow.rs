@@ -1,4 +1,4 @@
-//! Following a terminal over a WebSocket, and typing in it.
+//! Following a terminal, and typing in it.
 //!
 //! A client is sent one frame at a time, made from the newest screen, so a slow one gets fewer frames
 //! and delays no other viewer. What it types waits while the shell does not take it.
@@ -6,20 +6,23 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::State;
-use axum::extract::ws::{Message, WebSocket};
-use axum::response::Response;
-use terminal::{ScreenSize, Viewer, ViewerEvent};
+use axum::body::Body;
+use axum::extract::ws::WebSocketUpgrade;
+use axum::extract::{Request, State};
+use axum::response::{IntoResponse as _, Response};
+use futures_util::stream;
+use terminal::{ScreenSize, Terminal, Viewer, ViewerEvent};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 use uuid::Uuid;
 
 use super::frame::{ScreenLineResponse, TerminalClientFrame, TerminalFrame};
+use super::frame_lines::FrameLines;
+use super::transport::{BodyTransport, SocketTransport, TerminalTransport};
 use super::{ShellExitResponse, TerminalResponse, list_terminals, terminals};
 use crate::access::AuthenticatedClient;
 use crate::api::conversation::{Upgrade, while_authorized};
 use crate::api::extract::PathParams;
-use crate::api::frame_sender::FrameSender;
 use crate::api::sessions::find_record;
 use crate::api::tag;
 use crate::gateway::{Gateway, now};
@@ -48,26 +51,12 @@ pub(in crate::api) async fn terminal(
     PathParams((id, number)): PathParams<(Uuid, u32)>,
     upgrade: Upgrade,
 ) -> ApiResult<Response> {
-    let upgrade = upgrade.map_err(|it| Problem::invalid(it.body_text()))?;
-    find_record(&gateway, id).await?;
-    let terminal = terminals(&gateway)?.find(id, number);
-    let terminal = terminal.ok_or_else(|| Problem::not_found("terminal"))?;
-    let upgrade = upgrade
-        .read_buffer_size(4 << 10)
-        .write_buffer_size(0)
-        .max_message_size(MAX_MESSAGE_BYTES)
-        .max_frame_size(MAX_MESSAGE_BYTES);
+    let upgrade = with_terminal_limits(upgrade)?;
+    let terminal = find(&gateway, id, number).await?;
     let authorization = gateway.authorize_stream(&client);
     Ok(upgrade.on_upgrade(async move |socket| {
-        let client = TerminalClient {
-            sender: FrameSender { socket, memory: gateway.memory.clone() },
-            viewer: terminal.view(),
-            size: None,
-            ended: false,
-            listed: Vec::new(),
-            waiting: None,
-            last_sent: Instant::now(),
-        };
+        let transport = SocketTransport::new(socket, gateway.memory.clone());
+        let client = TerminalClient::new(transport, &terminal);
         let follow = async {
             client.follow(&gateway, id).await;
         };
@@ -75,9 +64,44 @@ pub(in crate::api) async fn terminal(
     }))
 }
 
+/// Follows a terminal for a client of another machine. Frames are lines: those of the client are the request, those
+/// of the terminal the answer.
+pub(super) async fn relayed_terminal(
+    State(gateway): State<Gateway>,
+    PathParams((id, number)): PathParams<(Uuid, u32)>,
+    request: Request,
+) -> ApiResult<Response> {
+    let terminal = find(&gateway, id, number).await?;
+    // While the other machine does not take a frame, no other one is made.
+    let (frames, sent) = mpsc::channel(1);
+    let lines = FrameLines::new(request.into_body().into_data_stream(), 2 * MAX_MESSAGE_BYTES);
+    let client = TerminalClient::new(BodyTransport::new(lines, frames), &terminal);
+    // Ends with the request and with the answer.
+    tokio::spawn(async move {
+        client.follow(&gateway, id).await;
+    });
+    let answer = stream::unfold(sent, async |mut sent| Some((sent.recv().await?, sent)));
+    Ok(Body::from_stream(answer).into_response())
+}
+
+async fn find(gateway: &Gateway, id: Uuid, number: u32) -> ApiResult<Arc<Terminal>> {
+    find_record(gateway, id).await?;
+    terminals(gateway)?.find(id, number).ok_or_else(|| Problem::not_found("terminal"))
+}
+
+/// A WebSocket for a terminal.
+pub(crate) fn with_terminal_limits(upgrade: Upgrade) -> ApiResult<WebSocketUpgrade> {
+    let upgrade = upgrade.map_err(|it| Problem::invalid(it.body_text()))?;
+    Ok(upgrade
+        .read_buffer_size(4 << 10)
+        .write_buffer_size(0)
+        .max_message_size(MAX_MESSAGE_BYTES)
+        .max_frame_size(MAX_MESSAGE_BYTES))
+}
+
 /// A client that follows a terminal.
-struct TerminalClient {
-    sender: FrameSender<WebSocket>,
+struct TerminalClient<T> {
+    transport: T,
     viewer: Viewer,
     size: Option<ScreenSize>,
     /// It was told that the shell ended.
@@ -91,7 +115,19 @@ struct TerminalClient {
 /// What was typed and the shell has not taken yet.
 type WaitingInput = (mpsc::Sender<Vec<u8>>, Vec<u8>);
 
-impl TerminalClient {
+impl<T: TerminalTransport> TerminalClient<T> {
+    fn new(transport: T, terminal: &Arc<Terminal>) -> Self {
+        Self {
+            transport,
+            viewer: terminal.view(),
+            size: None,
+            ended: false,
+            listed: Vec::new(),
+            waiting: None,
+            last_sent: Instant::now(),
+        }
+    }
+
     /// Returns when the client or the terminal is gone.
     async fn follow(mut self, gateway: &Gateway, session: Uuid) -> Option<()> {
         let mut list = terminals(gateway).ok()?.changes();
@@ -100,14 +136,8 @@ impl TerminalClient {
         let mut list_changed = false;
         loop {
             let sent = tokio::select! {
-                message = self.sender.socket.recv(), if self.waiting.is_none() => {
-                    let text = match message?.ok()? {
-                        Message::Text(text) => text,
-                        Message::Close(_) => return None,
-                        Message::Binary(_) | Message::Ping(_) | Message::Pong(_) => continue,
-                    };
-                    let Ok(frame) = serde_json::from_str(&text) else { continue };
-                    self.received(frame).await
+                frame = self.transport.receive(), if self.waiting.is_none() => {
+                    self.received(frame?).await
                 }
                 () = deliver(self.waiting.as_ref()), if self.waiting.is_some() => {
                     self.waiting = None;
@@ -138,7 +168,7 @@ impl TerminalClient {
         }
     }
 
-    /// Handles a frame; `None` if the client is gone.
+    /// Handles a frame of the client; `None` if that is gone.
     async fn received(&mut self, frame: TerminalClientFrame) -> Option<()> {
         match frame {
             TerminalClientFrame::Input { text } => {
@@ -188,8 +218,7 @@ impl TerminalClient {
     }
 
     async fn send(&mut self, frame: &TerminalFrame) -> Option<()> {
-        let text = serde_json::to_string(frame).ok()?;
-        self.sender.send(text.into()).await?;
+        self.transport.send(frame).await?;
         self.last_sent = Instant::now();
         Some(())
     }

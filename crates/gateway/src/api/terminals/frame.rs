@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 use super::{ShellExitResponse, TerminalResponse};
 
 /// A frame about a terminal.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "frame", rename_all = "snake_case")]
 pub(in crate::api) enum TerminalFrame {
     /// The whole screen. Lines that the client has are not valid any more.
@@ -47,7 +47,7 @@ pub(in crate::api) enum TerminalFrame {
 }
 
 /// What a client of a terminal may send.
-#[derive(Debug, Deserialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "frame", rename_all = "snake_case")]
 pub(in crate::api) enum TerminalClientFrame {
     /// What was typed, as a terminal sends it.
@@ -59,7 +59,7 @@ pub(in crate::api) enum TerminalClientFrame {
 }
 
 /// Everything about a screen except its lines.
-#[derive(Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[schema(as = TerminalScreen)]
 pub(in crate::api) struct ScreenResponse {
     columns: u16,
@@ -83,7 +83,7 @@ pub(in crate::api) struct ScreenResponse {
 }
 
 /// From 0, at the top left of the screen.
-#[derive(Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[schema(as = TerminalCursor)]
 pub(in crate::api) struct CursorResponse {
     row: usize,
@@ -91,7 +91,7 @@ pub(in crate::api) struct CursorResponse {
     shape: CursorName,
 }
 
-#[derive(Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = CursorShape)]
 enum CursorName {
@@ -100,7 +100,7 @@ enum CursorName {
     Beam,
 }
 
-#[derive(Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = MouseReports)]
 enum MouseName {
@@ -111,7 +111,7 @@ enum MouseName {
 }
 
 /// A line.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[schema(as = TerminalLine)]
 pub(in crate::api) struct ScreenLineResponse {
     number: u64,
@@ -122,7 +122,7 @@ pub(in crate::api) struct ScreenLineResponse {
 }
 
 /// Text in one style. Colors are numbers of the 16 that a theme defines, or `#rrggbb`.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[schema(as = TerminalRun)]
 pub(in crate::api) struct RunResponse {
     text: String,
@@ -137,7 +137,7 @@ pub(in crate::api) struct RunResponse {
     cells: Option<usize>,
 }
 
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(untagged)]
 #[schema(as = TerminalColor)]
 enum ColorResponse {
@@ -145,7 +145,7 @@ enum ColorResponse {
     Fixed(String),
 }
 
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = TextAttribute)]
 enum AttributeName {

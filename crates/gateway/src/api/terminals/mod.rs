@@ -4,12 +4,17 @@
 
 mod follow;
 mod frame;
+mod frame_lines;
+mod relay;
+mod transport;
 
+use std::path::PathBuf;
 use std::time::SystemTime;
 
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::routing::{delete, get};
 use serde::{Deserialize, Serialize};
 use terminal::{ScreenSize, ShellExit, StartError, Terminal, Terminals};
 use tracing::info;
@@ -18,9 +23,12 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use uuid::Uuid;
 
+pub(crate) use follow::with_terminal_limits;
 pub(super) use frame::{TerminalClientFrame, TerminalFrame};
+pub(crate) use relay::relay_terminal;
 
 use super::extract::{JsonBody, PathParams};
+use super::project_files::outside;
 use super::sessions::find_record;
 use super::tag;
 use crate::access::AuthenticatedClient;
@@ -34,6 +42,14 @@ pub(super) fn operations() -> OpenApiRouter<Gateway> {
         .routes(routes!(follow::terminal))
 }
 
+/// The same for the clients of other machines.
+pub(super) fn relayed_operations() -> OpenApiRouter<Gateway> {
+    OpenApiRouter::new()
+        .route("/sessions/{id}/terminals", get(list).post(start_below_roots))
+        .route("/sessions/{id}/terminals/{terminal}", delete(close))
+        .route("/sessions/{id}/terminals/{terminal}/follow", get(follow::relayed_terminal))
+}
+
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = TerminalList)]
 pub(super) struct TerminalsResponse {
@@ -41,7 +57,7 @@ pub(super) struct TerminalsResponse {
 }
 
 /// A terminal of a session.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[schema(as = Terminal)]
 pub(super) struct TerminalResponse {
     /// The number in the session, from 1.
@@ -56,7 +72,7 @@ pub(super) struct TerminalResponse {
 }
 
 /// How a shell ended: with a code or by a signal. Neither is known if it could not be waited for.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[schema(as = ShellExit)]
 pub(super) struct ShellExitResponse {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -101,15 +117,42 @@ pub(super) async fn start(
 ) -> ApiResult<(StatusCode, Json<TerminalResponse>)> {
     terminals(&gateway)?;
     let directory = find_record(&gateway, id).await?.directory;
+    start_in(gateway, client, id, directory, &body).await
+}
+
+/// Starts a shell for a client of another machine. The roots may be others than when the session was created.
+async fn start_below_roots(
+    State(gateway): State<Gateway>,
+    client: AuthenticatedClient,
+    PathParams(id): PathParams<Uuid>,
+    JsonBody(body): JsonBody<StartTerminalRequest>,
+) -> ApiResult<(StatusCode, Json<TerminalResponse>)> {
+    terminals(&gateway)?;
+    let directory = find_record(&gateway, id).await?.directory;
+    let roots = gateway.config.roots.clone();
+    let resolve = move || roots.resolve(&directory).ok_or_else(|| outside(&directory));
+    let resolved = tokio::task::spawn_blocking(resolve).await;
+    let directory = resolved.map_err(|it| Problem::failed(&it))??;
+    start_in(gateway, client, id, directory, &body).await
+}
+
+async fn start_in(
+    gateway: Gateway,
+    client: AuthenticatedClient,
+    id: Uuid,
+    directory: PathBuf,
+    body: &StartTerminalRequest,
+) -> ApiResult<(StatusCode, Json<TerminalResponse>)> {
     let default = ScreenSize::default();
     let columns = body.columns.unwrap_or(default.columns());
     let size = ScreenSize::new(columns, body.rows.unwrap_or(default.rows()));
-    if body.again == Some(0) {
+    let again = body.again;
+    if again == Some(0) {
         return Err(Problem::invalid("terminals are numbered from 1"));
     }
     let started = tokio::task::spawn_blocking(move || {
         let terminals = terminals(&gateway)?;
-        terminals.start(id, &directory, size, body.again).map_err(Problem::from)
+        terminals.start(id, &directory, size, again).map_err(Problem::from)
     });
     let terminal = started.await.map_err(|it| Problem::failed(&it))??;
     info!(session = %id, terminal = terminal.number(), client = client.name, "a terminal starts");
