@@ -125,9 +125,14 @@ impl SessionsSetup {
             self.create().await?;
         }
         let each = (resident("self")? - before) / f64::from(IDLE_SESSIONS);
-        let (mut shims, mut private) = (Vec::new(), Vec::new());
-        for session in self.sessions.open_sessions().into_iter().take(IDLE_AGENTS) {
+        let mut sessions = self.sessions.open_sessions();
+        sessions.truncate(IDLE_AGENTS);
+        // What the first one reads of the program's file would count as its own.
+        for session in &sessions {
             session.wake().await?;
+        }
+        let (mut shims, mut private) = (Vec::new(), Vec::new());
+        for session in sessions {
             let register = self.sessions.config().live_directory(session.id()).join("shim.json");
             let register: serde_json::Value = serde_json::from_slice(&fs::read(register)?)?;
             shims.push(resident(&register["shim"].to_string())?);

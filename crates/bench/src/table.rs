@@ -80,11 +80,11 @@ impl BenchRow {
         corpus: &'static str,
         (name, baseline): (&str, Duration),
         ours: Duration,
-        target: BenchTarget,
+        target: impl Into<Option<BenchTarget>>,
     ) -> Self {
         let score = RowScore::Times(ours.div_duration_f64(baseline));
         let baseline = format!("{name} {}", rounded(baseline));
-        let (ours, target) = (rounded(ours), Some(target));
+        let (ours, target) = (rounded(ours), target.into());
         Self { job, corpus, outcome: RowOutcome::Measured { baseline, ours, score, target } }
     }
 
