@@ -19,6 +19,7 @@ mod jobs;
 mod releases;
 mod scenarios;
 mod setup;
+mod signals;
 mod survivors;
 mod test;
 mod test_programs;

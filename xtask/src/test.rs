@@ -13,6 +13,7 @@ use crate::error::XtaskError;
 use crate::jobs::{CheckJob, JobFailure, JobFindings, JobLog, JobReport, run_jobs};
 use crate::scenarios;
 use crate::setup;
+use crate::signals;
 use crate::survivors::SurvivorCheck;
 use crate::test_programs::{self, TestProgram};
 
@@ -109,6 +110,14 @@ impl CheckRun {
             eprintln!(
                 "xtask: this is Rust {version}, and the project is linted with {LINT_VERSION}: \
                  warnings are shown and do not fail the check"
+            );
+        }
+        let ignored = signals::ignored();
+        if !ignored.is_empty() {
+            eprintln!(
+                "xtask: this process ignores {}, as programs under `nohup` do: tests that send such \
+                 signals will fail",
+                ignored.join(", ")
             );
         }
         Ok(Self {

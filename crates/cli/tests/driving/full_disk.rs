@@ -27,7 +27,10 @@ pub(crate) async fn check() {
     let refused = loop {
         let more = session.prompt(prompt("more")).await;
         match more {
-            Ok(_) => tokio::time::sleep(std::time::Duration::from_millis(50)).await,
+            // This one met the full disk itself. It is stored when there is space.
+            Ok(_) | Err(session::Error::Journal(journal::Error::Full)) => {
+                tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+            }
             Err(error) => break error,
         }
     };
