@@ -137,7 +137,10 @@ impl<T: TerminalTransport> TerminalClient<T> {
         loop {
             let sent = tokio::select! {
                 frame = self.transport.receive(), if self.waiting.is_none() => {
-                    self.received(frame?).await
+                    let frame = frame?;
+                    // The list may be on its way, and an ended shell would take what is typed now.
+                    self.view_restarted(gateway, session);
+                    self.received(frame).await
                 }
                 () = deliver(self.waiting.as_ref()), if self.waiting.is_some() => {
                     self.waiting = None;
@@ -193,28 +196,35 @@ impl<T: TerminalTransport> TerminalClient<T> {
         Some(())
     }
 
-    /// Tells the client about other terminals. If its own was started again it sees the new one; if
-    /// it was closed, this is the end.
+    /// Tells the client about other terminals. If its own was closed, this is the end.
     async fn send_list(&mut self, gateway: &Gateway, session: Uuid) -> Option<()> {
         let all = terminals(gateway).ok()?;
-        let current = all.find(session, self.viewer.terminal().number());
-        let Some(current) = current else {
+        if all.find(session, self.viewer.terminal().number()).is_none() {
             self.send(&TerminalFrame::Closed { exit: None }).await?;
             return None;
-        };
+        }
         let listed = list_terminals(all, session);
         if listed != self.listed {
             self.listed.clone_from(&listed);
             self.send(&TerminalFrame::Terminals { terminals: listed }).await?;
         }
-        if !Arc::ptr_eq(&current, self.viewer.terminal()) {
-            self.viewer = current.view();
-            self.ended = false;
-            if let Some(size) = self.size {
-                self.viewer.resize(size);
-            }
-        }
+        self.view_restarted(gateway, session);
         Some(())
+    }
+
+    /// Looks at the terminal that was started in the place of an ended one.
+    fn view_restarted(&mut self, gateway: &Gateway, session: Uuid) {
+        let number = self.viewer.terminal().number();
+        let current = terminals(gateway).ok().and_then(|it| it.find(session, number));
+        let Some(current) = current else { return };
+        if Arc::ptr_eq(&current, self.viewer.terminal()) {
+            return;
+        }
+        self.viewer = current.view();
+        self.ended = false;
+        if let Some(size) = self.size {
+            self.viewer.resize(size);
+        }
     }
 
     async fn send(&mut self, frame: &TerminalFrame) -> Option<()> {
