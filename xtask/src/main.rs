@@ -38,7 +38,8 @@ Usage:
                                          optimized (takes much longer than `cargo build --release`)
   cargo xtask bench [OPTIONS]            measure; `cargo xtask bench --help` lists the options
   cargo xtask releases [--most N]        run the scenarios with the newest releases of Claude Code that have
-                                         no results yet (3 unless told), and write docs/versions.md
+                                         no results yet (3 unless told), add captures that have something
+                                         new, and write docs/versions.md
   cargo xtask corpus {A|B|C} BYTES OUT   write an invented session to measure with
 ";
 

@@ -184,13 +184,15 @@ fn http_url(text: &str) -> Result<String, String> {
 #[expect(clippy::struct_excessive_bools, reason = "each is an independent command-line switch")]
 #[derive(Args)]
 #[command(after_help = "\
-Exit codes: 0 no differences; 1 something differs; 2 something could not be run.
+Exit codes: 0 no differences; 1 something differs; 2 something could not be run; 3 something is flaky or
+timed out, or outcomes vary with `--times`.
 
 Examples:
   towpath verify                                       # all scenarios with the built-in agent
   towpath verify --claude npm:2.1.325 --claude npm:2.1.37 --claude play
   towpath verify --claude \"$(which claude)\" 'permission-*'
   towpath verify --agent codex@2.6.0 --agent opencode@1.18.33   # those for other agents
+  towpath verify --claude npm:2.1.325 --times 20       # are all outcomes the same 20 times?
   towpath verify --claude npm:2.1.325 --markdown > docs/protocol.md
   towpath verify --json my.scenario | jq '.results[] | select(.outcome == \"differs\")'")]
 pub(crate) struct VerifyArgs {
@@ -219,6 +221,15 @@ pub(crate) struct VerifyArgs {
     /// Run each scenario once, also if it does not pass: faster while writing one, and less certain
     #[arg(long, conflicts_with = "results")]
     pub(crate) once: bool,
+    /// Run everything so many times, and compare the outcomes: says which scenarios did not do the same
+    /// in all of these runs
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        value_parser = clap::value_parser!(u32).range(1..),
+        conflicts_with_all = ["results", "record", "markdown", "list", "bisect", "history"]
+    )]
+    pub(crate) times: Option<u32>,
     /// Find the release of Claude Code in which the outcome of a scenario changed
     #[arg(
         long,
@@ -240,7 +251,7 @@ pub(crate) struct VerifyArgs {
     #[arg(
         long,
         requires_all = ["results", "claude"],
-        conflicts_with_all = ["agent", "since", "all", "again", "bisect", "refine_bounds", "list", "json", "markdown", "junit", "record"]
+        conflicts_with_all = ["agent", "since", "all", "again", "times", "bisect", "refine_bounds", "list", "json", "markdown", "junit", "record"]
     )]
     pub(crate) bound_differences: bool,
     /// Move conditions on the version in the scenarios to the exact release of each change, by running
@@ -248,7 +259,7 @@ pub(crate) struct VerifyArgs {
     #[arg(
         long,
         requires = "results",
-        conflicts_with_all = ["claude", "agent", "since", "all", "again", "bisect", "list", "json", "markdown", "junit", "record"]
+        conflicts_with_all = ["claude", "agent", "since", "all", "again", "times", "bisect", "list", "json", "markdown", "junit", "record"]
     )]
     pub(crate) refine_bounds: bool,
     /// Take results of releases from this directory and write new ones to it, as in

@@ -101,6 +101,34 @@ fn a_session_is_resumed_in_another_process() {
 }
 
 #[test]
+fn the_session_file_of_a_compacted_session_is_read_without_anything_unknown() {
+    let home = home();
+    let mut player = PlayerProcess::start(&home, &[]);
+    player.prompt("think");
+    let session = player.next("result")["session_id"].as_str().expect("an id").to_owned();
+    player.prompt("/compact");
+    assert_eq!(player.next("result")["is_error"], false);
+    player.prompt("think");
+    assert_eq!(player.next("result")["is_error"], false);
+    assert_eq!(player.exit(), Some(0));
+
+    let folders = std::fs::read_dir(home.path().join(".claude/projects")).expect("a directory");
+    let file = folders.flatten().map(|folder| folder.path().join(format!("{session}.jsonl")));
+    let file = file.into_iter().find(|file| file.exists()).expect("a session file");
+    let text = std::fs::read_to_string(&file).expect("a session file");
+    // Otherwise nothing was compacted, and the rest says nothing.
+    assert!(text.contains(r#""subtype":"compact_boundary""#), "{text}");
+    let output = Command::new(env!("CARGO_BIN_EXE_towpath"))
+        .args(["inspect", "--strict"])
+        .arg(&file)
+        .output()
+        .expect("towpath runs");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{stdout}{stderr}");
+}
+
+#[test]
 fn a_file_is_written_once_the_host_allows_it() {
     let home = home();
     let mut player = PlayerProcess::start(&home, &["--permission-prompt-tool", "stdio"]);

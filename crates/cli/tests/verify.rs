@@ -69,7 +69,8 @@ fn capture_directory(text: &str) -> String {
     const NAME: &str = "/towpath-verify-";
     const RANDOM_LENGTH: usize = 6;
     let Some(index) = text.find(NAME) else { return "(none)".to_owned() };
-    let start = text[..index].rfind(char::is_whitespace).map_or(0, |space| space + 1);
+    let is_before = |it: char| it.is_whitespace() || it == '"';
+    let start = text[..index].rfind(is_before).map_or(0, |before| before + 1);
     text[start..index + NAME.len() + RANDOM_LENGTH].to_owned()
 }
 
@@ -255,11 +256,13 @@ fn missing_network_isolation_is_reported() {
 const NPM_HISTORY: &str = "#!/bin/sh\n\
     case $1 in view)\n\
     [ -e offline ] && { echo 'npm error network' >&2; exit 1; }\n\
+    [ -e first ] && { echo '[\"0.2.9\",\"1.0.23\",\"9.9.3\",\"9.9.7\"]'; exit; }\n\
     echo '[\"9.9.10\",\"9.9.0\",\"9.9.1\",\"9.9.2\",\"9.9.3\",\"9.9.4\",\"9.9.5\",\"9.9.6\",\"9.9.7\",\"9.9.8\",\"9.9.9\",\"9.9.11-beta\"]'; exit;;\n\
     esac\n\
     version=${5##*@}; echo $version >> fetched\n\
     case $version in 9.9.4) echo 'npm error 404 no such version' >&2; exit 1;; esac\n\
     case $version in 9.9.[0-5]) name=success;; *) name=finished;; esac\n\
+    case $version in 0.*|1.*) name=other;; esac\n\
     agent=$PWD/agent; cd \"$4\" && mkdir package\n\
     sed \"s/2.1.37/$version/; s/success/$name/\" \"$agent\" > package/claude && chmod +x package/claude\n\
     tar czf claude.tgz package && rm -r package\n";
@@ -366,6 +369,20 @@ fn the_release_in_which_a_conversation_changed_is_found() {
 }
 
 #[test]
+fn releases_without_stream_json_are_no_end_of_a_search() {
+    let history = History::new(&[("ends", ENDS)]);
+    // These differ as the newest one does, so that there would be no change between both ends.
+    fs::write(history.project.path("first"), "").expect("a file");
+    let output = history.verify(&["--bisect", "ends"]);
+    assert_eq!(output.code, 0, "{output}");
+    assert!(output.stdout.starts_with("ends changed in 9.9.7: it passes with 9.9.3"), "{output}");
+    assert_eq!(history.fetched(), ["9.9.7", "9.9.3"]);
+    let old = history.verify(&["--bisect", "ends", "--bad", "0.2.9"]);
+    assert_eq!(old.code, 2, "{old}");
+    assert!(old.stderr.contains("0.2.9 is not among the published versions"), "{old}");
+}
+
+#[test]
 fn the_bound_that_was_found_is_written_into_the_scenario() {
     let history = History::new(&[("ends", ENDS)]);
     let output = history.verify(&["--bisect", "ends", "--write-bounds"]);
@@ -411,6 +428,61 @@ fn scenarios_that_differ_with_a_release_get_a_condition_at_one_that_passes() {
     assert_eq!(history.verify(&["--claude", "npm:9.9.3,9.9.8"]).code, 0);
     let refined = history.verify(&[&["--refine-bounds"], &results[..]].concat());
     assert!(refined.stdout.contains("whole: 9.9.8 became 9.9.6"), "{refined}");
+}
+
+impl History {
+    /// Fetches a release and replaces its program.
+    fn replace_release(&self, version: &str, turn: &str) {
+        self.verify(&["--claude", &format!("npm:{version}")]);
+        let program = self.project.path(&format!("cache/towpath/claude/{version}/package/claude"));
+        assert!(program.exists(), "{}", program.display());
+        let agent = format!(
+            "#!/bin/sh\ncase \"$*\" in --version) echo '{version} (Shell)'; exit;; esac\n\
+             echo '{{\"type\":\"system\",\"subtype\":\"init\"}}'\n\
+             while read -r line; do {turn}; done\n"
+        );
+        fs::write(&program, agent).expect("a program");
+        make_executable(&program);
+    }
+}
+
+#[test]
+fn a_release_between_others_that_pass_gets_no_condition() {
+    let history = History::new(&[("hello", HELLO)]);
+    let results = ["--results", "scenarios/results"];
+    let around = [&["--claude", "npm:9.9.3,9.9.8"], &results[..]].concat();
+    assert_eq!(history.verify(&around).code, 0);
+    history.replace_release("9.9.5", "echo '{\"type\":\"other\"}'");
+    let bound = [&["--bound-differences", "--claude", "npm:9.9.5"], &results[..]].concat();
+    let output = history.verify(&bound);
+    assert_eq!(output.code, 0, "{output}");
+    assert_eq!(
+        output.stdout, "hello: no condition, it passes before and after 9.9.5 (9.9.3 and 9.9.8)\n",
+        "{output}"
+    );
+    let file = history.project.path("scenarios/hello.scenario");
+    assert_eq!(fs::read_to_string(file).expect("a scenario"), HELLO);
+    assert!(history.verify(&around).stdout.contains("(2 known from earlier runs)"));
+}
+
+#[test]
+fn a_difference_that_is_not_seen_again_gets_no_condition() {
+    let history = History::new(&[("hello", HELLO)]);
+    let results = ["--results", "scenarios/results"];
+    let older = [&["--claude", "npm:9.9.3"], &results[..]].concat();
+    assert_eq!(history.verify(&older).code, 0);
+    // It differs in the first run only.
+    let turn = "if [ -e \"$0.ran\" ]; then echo '{\"type\":\"result\"}'; \
+                else touch \"$0.ran\"; echo '{\"type\":\"other\"}'; fi";
+    history.replace_release("9.9.5", turn);
+    let bound = [&["--bound-differences", "--claude", "npm:9.9.5"], &results[..]].concat();
+    let output = history.verify(&bound);
+    assert_eq!((output.code, output.stdout.as_str()), (0, ""), "{output}");
+    assert!(output.stderr.contains("hello is left out: its outcome is not certain"), "{output}");
+    let ran = history.project.path("cache/towpath/claude/9.9.5/package/claude.ran");
+    assert!(ran.exists(), "the program was not run");
+    let file = history.project.path("scenarios/hello.scenario");
+    assert_eq!(fs::read_to_string(file).expect("a scenario"), HELLO);
 }
 
 #[test]
@@ -465,6 +537,54 @@ fn a_scenario_that_does_not_pass_is_run_once_if_that_is_wanted() {
     // What was seen once is not kept as certain.
     let certain = verify(&[]);
     assert!(certain.stdout.contains("\"runs\":2,"), "{certain}");
+}
+
+/// A project with one scenario that always does the same, and one whose turns end in another way every
+/// second time.
+fn alternating() -> Project {
+    let sometimes = "# It comes and goes\n\n< system/init\n> user \"sometimes\"\n< result/success\neof\nexit 0\n";
+    let project = Project::new(&[("hello", HELLO), ("sometimes", sometimes)]);
+    let agent = "#!/bin/sh\ncase \"$*\" in --version) echo '2.1.37 (Shell)'; exit;; esac\n\
+        echo '{\"type\":\"system\",\"subtype\":\"init\"}'\n\
+        while read -r line; do name=success\n\
+        case $line in *sometimes*) echo >> \"$0.turns\"\n\
+        case $(wc -l < \"$0.turns\") in *[02468]) name=other;; esac;; esac\n\
+        echo '{\"type\":\"result\",\"subtype\":\"'$name'\"}'; done\n";
+    fs::write(project.path("agent"), agent).expect("an agent");
+    project
+}
+
+#[test]
+fn outcomes_of_several_runs_are_compared() {
+    let project = alternating();
+    insta::assert_snapshot!("times_equal", project.verify(&["--times", "2", "hello"]));
+    insta::assert_snapshot!("times_varied", project.verify(&["--times", "3", "--once"]));
+    // Each run confirms what it has seen: the third turn passes, then the fourth to the eighth
+    // are one run that is flaky.
+    let confirmed = project.verify(&["--times", "2", "--json"]);
+    assert_eq!(confirmed.code, 3, "{confirmed}");
+    let json: serde_json::Value = serde_json::from_str(&confirmed.stdout).expect("JSON");
+    assert_eq!(json["times"], serde_json::json!({ "runs": 2, "varying": 1 }), "{confirmed}");
+    let outcomes = |index: usize| json["results"][index]["outcomes"].clone();
+    assert_eq!(outcomes(0), serde_json::json!({ "passed": 2 }), "{confirmed}");
+    assert_eq!(outcomes(1), serde_json::json!({ "flaky": 1, "passed": 1 }), "{confirmed}");
+    let once: serde_json::Value =
+        serde_json::from_str(&project.verify(&["--json", "hello"]).stdout).expect("JSON");
+    assert!(once["times"].is_null() && once["results"][0]["outcomes"].is_null(), "{once}");
+    for refused in [["--times", "0"], ["--times=2", "--list"], ["--times=2", "--markdown"]] {
+        assert_eq!(project.verify(&refused).code, 2, "{refused:?}");
+    }
+}
+
+#[test]
+fn several_runs_of_a_release_use_no_kept_results() {
+    let history = History::new(&[("hello", HELLO)]);
+    assert_eq!(history.verify(&["--claude", "npm:9.9.5"]).code, 0);
+    let output = history.verify(&["--claude", "npm:9.9.5", "--times", "2"]);
+    assert_eq!(output.code, 0, "{output}");
+    assert!(!output.stdout.contains("known from earlier runs"), "{output}");
+    assert_eq!(output.stderr.matches("hello (9.9.5)").count(), 2, "{output}");
+    assert!(output.stdout.ends_with("2 runs, all verdicts equal\n"), "{output}");
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use anstream::eprintln;
+use testbed::history::FIRST_RELEASE;
 use testbed::scenario::{
     AgentVersion, Scenario, ScenarioError, VersionBound, with_step_bound, with_versions_bound,
 };
@@ -90,7 +91,11 @@ pub(super) async fn run(
     let scenario = Scenario::load(file)?;
     let store = environment.result_store().ok_or(VerifyAgentChoiceError::NoCache)?;
     let published = environment.published_versions(false).await?;
-    let applies = |version: &AgentVersion| VerifyAgent::known_release(*version).runs(&scenario);
+    // An earlier release can run no scenario. As the oldest end it would differ as the newest one does, and
+    // the change in between would not be seen.
+    let applies = |version: &AgentVersion| {
+        *version >= FIRST_RELEASE && VerifyAgent::known_release(*version).runs(&scenario)
+    };
     let versions: Vec<AgentVersion> = published.all().iter().copied().filter(applies).collect();
     let name = scenario.name.clone();
     let mut search = BisectSearch { file, name, options, environment, store, runs: 0 };

@@ -1,8 +1,10 @@
 //! `towpath verify --bound-differences`: writes a condition into every scenario that differs with a release.
 //!
-//! The condition is at a release with which the scenario is known to pass: the next newer one, or else
-//! the next older one. It is written at the step that differs if the rest of the scenario then passes,
-//! and otherwise for the whole scenario. `--refine-bounds` then moves it to the exact release.
+//! The condition is at the next newer release with which the scenario is known to pass, or, if it passes
+//! only with older ones, at the release itself. It is written at the step that differs if the rest of
+//! the scenario then passes, and otherwise for the whole scenario. `--refine-bounds` then moves it to the
+//! exact release. A scenario that passes before and after the release gets no condition: one condition
+//! cannot leave out a release in the middle without the older ones that pass.
 
 use std::collections::HashMap;
 use std::fs;
@@ -53,6 +55,16 @@ impl BoundError {
             _ => None,
         }
     }
+}
+
+/// What can be written about a release with which a scenario differs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum BoundChoice {
+    Write(VersionBound),
+    /// It passes with these releases, the nearest ones on both sides.
+    PassesBeforeAndAfter(AgentVersion, AgentVersion),
+    /// It is not known to pass with any other release.
+    Unknown,
 }
 
 /// A scenario that differs with a release, and the condition that says so.
@@ -107,16 +119,25 @@ impl BoundCommand<'_> {
             Some((it, text))
         });
         let steps: Vec<(&UnboundDifference, String)> = steps.collect();
-        let explained = self.passing(&steps)?;
+        let explained = self.outcomes(&steps)?;
         let mut out = io::stdout().lock();
         for difference in &differences {
             let UnboundDifference { scenario, line, bound } = difference;
             let name = &self.loaded.scenarios[*scenario].name;
-            let (text, place) = if let (Some(text), Some(line)) = (explained.get(name), line) {
-                (text.clone(), format!("[{bound}] at line {line}"))
-            } else {
-                let text = with_versions_bound(self.text(difference), *bound);
-                (text, format!("versions {bound}"))
+            let (text, place) = match (explained.get(name), line) {
+                (Some((ReleaseOutcome::Passed, text)), Some(line)) => {
+                    (text.clone(), format!("[{bound}] at line {line}"))
+                }
+                (Some((ReleaseOutcome::Uncertain, _)), Some(line)) => {
+                    eprintln!(
+                        "{name} is left out: with [{bound}] at line {line} its outcome is not certain"
+                    );
+                    continue;
+                }
+                _ => {
+                    let text = with_versions_bound(self.text(difference), *bound);
+                    (text, format!("versions {bound}"))
+                }
             };
             let file = &self.loaded.files[*scenario];
             write_file(file, &text)?;
@@ -146,7 +167,7 @@ impl BoundCommand<'_> {
                 Some(it) if it.outcome == ReleaseOutcome::Differs => it.line(),
                 Some(it) if it.outcome != ReleaseOutcome::Uncertain => continue,
                 Some(_) => {
-                    eprintln!("{name} is left out: it timed out or could not be run");
+                    eprintln!("{name} is left out: its outcome is not certain");
                     continue;
                 }
                 None => {
@@ -158,18 +179,27 @@ impl BoundCommand<'_> {
             let passed = releases.iter().filter(|it| it.agent == CLAUDE && it.passed(name, text));
             let passed: Vec<AgentVersion> = passed.map(|it| it.version).collect();
             match bound_for(self.version, &passed) {
-                Some(bound) => differences.push(UnboundDifference { scenario, line, bound }),
-                None => eprintln!("{name} is left out: it is not known to pass with any release"),
+                BoundChoice::Write(bound) => {
+                    differences.push(UnboundDifference { scenario, line, bound });
+                }
+                BoundChoice::PassesBeforeAndAfter(before, after) => writeln!(
+                    io::stdout().lock(),
+                    "{name}: no condition, it passes before and after {} ({before} and {after})",
+                    self.version
+                )?,
+                BoundChoice::Unknown => {
+                    eprintln!("{name} is left out: it is not known to pass with any release");
+                }
             }
         }
         Ok(differences)
     }
 
-    /// The texts with which a scenario passes now, by name.
-    fn passing(
+    /// What scenarios with these texts do with the release, by name, each with its text.
+    fn outcomes(
         &self,
         texts: &[(&UnboundDifference, String)],
-    ) -> Result<HashMap<String, String>, BoundError> {
+    ) -> Result<HashMap<String, (ReleaseOutcome, String)>, BoundError> {
         let directory = tempfile::tempdir().map_err(BoundError::Directory)?;
         let mut files = Vec::new();
         for (difference, text) in texts {
@@ -179,12 +209,11 @@ impl BoundCommand<'_> {
             files.push(file);
         }
         let results = self.run_release(&files)?;
-        let passing = texts.iter().filter_map(|(difference, text)| {
+        let outcomes = texts.iter().filter_map(|(difference, text)| {
             let name = &self.loaded.scenarios[difference.scenario].name;
-            let outcome = results.get(name)?.outcome;
-            (outcome == ReleaseOutcome::Passed).then(|| (name.clone(), text.clone()))
+            Some((name.clone(), (results.get(name)?.outcome, text.clone())))
         });
-        Ok(passing.collect())
+        Ok(outcomes.collect())
     }
 
     fn text(&self, difference: &UnboundDifference) -> &str {
@@ -192,17 +221,23 @@ impl BoundCommand<'_> {
     }
 
     fn run_release(&self, files: &[PathBuf]) -> Result<HashMap<String, ReleaseResult>, BoundError> {
-        // A condition that was not needed is moved to the first release by `--refine-bounds`.
-        let once = ["--once".into(), "--again".into()];
-        run_release(self.options, self.version, files, &once).map_err(BoundError::Restart)
+        // Not `--once`: a difference that was seen in one run may be that of a busy machine, and a
+        // condition would hide it from then on.
+        let again = ["--again".into()];
+        run_release(self.options, self.version, files, &again).map_err(BoundError::Restart)
     }
 }
 
-/// The condition on the versions that leaves one release out.
-fn bound_for(version: AgentVersion, passed: &[AgentVersion]) -> Option<VersionBound> {
+/// The condition on the versions that leaves out one release, and none with which the scenario passes.
+fn bound_for(version: AgentVersion, passed: &[AgentVersion]) -> BoundChoice {
+    let older = passed.iter().copied().filter(|it| *it < version).max();
     let newer = passed.iter().copied().filter(|it| *it > version).min();
-    let is_older = passed.iter().any(|it| *it < version);
-    newer.map(VersionBound::Since).or(is_older.then_some(VersionBound::Before(version)))
+    match (older, newer) {
+        (Some(older), Some(newer)) => BoundChoice::PassesBeforeAndAfter(older, newer),
+        (None, Some(newer)) => BoundChoice::Write(VersionBound::Since(newer)),
+        (Some(_), None) => BoundChoice::Write(VersionBound::Before(version)),
+        (None, None) => BoundChoice::Unknown,
+    }
 }
 
 fn write_file(path: &Path, text: &str) -> Result<(), BoundError> {
@@ -213,16 +248,25 @@ fn write_file(path: &Path, text: &str) -> Result<(), BoundError> {
 mod tests {
     use testbed::scenario::{AgentVersion, VersionBound};
 
-    use super::bound_for;
+    use super::{BoundChoice, bound_for};
 
     #[test]
-    fn a_condition_is_at_the_next_newer_release_that_passes_and_otherwise_at_the_release_itself() {
+    fn a_condition_leaves_out_no_release_that_passes() {
         let version = |patch| AgentVersion(2, 1, patch);
-        let (before, since) = (VersionBound::Before, VersionBound::Since);
-        assert_eq!(bound_for(version(5), &[version(9), version(7)]), Some(since(version(7))));
-        assert_eq!(bound_for(version(5), &[version(3), version(7)]), Some(since(version(7))));
-        assert_eq!(bound_for(version(5), &[version(3)]), Some(before(version(5))));
-        assert_eq!(bound_for(version(5), &[version(5)]), None);
-        assert_eq!(bound_for(version(5), &[]), None);
+        let since = |patch| BoundChoice::Write(VersionBound::Since(version(patch)));
+        let before = |patch| BoundChoice::Write(VersionBound::Before(version(patch)));
+        let both = |older, newer| BoundChoice::PassesBeforeAndAfter(version(older), version(newer));
+        let table: [(&[u32], BoundChoice); 6] = [
+            (&[9, 7], since(7)),
+            (&[3], before(5)),
+            (&[3, 7], both(3, 7)),
+            (&[9, 1, 7, 4, 2], both(4, 7)),
+            (&[5], BoundChoice::Unknown),
+            (&[], BoundChoice::Unknown),
+        ];
+        for (passed, expected) in table {
+            let passed: Vec<AgentVersion> = passed.iter().copied().map(version).collect();
+            assert_eq!(bound_for(version(5), &passed), expected, "{passed:?}");
+        }
     }
 }

@@ -20,8 +20,8 @@ use anstream::eprintln;
 use testbed::history::{HistoryPageError, HistoryStoreError};
 use testbed::scenario::Scenario;
 use testbed::verify::{
-    VerifyAgent, VerifyCalibration, VerifyConfig, VerifyOutcome, VerifyProgress, VerifyResult,
-    VerifySuite, calibrate, report,
+    VerifyAgent, VerifyCalibration, VerifyConfig, VerifyOutcome, VerifyProgress, VerifyRepetition,
+    VerifyResult, VerifySuite, calibrate, report,
 };
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
@@ -118,7 +118,8 @@ fn verify(options: &VerifyArgs) -> Result<CommandStatus, VerifyError> {
         choices.push(VerifyAgentChoice::Play);
     }
     // A page and captures are made from runs, so that nothing can be taken from earlier ones.
-    let uses_kept = !(options.again || options.markdown || options.record.is_some());
+    let uses_kept =
+        !(options.again || options.times.is_some() || options.markdown || options.record.is_some());
     let known = KeptResults::load(&environment, options.results.clone(), uses_kept);
     let is_known = |choice: &VerifyAgentChoice| known.covers(choice, &loaded);
     if !options.isolated {
@@ -152,24 +153,18 @@ fn verify(options: &VerifyArgs) -> Result<CommandStatus, VerifyError> {
         failure_dir: failures.path().to_owned(),
         confirm: !options.once,
     };
-    let kept = known.results(&loaded, &agents);
-    if options.timeout.is_none() {
-        runtime.block_on(until_interrupted(calibrate_all(&mut agents, &loaded, &kept, &config)))?;
-    }
-    let mut progress = VerifyProgressLine::new(&loaded.scenarios, &agents, kept.len());
-    let mut suite = VerifySuite::new(loaded.scenarios.clone(), agents.clone(), config);
-    suite.keep(kept);
-    let results = suite.run(|event| {
-        progress.update(&event);
-        if let VerifyProgress::Finished(result) = event
-            // What was seen once proves nothing.
-            && !(options.once && result.outcome.is_failure())
-        {
-            known.save(&loaded, &agents[result.agent], result);
+    let run = SuiteRun { options, runtime: &runtime, loaded: &loaded, known: &known, config };
+    let mut repetition = VerifyRepetition::default();
+    let mut duration = Duration::ZERO;
+    for number in 1..=options.times.unwrap_or(1) {
+        if let Some(times) = options.times {
+            eprintln!("run {number} of {times}");
         }
-    });
-    let results = runtime.block_on(until_interrupted(results))?;
-    let duration = progress.finish();
+        let (results, seconds) = run.run(&mut agents)?;
+        repetition.add(results);
+        duration += seconds;
+    }
+    let results = repetition.results();
     let is_suite = options.scenarios.is_empty();
     known.write_project(&loaded, &agents, &results, is_suite)?;
     let has_captures = results.iter().any(|result| {
@@ -185,10 +180,54 @@ fn verify(options: &VerifyArgs) -> Result<CommandStatus, VerifyError> {
         agents: &agents,
         results: &results,
         duration,
+        repetition: options.times.map(|_| &repetition),
     };
     write_reports(options, &table)?;
     let incomplete = if is_incomplete { CommandStatus::Error } else { CommandStatus::Success };
-    Ok(exit_status(&results).max(incomplete))
+    let status = if repetition.varying() > 0 {
+        // Whatever one run says of the agent, the next one may not.
+        CommandStatus::Uncertain
+    } else {
+        exit_status(&results)
+    };
+    Ok(status.max(incomplete))
+}
+
+/// What all runs of the selected scenarios share.
+struct SuiteRun<'a> {
+    options: &'a VerifyArgs,
+    runtime: &'a Runtime,
+    loaded: &'a VerifyScenarioFiles,
+    known: &'a KeptResults,
+    config: VerifyConfig,
+}
+
+impl SuiteRun<'_> {
+    /// Runs everything that is not known once. Returns all results, and how long it took.
+    fn run(
+        &self,
+        agents: &mut [VerifyAgent],
+    ) -> Result<(Vec<VerifyResult>, Duration), VerifyError> {
+        let Self { options, runtime, loaded, known, config } = self;
+        let kept = known.results(loaded, agents);
+        if options.timeout.is_none() {
+            runtime.block_on(until_interrupted(calibrate_all(agents, loaded, &kept, config)))?;
+        }
+        let mut progress = VerifyProgressLine::new(&loaded.scenarios, agents, kept.len());
+        let mut suite = VerifySuite::new(loaded.scenarios.clone(), agents.to_vec(), config.clone());
+        suite.keep(kept);
+        let results = suite.run(|event| {
+            progress.update(&event);
+            if let VerifyProgress::Finished(result) = event
+                // What was seen once proves nothing.
+                && !(options.once && result.outcome.is_failure())
+            {
+                known.save(loaded, &agents[result.agent], result);
+            }
+        });
+        let results = runtime.block_on(until_interrupted(results))?;
+        Ok((results, progress.finish()))
+    }
 }
 
 /// Runs the command if it is about the history of releases and the conditions in scenarios.
@@ -249,13 +288,17 @@ async fn calibrate_all(
 }
 
 fn write_reports(options: &VerifyArgs, table: &VerifyTable<'_>) -> Result<(), VerifyError> {
-    let VerifyTable { scenarios, agents, results, .. } = *table;
+    let VerifyTable { scenarios, agents, results, repetition, .. } = *table;
     if let Some(path) = &options.junit {
         fs::write(path, report::junit(scenarios, agents, results))
             .map_err(|source| VerifyError::WriteFile { path: path.clone(), source })?;
     }
     if options.json {
-        writeln!(io::stdout().lock(), "{}", report::json(scenarios, agents, results))?;
+        let mut report = report::json(scenarios, agents, results);
+        if let Some(repetition) = repetition {
+            report::add_repetition(&mut report, results, repetition);
+        }
+        writeln!(io::stdout().lock(), "{report}")?;
     } else if options.markdown {
         let page = report::markdown(scenarios, agents, results, &explanations());
         write!(io::stdout().lock(), "{page}")?;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anstream::eprintln;
 use anstyle::{AnsiColor, Style};
 use testbed::scenario::Scenario;
-use testbed::verify::{VerifyAgent, VerifyOutcome, VerifyProgress, VerifyResult};
+use testbed::verify::{VerifyAgent, VerifyOutcome, VerifyProgress, VerifyRepetition, VerifyResult};
 
 const GOOD: Style = AnsiColor::Green.on_default();
 const BAD: Style = AnsiColor::Red.on_default().bold();
@@ -23,6 +23,28 @@ pub(super) struct VerifyTable<'a> {
     pub(super) agents: &'a [VerifyAgent],
     pub(super) results: &'a [VerifyResult],
     pub(super) duration: Duration,
+    /// What several runs of everything gave, if they were asked for.
+    pub(super) repetition: Option<&'a VerifyRepetition>,
+}
+
+/// The outcomes with their names in a total of one and of several.
+const OUTCOMES: [(&str, &str, &str); 6] = [
+    ("passed", "passed", "passed"),
+    ("differs", "differs", "differ"),
+    ("flaky", "flaky", "flaky"),
+    ("timed_out", "timed out", "timed out"),
+    ("not_applicable", "not applicable", "not applicable"),
+    ("could_not_run", "could not run", "could not run"),
+];
+
+/// How often each outcome came, such as `2 passed, 1 differs`.
+fn totals(count: impl Fn(&str) -> usize) -> String {
+    let totals = OUTCOMES.into_iter().filter_map(|(key, one, several)| match count(key) {
+        0 => None,
+        1 => Some(format!("1 {one}")),
+        count => Some(format!("{count} {several}")),
+    });
+    totals.collect::<Vec<_>>().join(", ")
 }
 
 impl VerifyTable<'_> {
@@ -82,25 +104,11 @@ impl VerifyTable<'_> {
 
     fn write_totals(&self, out: &mut impl Write) -> io::Result<()> {
         let count = |key: &str| self.results.iter().filter(|it| it.outcome.key() == key).count();
-        let differ = if count("differs") == 1 { "differs" } else { "differ" };
-        let labels = [
-            ("passed", "passed"),
-            ("differs", differ),
-            ("flaky", "flaky"),
-            ("timed_out", "timed out"),
-            ("not_applicable", "not applicable"),
-            ("could_not_run", "could not run"),
-        ];
-        let totals: Vec<String> = labels
-            .into_iter()
-            .map(|(key, label)| (count(key), label))
-            .filter(|(count, _)| *count > 0)
-            .map(|(count, label)| format!("{count} {label}"))
-            .collect();
         let kept = self.results.iter().filter(|it| it.kept).count();
         let known =
             if kept > 0 { format!(" ({kept} known from earlier runs)") } else { String::new() };
-        writeln!(out, "\n{}{known} in {:.1} s", totals.join(", "), self.duration.as_secs_f64())?;
+        let seconds = self.duration.as_secs_f64();
+        writeln!(out, "\n{}{known} in {seconds:.1} s", totals(count))?;
         for result in self.results.iter().filter(|it| it.attempts > 1 && !it.kept) {
             if let VerifyOutcome::Passed = result.outcome {
                 let scenario = &self.scenarios[result.scenario].name;
@@ -108,7 +116,34 @@ impl VerifyTable<'_> {
                 writeln!(out, "{scenario} ({agent}) was too slow at first and passed alone")?;
             }
         }
-        Ok(())
+        match self.repetition {
+            Some(repetition) => self.write_repetition(repetition, out),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes which outcomes were not the same in all runs.
+    fn write_repetition(
+        &self,
+        repetition: &VerifyRepetition,
+        out: &mut impl Write,
+    ) -> io::Result<()> {
+        for result in self.results.iter().filter(|it| repetition.varies(it)) {
+            let scenario = &self.scenarios[result.scenario].name;
+            let agent = &self.agents[result.agent].label;
+            let outcomes = repetition.outcomes(result);
+            let totals = totals(|key| outcomes.get(key).copied().unwrap_or_default());
+            writeln!(out, "{UNCERTAIN}~{UNCERTAIN:#} {scenario} ({agent}) varies: {totals}")?;
+        }
+        let runs = match repetition.runs() {
+            1 => "1 run".to_owned(),
+            runs => format!("{runs} runs"),
+        };
+        match repetition.varying() {
+            0 => writeln!(out, "{runs}, all verdicts equal"),
+            1 => writeln!(out, "{runs}, 1 verdict varied"),
+            varying => writeln!(out, "{runs}, {varying} verdicts varied"),
+        }
     }
 }
 

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::applied::text_lines;
-use super::matrix::{HistoryCell, HistoryScenario};
+use super::matrix::HistoryScenario;
 use super::results::HistoryRelease;
 use crate::scenario::{AgentVersion, ScenarioCondition, VERSIONS};
 
@@ -73,8 +73,9 @@ fn bounds(condition: &str, agent: &str) -> (Option<AgentVersion>, Option<AgentVe
 }
 
 impl HistoryEvidence {
-    /// How exactly it is known that a scenario changed in `version`. A release with which it differs as it is
-    /// says that the condition is wrong, and is no evidence for it.
+    /// How exactly it is known that a scenario changed in `version`. Only results of the scenario as it is
+    /// now count: what an earlier text of it did says nothing about this condition. A release with which it
+    /// differs although it is for it says that the condition is wrong, and is no evidence for it.
     pub(super) fn of(
         scenario: &HistoryScenario,
         version: AgentVersion,
@@ -83,8 +84,7 @@ impl HistoryEvidence {
     ) -> Self {
         let mut was_run: Vec<AgentVersion> = releases
             .iter()
-            .filter(|release| release.results.contains_key(&scenario.scenario.name))
-            .filter(|release| scenario.cell(release) != HistoryCell::Differs)
+            .filter(|release| scenario.is_evidence(release, version))
             .map(|release| release.version)
             .collect();
         was_run.sort_unstable();
@@ -126,43 +126,75 @@ mod tests {
         assert_eq!(codex.keys().collect::<Vec<_>>(), [&AgentVersion(2, 6, 0)]);
     }
 
+    /// A release with the result of a scenario named `s`, as it was with this text.
+    fn release(version: AgentVersion, outcome: HistoryOutcome, text: &str) -> HistoryRelease {
+        let result = HistoryResult {
+            outcome,
+            scenario: applied_digest(text, "claude", version),
+            conversation: String::new(),
+            step: None,
+            difference: None,
+            runs: None,
+            passes: None,
+        };
+        let results = BTreeMap::from([("s".to_owned(), result)]);
+        HistoryRelease { agent: "claude".to_owned(), version, is_whole: false, results }
+    }
+
+    const BEFORE: AgentVersion = AgentVersion(2, 1, 149);
+
+    fn evidence(text: &str, releases: &[HistoryRelease]) -> HistoryEvidence {
+        let scenario = HistoryScenario::parse("s", text).unwrap();
+        HistoryEvidence::of(&scenario, NEW, releases, &[OLD, BEFORE, NEW])
+    }
+
     #[test]
     fn a_change_is_exact_if_the_release_before_it_was_run() {
-        let release = |version, name: &str| {
-            let result = HistoryResult {
-                outcome: HistoryOutcome::Passed,
-                scenario: String::new(),
-                conversation: String::new(),
-                step: None,
-                difference: None,
-                runs: None,
-                passes: None,
-            };
-            let results = BTreeMap::from([(name.to_owned(), result)]);
-            HistoryRelease { agent: "claude".to_owned(), version, is_whole: false, results }
-        };
-        let before = AgentVersion(2, 1, 149);
-        let published = [OLD, before, NEW];
-        let scenario = HistoryScenario::parse("s", TEXT).unwrap();
-        let evidence =
-            |releases: &[HistoryRelease]| HistoryEvidence::of(&scenario, NEW, releases, &published);
-        let (old, new) = (release(OLD, "s"), release(NEW, "s"));
-        assert_eq!(
-            evidence(&[old.clone(), release(before, "s"), new.clone()]),
-            HistoryEvidence::Exact
-        );
-        assert_eq!(
-            evidence(&[old.clone(), release(before, "t"), new.clone()]),
-            HistoryEvidence::After(OLD)
-        );
-        assert_eq!(evidence(&[release(before, "s")]), HistoryEvidence::After(before));
-        assert_eq!(evidence(std::slice::from_ref(&new)), HistoryEvidence::Unknown);
+        use HistoryOutcome::{Differs, Passed};
+        let [old, before, new] = [OLD, BEFORE, NEW].map(|it| release(it, Passed, TEXT));
+        let exact = evidence(TEXT, &[old.clone(), before.clone(), new.clone()]);
+        assert_eq!(exact, HistoryEvidence::Exact);
+        let mut other = before.clone();
+        other.results = BTreeMap::from([("t".to_owned(), before.results["s"].clone())]);
+        let all = [old.clone(), other, new.clone()];
+        assert_eq!(evidence(TEXT, &all), HistoryEvidence::After(OLD));
+        let one = std::slice::from_ref(&before);
+        assert_eq!(evidence(TEXT, one), HistoryEvidence::After(BEFORE));
+        assert_eq!(evidence(TEXT, std::slice::from_ref(&new)), HistoryEvidence::Unknown);
         // With the condition as it is, the scenario differs with the release of the condition.
-        let mut wrong = new;
-        let result = wrong.results.get_mut("s").unwrap();
-        result.outcome = HistoryOutcome::Differs;
-        result.scenario = applied_digest(TEXT, "claude", NEW);
-        let releases = [old, release(before, "s"), wrong];
-        assert_eq!(evidence(&releases), HistoryEvidence::After(before));
+        let wrong = [old, before, release(NEW, Differs, TEXT)];
+        assert_eq!(evidence(TEXT, &wrong), HistoryEvidence::After(BEFORE));
+    }
+
+    #[test]
+    fn results_of_another_text_are_no_evidence() {
+        use HistoryOutcome::Passed;
+        let new = release(NEW, Passed, TEXT);
+        let current = release(BEFORE, Passed, TEXT);
+        assert_eq!(evidence(TEXT, &[current, new.clone()]), HistoryEvidence::Exact);
+        // Only a step that applies to this release was another one when it was run.
+        let stale = release(BEFORE, Passed, &TEXT.replace("hi", "hello"));
+        let all = [release(OLD, Passed, TEXT), stale.clone(), new];
+        assert_eq!(evidence(TEXT, &all), HistoryEvidence::After(OLD));
+        assert_eq!(evidence(TEXT, &[stale]), HistoryEvidence::Unknown);
+        // Neither is one of the release of the change.
+        let stale = release(NEW, Passed, &TEXT.replace("system", "assistant"));
+        let all = [release(BEFORE, Passed, TEXT), stale];
+        assert_eq!(evidence(TEXT, &all), HistoryEvidence::After(BEFORE));
+    }
+
+    #[test]
+    fn a_release_that_a_scenario_is_not_for_is_evidence_if_it_differs() {
+        use HistoryOutcome::{Differs, Passed};
+        let whole = format!("# T\n\nversions >=2.1.150\n{}", &TEXT["# T\n\n".len()..]);
+        let new = release(NEW, Passed, &whole);
+        // The scenario was run with the condition moved to the release before, as the search does.
+        let moved = whole.replace("2.1.150", "2.1.149");
+        let differs = release(BEFORE, Differs, &moved);
+        assert_eq!(evidence(&whole, &[differs, new.clone()]), HistoryEvidence::Exact);
+        for no_evidence in [release(BEFORE, Passed, &moved), release(BEFORE, Passed, &whole)] {
+            let all = [no_evidence, new.clone()];
+            assert_eq!(evidence(&whole, &all), HistoryEvidence::Unknown);
+        }
     }
 }

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use super::applied::applied_digest;
 use super::results::{HistoryOutcome, HistoryRelease, HistoryResult};
-use crate::scenario::{AgentVersion, CLAUDE, Scenario, ScenarioError, ScenarioProtocol};
+use crate::scenario::{
+    AgentVersion, CLAUDE, Scenario, ScenarioError, ScenarioProtocol, with_moved_bound,
+};
 
 /// A scenario with the text of its file.
 #[derive(Clone, Debug)]
@@ -60,6 +62,20 @@ impl HistoryScenario {
         let result = release.results.get(&self.scenario.name)?;
         let digest = applied_digest(&self.text, &release.agent, release.version);
         (self.applies_to(release) && result.scenario == digest).then_some(result)
+    }
+
+    /// Whether the result with a release shows where the change in `change` is: the scenario as it is now
+    /// passes with a release that it is for, or differs with one that it is not for. For the latter the
+    /// condition may have been moved so that the scenario applies.
+    pub(super) fn is_evidence(&self, release: &HistoryRelease, change: AgentVersion) -> bool {
+        let Some(result) = release.results.get(&self.scenario.name) else { return false };
+        let differs = result.outcome == HistoryOutcome::Differs;
+        let (agent, version) = (release.agent.as_str(), release.version);
+        let is_of = |text: &str| result.scenario == applied_digest(text, agent, version);
+        if is_of(&self.text) {
+            return differs != self.applies_to(release);
+        }
+        differs && is_of(&with_moved_bound(&self.text, agent, change, version))
     }
 
     fn applies_to(&self, release: &HistoryRelease) -> bool {

@@ -18,5 +18,5 @@ pub(crate) use capture_kinds::line_kind;
 pub use capture_kinds::{CaptureKinds, CaptureKindsError};
 pub use changes::{HistoryChange, HistoryEvidence};
 pub use page::{HistoryPageError, VersionsPage};
-pub use refinement::{BoundRefinement, BoundVerdict};
+pub use refinement::{BoundRefinement, BoundVerdict, FIRST_RELEASE};
 pub use results::{HistoryOutcome, HistoryRelease, HistoryResult, HistoryStore, HistoryStoreError};

@@ -17,8 +17,8 @@ use crate::scenario::{AgentVersion, CLAUDE, Scenario, ScenarioError};
 pub struct VersionsPage {
     scenarios: Vec<HistoryScenario>,
     releases: Vec<HistoryRelease>,
-    /// The published versions of Claude Code.
-    published: Vec<AgentVersion>,
+    /// The published versions of each agent, as far as they are known.
+    published: BTreeMap<String, Vec<AgentVersion>>,
     kinds: CaptureKinds,
 }
 
@@ -68,19 +68,17 @@ impl VersionsPage {
         } else {
             CaptureKinds::default()
         };
-        Ok(Self {
-            scenarios,
-            releases: store.load_all()?,
-            published: store.published(CLAUDE),
-            kinds,
-        })
+        let releases = store.load_all()?;
+        let agents = releases.iter().map(|it| it.agent.as_str()).chain([CLAUDE]);
+        let published = agents.map(|it| (it.to_owned(), store.published(it))).collect();
+        Ok(Self { scenarios, releases, published, kinds })
     }
 
     /// The page in Markdown.
     pub fn markdown(&self) -> String {
         let mut page = INTRODUCTION.to_owned();
         self.write_matrix(CLAUDE, &mut page);
-        self.write_changes(&mut page);
+        self.write_changes(CLAUDE, &mut page);
         if !self.kinds.is_empty() {
             self.kinds.write_markdown(&mut page);
         }
@@ -88,8 +86,14 @@ impl VersionsPage {
         others.dedup();
         for agent in others.into_iter().filter(|it| *it != CLAUDE) {
             self.write_matrix(agent, &mut page);
+            self.write_changes(agent, &mut page);
         }
         page
+    }
+
+    /// The published versions of an agent in ascending order. Empty if they are not known.
+    fn published(&self, agent: &str) -> &[AgentVersion] {
+        self.published.get(agent).map_or(&[], Vec::as_slice)
     }
 
     /// The differences and flaky scenarios of a release that no condition explains, one per line.
@@ -107,7 +111,7 @@ impl VersionsPage {
 
     fn write_matrix(&self, agent: &str, page: &mut String) {
         let matrix = HistoryMatrix::new(agent, &self.releases, &self.scenarios);
-        let title = if agent == CLAUDE { "Claude Code" } else { agent };
+        let title = title(agent);
         let _ = writeln!(page, "## {title}: what passes with which release\n");
         self.write_coverage(agent, &matrix, page);
         if matrix.releases.is_empty() {
@@ -133,8 +137,9 @@ impl VersionsPage {
             "All {scenarios} scenarios were run with {whole} {}",
             if whole == 1 { "release" } else { "releases" }
         );
-        if agent == CLAUDE && !self.published.is_empty() {
-            let _ = write!(text, " of the {} published ones", self.published.len());
+        let published = self.published(agent).len();
+        if published > 0 {
+            let _ = write!(text, " of the {published} published ones");
         }
         text.push('.');
         if partial > 0 {
@@ -147,29 +152,34 @@ impl VersionsPage {
         let _ = writeln!(page, "{}\n", wrapped(&text));
     }
 
-    fn write_changes(&self, page: &mut String) {
+    fn write_changes(&self, agent: &str, page: &mut String) {
         let mut changes: BTreeMap<AgentVersion, Vec<(&HistoryScenario, HistoryChange)>> =
             BTreeMap::new();
-        for scenario in self.scenarios.iter().filter(|it| it.is_spoken_by(CLAUDE)) {
-            for (version, change) in changes_of(&scenario.text, CLAUDE) {
+        for scenario in self.scenarios.iter().filter(|it| it.is_spoken_by(agent)) {
+            for (version, change) in changes_of(&scenario.text, agent) {
                 changes.entry(version).or_default().push((scenario, change));
             }
         }
-        page.push_str("## Claude Code: what changed\n\n");
-        page.push_str(&wrapped(
-            "The newest change first. `-` is a step of a scenario that passes only before the release, `+` \
-             one that passes only since. A change is in *exactly* this release if the scenario was run with \
-             it and with the one before it; otherwise it came in one of the releases after the last one \
-             with which the scenario was run, which is named.",
-        ));
-        page.push('\n');
-        let claude: Vec<HistoryRelease> =
-            self.releases.iter().filter(|it| it.agent == CLAUDE).cloned().collect();
+        let _ = writeln!(page, "## {}: what changed", title(agent));
+        if agent == CLAUDE {
+            let text = wrapped(
+                "The newest change first. `-` is a step of a scenario that passes only before the release, \
+                 `+` one that passes only since. A change is in *exactly* this release if the scenario was \
+                 run with it and with the one before it; otherwise it came in one of the releases after the \
+                 last one with which the scenario was run, which is named.",
+            );
+            let _ = writeln!(page, "\n{text}");
+        }
+        if changes.is_empty() {
+            page.push_str("\nNo scenario has a condition on the version of this agent.\n");
+        }
+        let releases: Vec<HistoryRelease> =
+            self.releases.iter().filter(|it| it.agent == agent).cloned().collect();
         for (version, changes) in changes.into_iter().rev() {
             let _ = writeln!(page, "\n### In {version} this changed");
             for (scenario, change) in changes {
-                let evidence = HistoryEvidence::of(scenario, version, &claude, &self.published);
-                let evidence = match evidence {
+                let published = self.published(agent);
+                let evidence = match HistoryEvidence::of(scenario, version, &releases, published) {
                     HistoryEvidence::Exact => "exactly here".to_owned(),
                     HistoryEvidence::After(last) => format!("after {last}, at the latest here"),
                     HistoryEvidence::Unknown => "at the latest here".to_owned(),
@@ -181,6 +191,11 @@ impl VersionsPage {
         }
         page.push('\n');
     }
+}
+
+/// The name of an agent in a heading.
+fn title(agent: &str) -> &str {
+    if agent == CLAUDE { "Claude Code" } else { agent }
 }
 
 /// The steps before and after a change.
@@ -351,7 +366,33 @@ mod tests {
             }
             store.save(&release).unwrap();
         }
+        let acp = "# It is said\n\nacp\nsession\n\n> user \"hi\"\n[codex <2.6.0] says \"a\"\n\
+                   [codex >=2.6.0] says \"b\"\n[gemini] says \"c\"\n";
+        fs::write(root.join("scenarios/acp/said.scenario"), acp).unwrap();
+        for (agent, version) in [
+            ("codex", AgentVersion(2, 5, 0)),
+            ("codex", AgentVersion(2, 6, 0)),
+            ("gemini", AgentVersion(0, 61, 0)),
+        ] {
+            let mut release = store.load(agent, version).unwrap();
+            release.is_whole = true;
+            let result = passed(applied_digest(acp, agent, version));
+            release.results.insert("said".to_owned(), result);
+            store.save(&release).unwrap();
+        }
         directory
+    }
+
+    fn passed(scenario: String) -> HistoryResult {
+        HistoryResult {
+            outcome: HistoryOutcome::Passed,
+            scenario,
+            conversation: "c".to_owned(),
+            step: None,
+            difference: None,
+            runs: None,
+            passes: None,
+        }
     }
 
     #[test]
@@ -369,6 +410,10 @@ mod tests {
             "[changed](../scenarios/changed.scenario) (exactly here): It changed\n\n\
              ```diff\n- < a\n+ < b\n```\n",
             "- Kinds that came: `b`\n- Kinds that went: `a`\n",
+            "## codex: what changed\n\n### In 2.6.0 this changed\n\n\
+             [said](../scenarios/acp/said.scenario) (after 2.5.0, at the latest here): It is said\n\n\
+             ```diff\n- says \"a\"\n+ says \"b\"\n```\n",
+            "## gemini: what changed\n\nNo scenario has a condition on the version of this agent.\n",
         ] {
             assert!(text.contains(expected), "{expected}\n is not in\n{text}");
         }

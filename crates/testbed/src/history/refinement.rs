@@ -13,7 +13,7 @@ use crate::scenario::{AgentVersion, Scenario, with_moved_bound};
 use crate::verify::{VerifyBisection, VerifyChange};
 
 /// The first release that takes its input as `stream-json`. Earlier ones cannot run a scenario.
-const FIRST_RELEASE: AgentVersion = AgentVersion(1, 0, 24);
+pub const FIRST_RELEASE: AgentVersion = AgentVersion(1, 0, 24);
 
 /// Stands for all releases before the first one: with none of them is a scenario known to pass.
 const NO_RELEASE: AgentVersion = AgentVersion(0, 0, 0);

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use super::{VerifyAgent, VerifyOutcome, VerifyResult};
+use super::{VerifyAgent, VerifyOutcome, VerifyRepetition, VerifyResult};
 use crate::scenario::Scenario;
 
 pub use markdown::{MessageExplanation, anchor, markdown};
@@ -64,6 +64,14 @@ pub fn json(scenarios: &[Scenario], agents: &[VerifyAgent], results: &[VerifyRes
             "could_not_run": count("could_not_run"),
         },
     })
+}
+
+/// Adds what several runs gave to the object that [`json`] made of these results.
+pub fn add_repetition(report: &mut Value, results: &[VerifyResult], repetition: &VerifyRepetition) {
+    report["times"] = json!({ "runs": repetition.runs(), "varying": repetition.varying() });
+    for (index, result) in results.iter().enumerate() {
+        report["results"][index]["outcomes"] = json!(repetition.outcomes(result));
+    }
 }
 
 /// All results as `JUnit` XML, with a test suite for each agent.
