@@ -157,9 +157,9 @@ fn failures(results: &[Value]) -> Vec<String> {
         ("could_not_run", "could not be run", "could not be run"),
     ];
     let lines = labels.into_iter().filter_map(|(outcome, one, several)| {
-        let names = named(outcome);
-        let label = if names.len() == 1 { one } else { several };
-        (!names.is_empty()).then(|| format!("{} {label}: {}", names.len(), names.join(", ")))
+        let found = named(outcome);
+        let label = if found.len() == 1 { one } else { several };
+        (!found.is_empty()).then(|| format!("{} {label}: {}", found.len(), found.join(", ")))
     });
     lines.collect()
 }

@@ -21,6 +21,9 @@ use crate::records::Entry;
 /// nothing more and must not block compaction.
 const ABANDONED: u64 = 4096;
 
+/// The inputs of tools that are paths, which the CLI resolves.
+const PATHS: [&str; 3] = ["file_path", "notebook_path", "path"];
+
 /// Finds redundant deltas: entries whose content a complete message repeats.
 #[derive(Debug, Default)]
 pub(crate) struct DeltaFilter {
@@ -318,7 +321,9 @@ fn input_repeats(complete: &str, streamed: &str) -> bool {
     match (read(complete), read(streamed)) {
         (Ok(Value::Object(complete)), Ok(Value::Object(streamed))) => {
             streamed.iter().all(|(key, value)| {
-                complete.get(key).is_some_and(|it| it == value || is_same_file(it, value))
+                let is_repeated =
+                    |it: &Value| it == value || PATHS.contains(&&**key) && is_same_file(it, value);
+                complete.get(key).is_some_and(is_repeated)
             })
         }
         (Ok(complete), Ok(streamed)) => complete == streamed,
@@ -338,7 +343,7 @@ fn input_json(input: Raw<'_>) -> String {
 fn is_same_file(one: &Value, other: &Value) -> bool {
     let name = |value: &Value| {
         let path = value.as_str().filter(|path| path.starts_with('/'))?;
-        path.rsplit('/').next().map(str::to_owned)
+        path.rsplit('/').next().filter(|name| !name.is_empty()).map(str::to_owned)
     };
     name(one).is_some_and(|name_of_one| Some(name_of_one) == name(other))
 }

@@ -66,7 +66,7 @@ pub fn json(scenarios: &[Scenario], agents: &[VerifyAgent], results: &[VerifyRes
     })
 }
 
-/// Adds what several runs gave to the object that [`json`] made of these results.
+/// Adds what several runs gave to the object that [`json()`] made of these results.
 pub fn add_repetition(report: &mut Value, results: &[VerifyResult], repetition: &VerifyRepetition) {
     report["times"] = json!({ "runs": repetition.runs(), "varying": repetition.varying() });
     for (index, result) in results.iter().enumerate() {
