@@ -1,10 +1,12 @@
 //! The bridge of a fleet: several gateways have the same bot, and one of them runs it at a time.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use test_support::bot_api::BotApiUserMessage;
+use tokio::time::{sleep, timeout};
 
-use crate::fixture::{ANN, BridgeProcess, Fixture};
+use crate::fixture::{ANN, BridgeProcess, Fixture, TIMEOUT};
 use crate::fleet_environment::FleetEnvironment;
 use crate::texts::{ALLOW, ALLOWED};
 
@@ -88,4 +90,63 @@ async fn files_for_the_agent_are_stored_where_it_works_and_directories_are_the_w
     assert!(requests[0].contains(".towpath/files/notes.txt"), "{requests:?}");
     gateway.terminate().await;
     fixture.assert_correct();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_in_the_outbox_of_a_workers_session_are_sent_once_and_moved_there() {
+    let write = |content: &str| {
+        let path = "$cwd/.towpath/outbox/report.txt";
+        format!("api tool Write {{\"file_path\":\"{path}\",\"content\":\"{content}\"}}\n")
+    };
+    let fixture = Fixture::new(&format!(
+        "{}api text \"Sent.\"\n{}api text \"Sent again.\"\napi text \"Nothing new.\"",
+        write("first"),
+        write("second")
+    ))
+    .await;
+    let root = fixture.path("project");
+    let Some(fleet) = FleetEnvironment::start(&fixture, &[("w1", Path::new(&root))]).await else {
+        return;
+    };
+    let gateway = gateway(&fixture, &fleet, "g1").await;
+    let chat = fixture.telegram.private_chat(ANN);
+    let sent = root.join(".towpath/outbox/sent");
+    let archived = async |name: &str, content: &str| {
+        let path = sent.join(name);
+        let wait = async {
+            while !path.exists() {
+                sleep(Duration::from_millis(20)).await;
+            }
+        };
+        timeout(TIMEOUT, wait).await.unwrap_or_else(|_| panic!("{name} is not archived"));
+        assert_eq!(std::fs::read_to_string(&path).expect("a file"), content);
+    };
+    fixture.telegram.user_sends(chat, ANN, "send me the report");
+    fixture.tap(chat, ANN, ALLOW).await;
+    fixture.wait_for_text(chat, "Sent.").await;
+    archived("report.txt", "first").await;
+    fixture.telegram.user_sends(chat, ANN, "and the next one");
+    fixture.tap(chat, ANN, ALLOW).await;
+    fixture.wait_for_text(chat, "Sent again.").await;
+    archived("2-report.txt", "second").await;
+    fixture.telegram.user_sends(chat, ANN, "anything else?");
+    fixture.wait_for_text(chat, "Nothing new.").await;
+    gateway.terminate().await;
+    let files = fixture.telegram.messages(chat);
+    let files: Vec<_> = files.iter().filter_map(|it| it.media.as_ref()).collect();
+    assert_eq!(files.len(), 2, "{files:?}");
+    assert!(files.iter().all(|it| it.name == "report.txt"), "{files:?}");
+    // Nothing of it stays on the gateway, and git does not show it.
+    let copies = fixture.path("g1/telegram-outbox");
+    let left = walk(&copies);
+    assert!(left.is_empty(), "{left:?}");
+    assert_eq!(std::fs::read(root.join(".towpath/.gitignore")).expect("a file"), b"*\n");
+    fixture.assert_correct();
+}
+
+/// All files below a directory.
+fn walk(directory: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let paths = entries.map(|it| it.path());
+    paths.flat_map(|it| if it.is_dir() { walk(&it) } else { vec![it] }).collect()
 }

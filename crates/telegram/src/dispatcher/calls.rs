@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use tracing::{debug, warn};
 
 use super::chat_state::ChatDemand;
-use super::{CallOutcome, Dispatcher, DispatcherEvent, outbox, store};
+use super::{CallOutcome, Dispatcher, DispatcherEvent, outbox, store, worker_outbox};
 use crate::address::{ChatAddress, ChatId};
 use crate::bot::{BotCallError, BotError};
 use crate::chat::BridgeTime;
@@ -116,7 +116,7 @@ impl Dispatcher {
                 chat.queued_files.remove(&path);
                 let elsewhere = self.chats.values().any(|it| it.queued_files.contains(&path));
                 if !elsewhere {
-                    archive_file(path, sent).await;
+                    self.archive_file(path, sent).await;
                 }
             }
         }
@@ -155,12 +155,26 @@ impl Dispatcher {
             self.state_writer.write(entries).await;
         }
     }
-}
 
-/// Moves a file out of the outbox. The dispatcher waits, or the file would be found again.
-async fn archive_file(path: PathBuf, sent: bool) {
-    let archived = tokio::task::spawn_blocking(move || outbox::archive(&path, sent)).await;
-    if let Ok(Err(error)) = archived {
-        warn!(%error, "could not move a file out of the outbox");
+    /// Moves a file out of the outbox, so that it is not found again.
+    async fn archive_file(&mut self, path: PathBuf, sent: bool) {
+        let Some(file) = self.copies.start_archiving(&path) else {
+            // The dispatcher waits, or the file would be found again.
+            let archived = tokio::task::spawn_blocking(move || outbox::archive(&path, sent)).await;
+            if let Ok(Err(error)) = archived {
+                warn!(%error, "could not move a file out of the outbox");
+            }
+            return;
+        };
+        let (sessions, events) = (self.context.sessions.clone(), self.events.clone());
+        self.work.spawn(async move {
+            let archived = worker_outbox::archive(&sessions, &file, &path, sent).await;
+            if let Err(error) = &archived {
+                warn!(%error, "could not move a file out of the outbox of a worker's session");
+            }
+            let is_done = archived.is_ok();
+            // The dispatcher drops the receiver only when everything stops.
+            let _ = events.send(DispatcherEvent::Archived { path, is_done }).await;
+        });
     }
 }

@@ -14,6 +14,7 @@ use view::{Conversation, Fold, Update};
 use wire::note::Note;
 
 use super::outbox::{self, OutboxFile};
+use super::worker_outbox;
 use super::{Dispatcher, DispatcherEvent, store};
 use crate::address::ChatAddress;
 use crate::replies;
@@ -227,10 +228,11 @@ impl Dispatcher {
     }
 
     /// Sends files of the agent to all chats that show its session.
-    pub(super) async fn send_files(&mut self, session: SessionId, files: &[OutboxFile]) {
+    pub(super) async fn send_files(&mut self, session: SessionId, mut files: Vec<OutboxFile>) {
+        files.retain(|file| self.copies.add(file));
         for address in self.chats_showing(session) {
             let Some(chat) = self.chats.get_mut(&address) else { continue };
-            for file in files {
+            for file in &files {
                 if !chat.queued_files.insert(file.path.clone()) {
                     continue;
                 }
@@ -248,13 +250,14 @@ impl Dispatcher {
 
     fn check_outbox(&mut self, session: SessionId) {
         let (sessions, events) = (self.context.sessions.clone(), self.events.clone());
-        if sessions.is_relayed() {
-            // The directory is one of another machine.
-            return;
-        }
+        let known = self.copies.begin_check(session);
         self.work.spawn(async move {
-            let Ok(Some(record)) = sessions.journal().session(session).await else { return };
-            let files = outbox::find_files(record.directory).await;
+            let files = if sessions.is_relayed() {
+                worker_outbox::find_files(&sessions, session, &known).await
+            } else {
+                let Ok(Some(record)) = sessions.journal().session(session).await else { return };
+                outbox::find_files(record.directory).await
+            };
             if !files.is_empty() {
                 // The dispatcher drops the receiver only when everything stops.
                 let _ = events.send(DispatcherEvent::Outbox { session, files }).await;

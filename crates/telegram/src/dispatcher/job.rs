@@ -268,7 +268,7 @@ impl JobContext {
         by: Actor,
     ) -> Result<(), journal::Error> {
         if self.sessions.is_relayed() {
-            // Files of other machines are not sent from here.
+            // Rules are given where the agent is. It asks before it writes there.
             return Ok(());
         }
         let journal = self.sessions.journal();

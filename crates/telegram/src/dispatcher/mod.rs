@@ -28,8 +28,11 @@ mod search_job;
 mod store;
 #[cfg(test)]
 mod tests;
+mod worker_files;
+mod worker_outbox;
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -82,6 +85,7 @@ pub(crate) struct Dispatcher {
     action_count: u64,
     /// Groups that became supergroups, by their old id: calls and jobs may still use it.
     migrated: HashMap<ChatId, ChatId>,
+    copies: OutboxCopies,
     events: mpsc::Sender<DispatcherEvent>,
     /// Whether the poller may bring further updates.
     has_room: watch::Sender<bool>,
@@ -111,6 +115,11 @@ enum DispatcherEvent {
     Outbox {
         session: SessionId,
         files: Vec<OutboxFile>,
+    },
+    /// A file was moved out of the outbox on another machine, or could not be.
+    Archived {
+        path: PathBuf,
+        is_done: bool,
     },
     /// Telegram rate limited the bot as a whole.
     RateLimited(Duration),
@@ -154,6 +163,7 @@ impl Dispatcher {
             events: events.clone(),
             has_room: has_room.subscribe(),
         };
+        worker_outbox::remove_copies(&context.sessions.config().data).await;
         let mut dispatcher = Self::new(context, inbound, state_writer, events, has_room);
         dispatcher.restore(state).await;
         // Dropped with this task: Telegram refuses the poll of the next bridge while this one polls.
@@ -192,6 +202,7 @@ impl Dispatcher {
             answer_order: AnswerOrder::default(),
             action_count: 0,
             migrated: HashMap::new(),
+            copies: OutboxCopies::default(),
             events,
             has_room,
             work: JoinSet::new(),
@@ -270,7 +281,9 @@ impl Dispatcher {
     /// Lets calls and jobs finish before the bridge stops.
     async fn finish(&mut self, received: &mut mpsc::Receiver<DispatcherEvent>) {
         let until = Instant::now() + SHUTDOWN_TIMEOUT;
-        while self.chats.values().any(|chat| chat.is_calling() || chat.job_running) {
+        while self.copies.is_archiving()
+            || self.chats.values().any(|chat| chat.is_calling() || chat.job_running)
+        {
             let event = tokio::time::timeout_at(until, received.recv()).await;
             let Ok(Some(event)) = event else { break };
             match event {
@@ -280,6 +293,7 @@ impl Dispatcher {
                 DispatcherEvent::JobFinished { address, receipt, result } => {
                     self.job_finished(address, receipt, *result).await;
                 }
+                DispatcherEvent::Archived { path, is_done } => self.copies.archived(&path, is_done),
                 _ => {}
             }
         }
@@ -304,7 +318,8 @@ impl Dispatcher {
             DispatcherEvent::JobFinished { address, receipt, result } => {
                 self.job_finished(address, receipt, *result).await;
             }
-            DispatcherEvent::Outbox { session, files } => self.send_files(session, &files).await,
+            DispatcherEvent::Outbox { session, files } => self.send_files(session, files).await,
+            DispatcherEvent::Archived { path, is_done } => self.copies.archived(&path, is_done),
             DispatcherEvent::RateLimited(after) => self.rate_limiter.limit_all(after, self.now()),
             DispatcherEvent::Failed(error) => return Err(error),
         }

@@ -60,7 +60,7 @@ impl JobContext {
         let (mut options, changes) = selected.unwrap_or_else(|_| Err(replies::internal_error()))?;
         changes.apply(&mut options).map_err(|error| replies::option_refused(&error))?;
         let own = options.append_system_prompt.take();
-        options.append_system_prompt = Some(self.with_telegram_prompt(own.as_deref()));
+        options.append_system_prompt = Some(with_telegram_prompt(own.as_deref()));
         let mut question = None;
         if changes.wants_bypass() {
             // A session is never started in this mode: someone must have seen the question.
@@ -128,7 +128,7 @@ impl JobContext {
         let from_telegram = options.append_system_prompt.as_deref();
         let from_telegram = from_telegram.is_some_and(|it| it.starts_with(TELEGRAM_PROMPT));
         let value = if spec.name == PROMPT_OPTION && from_telegram {
-            Value::String(self.with_telegram_prompt(value.as_str()))
+            Value::String(with_telegram_prompt(value.as_str()))
         } else {
             value
         };
@@ -200,20 +200,6 @@ impl JobContext {
         }
     }
 
-    /// The system prompt of a session in Telegram, with what a user adds to it.
-    fn with_telegram_prompt(&self, own: Option<&str>) -> String {
-        let mut prompt = TELEGRAM_PROMPT.to_owned();
-        if !self.sessions.is_relayed() {
-            prompt.push(' ');
-            prompt.push_str(OUTBOX_PROMPT);
-        }
-        if let Some(own) = own {
-            prompt.push_str("\n\n");
-            prompt.push_str(own);
-        }
-        prompt
-    }
-
     fn check_bypass(&self, role: OptionRole) -> Result<(), BotReply> {
         if !self.sessions.config().allow_bypass {
             return Err(replies::bypass_not_allowed());
@@ -253,4 +239,14 @@ fn parse(
     let value = mode.map_or(value, |mode| mode.name());
     let value = spec.parse(value).map_err(|error| replies::option_refused(&error))?;
     Ok((spec, value))
+}
+
+/// The system prompt of a session in Telegram, with what a user adds to it.
+fn with_telegram_prompt(own: Option<&str>) -> String {
+    let mut prompt = format!("{TELEGRAM_PROMPT} {OUTBOX_PROMPT}");
+    if let Some(own) = own {
+        prompt.push_str("\n\n");
+        prompt.push_str(own);
+    }
+    prompt
 }

@@ -4,7 +4,7 @@
 //! cannot have a file from elsewhere sent. A file is sent when it no longer changes, and is then moved
 //! to `sent`, so that it is sent once.
 
-use std::fs::{self, Metadata};
+use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -16,8 +16,10 @@ use uuid::Uuid;
 use wire::consent::ALL_EDIT_TOOLS;
 use wire::note::Actor;
 
+use super::worker_outbox::WorkerFile;
+
 /// The outbox, below the working directory.
-const OUTBOX: [&str; 2] = [".towpath", "outbox"];
+pub(super) const OUTBOX: [&str; 2] = [".towpath", "outbox"];
 
 /// The namespace of the ids of grants.
 const GRANTS: Uuid = Uuid::from_u128(0x746f_7770_6174_684f_8000_6f75_7462_6f78);
@@ -29,13 +31,13 @@ pub(super) const MAX_SIZE: u64 = 50 << 20;
 const MAX_PICTURE_SIZE: u64 = 10 << 20;
 
 /// A file that has not changed for this long is complete.
-const SETTLE_TIME: Duration = Duration::from_millis(300);
+pub(super) const SETTLE_TIME: Duration = Duration::from_millis(300);
 
 /// How often files are checked for changes before they are sent anyway.
-const MAX_CHECKS: usize = 20;
+pub(super) const MAX_CHECKS: usize = 20;
 
 /// How many files are sent at once. The others are sent after the next turn.
-const MAX_FILES: usize = 20;
+pub(super) const MAX_FILES: usize = 20;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct OutboxFile {
@@ -43,6 +45,8 @@ pub(super) struct OutboxFile {
     pub(super) size: u64,
     /// Whether it can be sent as a picture.
     pub(super) picture: bool,
+    /// The file on another machine that this is a copy of.
+    pub(super) origin: Option<WorkerFile>,
 }
 
 impl OutboxFile {
@@ -134,9 +138,9 @@ fn list(directory: &Path) -> io::Result<Vec<(OutboxFile, (i64, i64))>> {
         if !metadata.is_file() || hidden || metadata.len() == 0 {
             continue;
         }
-        let (size, picture) = (metadata.len(), is_picture(&path, &metadata));
+        let (size, picture) = (metadata.len(), is_picture(&path, metadata.len()));
         let changed = (metadata.mtime(), metadata.mtime_nsec());
-        found.push((OutboxFile { path, size, picture }, changed));
+        found.push((OutboxFile { path, size, picture, origin: None }, changed));
     }
     found.sort_by(|(a, at), (b, bt)| (at, &a.path).cmp(&(bt, &b.path)));
     found.truncate(MAX_FILES);
@@ -152,10 +156,9 @@ fn hide_from_git(folder: &Path) {
     }
 }
 
-fn is_picture(path: &Path, metadata: &Metadata) -> bool {
+pub(super) fn is_picture(path: &Path, size: u64) -> bool {
     let extension = path.extension().unwrap_or_default().to_string_lossy().to_lowercase();
-    matches!(extension.as_str(), "png" | "jpg" | "jpeg" | "webp")
-        && metadata.len() <= MAX_PICTURE_SIZE
+    matches!(extension.as_str(), "png" | "jpg" | "jpeg" | "webp") && size <= MAX_PICTURE_SIZE
 }
 
 #[cfg(test)]

@@ -1,16 +1,11 @@
 //! Jobs that send a prompt to the agent: files are downloaded, and a session is created if needed.
 
-use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use bytes::Bytes;
-use futures_util::{StreamExt as _, stream};
 use journal::{SessionId, SessionRecord, SessionStatus};
-use serde::Deserialize;
 use session::{
-    ExchangeMode, NewPrompt, OptionRole, ProjectClient, ProjectRequest, ProjectRole, Session,
-    SessionOptions, append_file_paths, safe_file_name, store_upload,
+    NewPrompt, OptionRole, Session, SessionOptions, append_file_paths, store_upload,
 };
 use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
@@ -20,6 +15,7 @@ use wire::note::{Delivery, PromptState};
 use wire::outgoing::Image;
 
 use super::job::{ChatJob, JobContext, JobResult, title};
+use super::worker_files::WorkerFiles;
 use crate::bot::{BotCallError, BotError, DownloadError};
 use crate::inbound::{DOWNLOAD_LIMIT, InboundFile, PromptDraft, RejectedContent};
 use crate::replies::{self, BotReply};
@@ -27,9 +23,6 @@ use crate::replies::{self, BotReply};
 /// Pictures up to this size are part of the prompt: the API accepts 5 MB in base64. The agent can
 /// open larger ones as files.
 const PICTURE_LIMIT: usize = 3_700_000;
-
-/// The longest answer of a worker that has stored a file.
-const MAX_ANSWER: usize = 64 << 10;
 
 /// How long a download is retried. The prompt waits for it, and so do the chat's later jobs.
 const DOWNLOAD_TIMEOUT: Duration = Duration::from_mins(10);
@@ -41,21 +34,6 @@ struct PromptFiles {
     saved: Vec<PathBuf>,
     /// What the user is told about files that are missing.
     failures: Vec<BotReply>,
-}
-
-/// A value in the query of a URL.
-fn encode_query(text: &str) -> String {
-    let is_plain = |it: u8| it.is_ascii_alphanumeric() || b"-._~".contains(&it);
-    let mut encoded = String::new();
-    for byte in text.bytes() {
-        if is_plain(byte) {
-            encoded.push(char::from(byte));
-        } else {
-            // Writing to a string does not fail.
-            let _ = write!(encoded, "%{byte:02X}");
-        }
-    }
-    encoded
 }
 
 /// What a spent budget asks before the session goes on.
@@ -161,7 +139,9 @@ impl JobContext {
             return files.images.push(image);
         }
         let saved = if self.sessions.is_relayed() {
-            self.send_to_worker(record, user, &file.name, bytes).await
+            let files = WorkerFiles::new(self.sessions.clone(), record.id, user.to_owned());
+            let stored = files.upload(&file.name, bytes).await;
+            stored.map(|path| record.directory.join(path)).map_err(|error| error.to_string())
         } else {
             let (directory, name) = (record.directory.clone(), file.name.clone());
             let store = move || store_upload(&directory, &name, &bytes);
@@ -175,47 +155,6 @@ impl JobContext {
                 files.failures.push(replies::download_failed(&file.name));
             }
         }
-    }
-
-    /// Stores a file in the project of a session that another machine drives. Returns its path there.
-    async fn send_to_worker(
-        &self,
-        record: &SessionRecord,
-        user: &str,
-        name: &str,
-        content: Vec<u8>,
-    ) -> Result<PathBuf, String> {
-        #[derive(Deserialize)]
-        struct StoredFile {
-            path: String,
-        }
-        let role = ProjectRole::Drive;
-        let client = ProjectClient { name: user.to_owned(), role, shell: false };
-        let content_type = ("content-type".to_owned(), "application/octet-stream".to_owned());
-        let request = ProjectRequest {
-            method: "POST".to_owned(),
-            path: "files".to_owned(),
-            query: Some(format!("name={}", encode_query(&safe_file_name(name)))),
-            headers: vec![content_type],
-            client,
-            mode: ExchangeMode::InTurn,
-        };
-        let body = Box::pin(stream::iter([Ok(Bytes::from(content))]));
-        let answered = self.sessions.project(record.id, request, body).await;
-        let answered = answered.ok_or("no other machine drives the session")?;
-        let (response, mut pieces) = answered.map_err(|error| error.to_string())?;
-        let mut answer = Vec::new();
-        while let Some(piece) = pieces.next().await {
-            answer.extend_from_slice(&piece.map_err(|error| error.to_string())?);
-            if answer.len() > MAX_ANSWER {
-                return Err("the answer of the worker is too long".to_owned());
-            }
-        }
-        if response.status != 201 {
-            return Err(format!("the worker answered with status {}", response.status));
-        }
-        let stored: StoredFile = serde_json::from_slice(&answer).map_err(|it| it.to_string())?;
-        Ok(record.directory.join(stored.path))
     }
 
     /// Downloads a file, and retries while Telegram cannot be reached.
