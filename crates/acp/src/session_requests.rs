@@ -289,7 +289,7 @@ async fn fork_session(
     let spec = SessionSpec { id: None, title, options, resume: Some(resume) };
     // The agent's own files of the conversation are where it was.
     let worker = shared.config().sessions.worker(record.id).map(|it| it.name);
-    create(shared, rpc, spec, Placement { worker, pool: None }).await
+    create(shared, rpc, spec, Placement { worker, ..Placement::default() }).await
 }
 
 /// Deletes a session, or takes one that the CLI ran without Towpath from the list.

@@ -299,7 +299,7 @@ impl Fleet {
         let workers = self.summaries().await;
         let worker = place(&workers, &placement, &spec.options.directory);
         let worker = worker.map_err(|error| OpenError::Relayed(error.to_string()))?;
-        let question = WorkerQuestion::create(id, spec);
+        let question = WorkerQuestion::create(id, spec, placement.new_worktree);
         match self.ask(&worker.name, &question).await {
             // Another gateway placed the same session elsewhere a moment ago.
             Err(WorkerFailure::NotOwner { owner }) => self.ask(&owner, &question).await?,
@@ -313,8 +313,12 @@ impl Fleet {
         Ok(id)
     }
 
-    async fn delete_session(&self, session: SessionId) -> Result<(), OpenError> {
-        self.ask_owner(session, &WorkerQuestion::Delete { session }).await?;
+    async fn delete_session(
+        &self,
+        session: SessionId,
+        worktree: Option<WorktreeRemoval>,
+    ) -> Result<(), OpenError> {
+        self.ask_owner(session, &WorkerQuestion::Delete { session, worktree }).await?;
         self.wait(|| async { !self.is_mirrored(session).await }).await;
         Ok(())
     }
@@ -392,8 +396,12 @@ impl CommandRelay for Fleet {
         })
     }
 
-    fn delete(&self, session: SessionId) -> RelayFuture<'_, Result<(), OpenError>> {
-        Box::pin(self.delete_session(session))
+    fn delete(
+        &self,
+        session: SessionId,
+        worktree: Option<WorktreeRemoval>,
+    ) -> RelayFuture<'_, Result<(), OpenError>> {
+        Box::pin(self.delete_session(session, worktree))
     }
 
     fn move_to(&self, session: SessionId, to: String) -> RelayFuture<'_, Result<(), OpenError>> {

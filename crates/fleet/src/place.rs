@@ -116,7 +116,8 @@ mod tests {
     }
 
     fn wish(worker: Option<&str>, pool: Option<&str>) -> Placement {
-        Placement { worker: worker.map(str::to_owned), pool: pool.map(str::to_owned) }
+        let [worker, pool] = [worker, pool].map(|it| it.map(str::to_owned));
+        Placement { worker, pool, new_worktree: None }
     }
 
     #[test]

@@ -5,6 +5,7 @@ use journal::SessionId;
 use serde::{Deserialize, Serialize};
 use session::{
     CommandError, CommandOutput, OpenError, SessionCommand, SessionOptions, SessionSpec,
+    WorktreeRemoval,
 };
 use thiserror::Error;
 use uuid::Uuid;
@@ -12,7 +13,10 @@ use uuid::Uuid;
 use crate::exchange::{ProjectStep, StepReply};
 
 /// The version of the questions. A worker refuses later ones.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
+
+/// The version of questions that say nothing about working trees. Workers that know no later one answer them.
+const FIRST_VERSION: u32 = 1;
 
 /// A question with its version.
 #[derive(Debug, Serialize, Deserialize)]
@@ -31,13 +35,20 @@ pub enum WorkerQuestion {
         title: Option<String>,
         options: Box<SessionOptions>,
         resume: Option<String>,
+        /// In a new working tree, named after this text.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        new_worktree: Option<String>,
     },
     /// Carry out a command.
     Command { session: SessionId, command: Box<SessionCommand> },
     /// Change the title of a session.
     Rename { session: SessionId, title: String },
-    /// Delete a session.
-    Delete { session: SessionId },
+    /// Delete a session, and perhaps the working tree that was made for it.
+    Delete {
+        session: SessionId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        worktree: Option<WorktreeRemoval>,
+    },
     /// Revoke a grant.
     RevokeGrant { grant: Uuid },
     /// Take a session over from the worker that owns it. If that one is connected, it gives the session away.
@@ -83,13 +94,23 @@ pub enum WorkerFailure {
 }
 
 impl WorkerQuestion {
-    pub fn create(id: SessionId, spec: SessionSpec) -> Self {
+    pub fn create(id: SessionId, spec: SessionSpec, new_worktree: Option<String>) -> Self {
         let SessionSpec { id: _, title, options, resume } = spec;
-        Self::Create { id, title, options: Box::new(options), resume }
+        Self::Create { id, title, options: Box::new(options), resume, new_worktree }
     }
 
     pub fn encode(&self) -> Bytes {
-        encode(&VersionedQuestion { version: VERSION, question: self })
+        encode(&VersionedQuestion { version: self.version(), question: self })
+    }
+
+    /// The first version that has everything in this question.
+    fn version(&self) -> u32 {
+        match self {
+            Self::Create { new_worktree: Some(_), .. } | Self::Delete { worktree: Some(_), .. } => {
+                VERSION
+            }
+            _ => FIRST_VERSION,
+        }
     }
 
     pub fn decode(bytes: &[u8]) -> Result<Self, WorkerFailure> {
@@ -99,7 +120,7 @@ impl WorkerQuestion {
         let VersionedQuestion { version, question } =
             serde_json::from_slice::<VersionedQuestion<&serde_json::value::RawValue>>(bytes)
                 .map_err(failed)?;
-        if version != VERSION {
+        if !(FIRST_VERSION..=VERSION).contains(&version) {
             let text =
                 format!("the worker does not know version {version} of questions; update it");
             return Err(WorkerFailure::Failed(text));
@@ -182,7 +203,7 @@ fn encode(value: &impl Serialize) -> Bytes {
 #[cfg(test)]
 mod tests {
     use journal::SessionId;
-    use session::{SessionCommand, SessionSpec};
+    use session::{SessionCommand, SessionSpec, WorktreeRemoval};
     use uuid::Uuid;
 
     use super::{WorkerFailure, WorkerQuestion, decode_answer, encode_answer};
@@ -191,7 +212,10 @@ mod tests {
     fn questions_and_answers_survive_the_way_and_others_are_failures() {
         let session = SessionId(Uuid::from_u128(1));
         for question in [
-            WorkerQuestion::create(session, SessionSpec::default()),
+            WorkerQuestion::create(session, SessionSpec::default(), None),
+            WorkerQuestion::create(session, SessionSpec::default(), Some("fix it".to_owned())),
+            WorkerQuestion::Delete { session, worktree: None },
+            WorkerQuestion::Delete { session, worktree: Some(WorktreeRemoval::IfClean) },
             WorkerQuestion::Command { session, command: Box::new(SessionCommand::Wake) },
             WorkerQuestion::TakeOver { session },
             WorkerQuestion::Release { session },
@@ -200,12 +224,23 @@ mod tests {
         ] {
             assert_eq!(WorkerQuestion::decode(&question.encode()), Ok(question));
         }
-        let later = br#"{"version":2,"question":{"anything":1}}"#;
+        let later = br#"{"version":3,"question":{"anything":1}}"#;
         let refused = WorkerQuestion::decode(later).unwrap_err();
-        assert!(refused.to_string().contains("version 2"), "{refused}");
+        assert!(refused.to_string().contains("version 3"), "{refused}");
         for bytes in [&b"{"[..], b"", br#"{"version":1,"question":{"fly":1}}"#] {
             assert!(matches!(WorkerQuestion::decode(bytes), Err(WorkerFailure::Failed(_))));
         }
+        // A worker that does not know working trees must refuse the question, not leave them out.
+        let version = |question: WorkerQuestion| {
+            let value: serde_json::Value = serde_json::from_slice(&question.encode()).unwrap();
+            value["version"].as_u64()
+        };
+        assert_eq!(version(WorkerQuestion::Delete { session, worktree: None }), Some(1));
+        let worktree = Some(WorktreeRemoval::Always);
+        assert_eq!(version(WorkerQuestion::Delete { session, worktree }), Some(2));
+        let in_worktree = Some("about".to_owned());
+        let spec = SessionSpec::default();
+        assert_eq!(version(WorkerQuestion::create(session, spec, in_worktree)), Some(2));
         let answer = Err(WorkerFailure::NotOwner { owner: "w".to_owned() });
         assert_eq!(decode_answer(&encode_answer(&answer)), answer);
         assert!(matches!(decode_answer(b"?"), Err(WorkerFailure::Failed(_))));

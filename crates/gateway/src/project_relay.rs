@@ -67,7 +67,7 @@ fn project_path(path: &str) -> Option<(SessionId, &str)> {
     let rest = path.strip_prefix(API_PREFIX)?.strip_prefix("/sessions/")?;
     let (id, below) = rest.split_once('/')?;
     let is_project = below == "files" || below.starts_with("files/") || below.starts_with("git/");
-    let is_passed_on = is_project || is_terminal(below);
+    let is_passed_on = is_project || below == "worktree" || is_terminal(below);
     Some((SessionId(id.parse::<Uuid>().ok()?), below)).filter(|_| is_passed_on)
 }
 
@@ -232,11 +232,13 @@ mod tests {
     #[test]
     fn only_what_is_about_a_project_is_passed_on() {
         let session = "/api/v1/sessions/00000000-0000-0000-0000-000000000001";
-        for path in ["files", "files/list", "git/status", "terminals", "terminals/1/follow"] {
+        let passed_on =
+            ["files", "files/list", "git/status", "worktree", "terminals", "terminals/1/follow"];
+        for path in passed_on {
             let full = format!("{session}/{path}");
             assert_eq!(project_path(&full).map(|it| it.1), Some(path));
         }
-        for path in ["prompts", "terminal", "terminals1", "git", "filesystem", "worktree", ""] {
+        for path in ["prompts", "terminal", "terminals1", "git", "filesystem", "worktrees", ""] {
             assert_eq!(project_path(&format!("{session}/{path}")), None, "{path}");
         }
         assert_eq!(project_path("/api/v1/sessions/x/files"), None);

@@ -19,12 +19,13 @@ use futures_util::StreamExt as _;
 use journal::SessionId;
 use session::{
     ProjectAnswer, ProjectBody, ProjectRequest, ProjectRole, ProjectService, RelayFuture, Roots,
-    Sessions,
+    Sessions, WorktreeRemoval, WorktreeService,
 };
 use terminal::ShellConfig;
 use tower::ServiceExt as _;
 
 use crate::access::{AuthenticatedClient, Hosts, Role, SignInMethod, needs_shell, required_role};
+use crate::api::{NewWorktree, RemovableWorktree};
 use crate::config::{API_PREFIX, GatewayConfig, PushConfig};
 use crate::gateway::Gateway;
 use crate::problem::Problem;
@@ -124,6 +125,35 @@ impl ProjectService for ProjectRoutes {
             if let Some(terminals) = &self.gateway.terminals {
                 terminals.close_session(session.0).await;
             }
+        })
+    }
+}
+
+impl WorktreeService for ProjectRoutes {
+    fn create(&self, directory: PathBuf, about: String) -> RelayFuture<'_, Result<PathBuf, String>> {
+        Box::pin(async move {
+            let created = NewWorktree::create(&self.gateway, &directory, &about).await;
+            Ok(created.map_err(|problem| problem.detail)?.directory)
+        })
+    }
+
+    fn removable(
+        &self,
+        session: SessionId,
+        removal: WorktreeRemoval,
+    ) -> RelayFuture<'_, Result<PathBuf, String>> {
+        Box::pin(async move {
+            let found = RemovableWorktree::of_session(&self.gateway, session.0, removal).await;
+            Ok(found.map_err(|problem| problem.detail)?.path().to_owned())
+        })
+    }
+
+    fn remove(&self, directory: PathBuf) -> RelayFuture<'_, Result<(), String>> {
+        Box::pin(async move {
+            let removed = async {
+                RemovableWorktree::at(&self.gateway, &directory).await?.remove().await
+            };
+            removed.await.map_err(|problem| problem.detail)
         })
     }
 }

@@ -40,6 +40,7 @@ mod session;
 mod sessions;
 pub mod shim;
 mod upload;
+mod worktree_service;
 
 pub use agent_event::{AgentEvent, HookCallback, PermissionRequest};
 pub use agent_message::{AgentMessage, SettingKey};
@@ -73,3 +74,4 @@ pub use schedule::{
 pub use session::{Error, LeaveOutcome, Session};
 pub use sessions::{OpenError, SessionSpec, Sessions, StoppedSession};
 pub use upload::{append_file_paths, safe_file_name, store_upload};
+pub use worktree_service::{WorktreeRemoval, WorktreeService};

@@ -44,6 +44,9 @@ pub struct Placement {
     pub worker: Option<String>,
     /// The name of a pool.
     pub pool: Option<String>,
+    /// In a new working tree of its directory's repository, with a branch of its own that is named after this
+    /// text.
+    pub new_worktree: Option<String>,
 }
 
 impl Placement {

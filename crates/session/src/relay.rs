@@ -20,6 +20,7 @@ use crate::placement::{OwningWorker, Placement, WorkerSummary};
 use crate::project_request::{ProjectAnswer, ProjectBody, ProjectRequest};
 use crate::session::{Error, LeaveOutcome, Session};
 use crate::sessions::{OpenError, SessionSlot, SessionSpec, Sessions};
+use crate::worktree_service::WorktreeRemoval;
 
 /// How many commands may wait for a relay. When the channel is full, the sender waits.
 const COMMAND_QUEUE: usize = 64;
@@ -46,8 +47,12 @@ pub trait CommandRelay: fmt::Debug + Send + Sync {
     /// Has the owner of a session change its title.
     fn rename(&self, session: SessionId, title: String) -> RelayFuture<'_, Result<(), OpenError>>;
 
-    /// Has the owner of a session delete it.
-    fn delete(&self, session: SessionId) -> RelayFuture<'_, Result<(), OpenError>>;
+    /// Has the owner of a session delete it, and with it perhaps the working tree that was made for it.
+    fn delete(
+        &self,
+        session: SessionId,
+        worktree: Option<WorktreeRemoval>,
+    ) -> RelayFuture<'_, Result<(), OpenError>>;
 
     /// Has another machine, by its name, take a session over. The journal of this process says so when this
     /// returns.

@@ -42,7 +42,7 @@ export function openNewSession(me, sessions, cwd) {
     recent.slice(0, MAX_RECENT),
     () => void loadOptions(),
   );
-  const worktree = worktreeChip();
+  const worktree = worktreeChip(me);
   const machine = workerField(me, (roots) => directory.offer(roots));
   const title = h("input", {
     type: "text",
@@ -288,8 +288,12 @@ function allProfiles(options) {
   return [...(options?.profiles ?? []), ...own.filter((it) => !names.has(it.name))];
 }
 
-/** Whether the session gets a working tree of its own, and where. */
-function worktreeChip() {
+/**
+ * Whether the session gets a working tree of its own, and where.
+ *
+ * @param {import("../gateway.js").Me} me
+ */
+function worktreeChip(me) {
   const box = h("input", { type: "checkbox" });
   const about = h("small", {});
   const element = h(
@@ -302,6 +306,12 @@ function worktreeChip() {
   /** @param {string} cwd */
   const load = async (cwd) => {
     asked = cwd;
+    if (me.fleet) {
+      // The worker knows whether the directory is in a repository, and says so if it is not.
+      element.hidden = false;
+      about.textContent = "With a branch of its own, beside the repository on the worker";
+      return;
+    }
     /** @type {import("../gateway.js").Repository | undefined} */
     const repository = await callApi("GET", `/repository?cwd=${encodeURIComponent(cwd)}`).catch(
       () => undefined,

@@ -174,6 +174,7 @@ async fn work(args: &WorkerArgs) -> Result<(), WorkerCommandError> {
         roots,
         files: Some(Arc::new(files)),
         projects: Some(Arc::new(projects.clone())),
+        worktrees: Some(Arc::new(projects.clone())),
         takeover: args.takeover,
         unwatched_interval: fleet::ship::UNWATCHED_INTERVAL,
         version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -247,7 +247,7 @@ async fn gateway_cannot_ask_for_more(nats: &str, session: &str) {
         ("GET", "export"),
         ("DELETE", "."),
         ("GET", "requests"),
-        ("GET", "worktree"),
+        ("DELETE", "worktree"),
     ] {
         let said = ask("w1", begin(session, method, path, "admin")).await;
         assert!(matches!(status(&said), Some(400..=405)), "{method} {path}: {said}");

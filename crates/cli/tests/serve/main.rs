@@ -23,6 +23,7 @@ mod fleet_kills;
 mod fleet_moves;
 mod fleet_power;
 mod fleet_terminals;
+mod fleet_worktrees;
 mod git;
 mod hooks;
 mod logging;

@@ -4,6 +4,7 @@
 //! session that another worker has taken over is *fenced*: its agent is killed, and what was not shipped
 //! becomes a tail.
 
+mod creation;
 mod directories;
 mod exchanges;
 mod policy;
@@ -20,6 +21,7 @@ use std::time::Duration;
 use journal::{Journal, SessionId, SessionStatus, StateChange};
 use session::{
     CommandOutput, GateFuture, ProjectService, PromptConfirmation, Roots, SessionSpec, Sessions,
+    WorktreeService,
 };
 use thiserror::Error;
 use tokio::sync::{Notify, Semaphore, mpsc, watch};
@@ -34,7 +36,6 @@ use crate::lease::{LeaseError, RENEWAL, Renewal, WorkerLease, WorkerStatus};
 use crate::pack::{Pack, WorkerId};
 use crate::question::{WorkerAnswer, WorkerFailure, WorkerQuestion, encode_answer, encode_reply};
 use crate::ship::{ShipStop, Shipper, StoppedShipping};
-use crate::start_claim::claim_start;
 use crate::watching;
 
 /// The follower state of workers.
@@ -66,6 +67,8 @@ pub struct WorkerConfig {
     pub files: Option<Arc<dyn SessionFiles>>,
     /// Answers requests about the projects of sessions; without it they are refused.
     pub projects: Option<Arc<dyn ProjectService>>,
+    /// Makes and removes working trees for sessions; without it, questions about them are refused.
+    pub worktrees: Option<Arc<dyn WorktreeService>>,
     /// How long another worker must be away until its sessions are taken over; never if there is none.
     pub takeover: Option<Duration>,
     /// How often streamed text is shipped of sessions that no client follows.
@@ -282,19 +285,9 @@ impl SharedWorker {
 
     async fn carry_out(&self, question: WorkerQuestion) -> WorkerAnswer {
         match question {
-            WorkerQuestion::Create { id, title, options, resume } => {
-                let options = *options;
-                let mut directories = options.extra_directories.clone();
-                directories.push(options.directory.clone());
-                self.require_directories(directories).await?;
-                claim_start(&self.bus, id, &self.id).await?;
-                let spec = SessionSpec { id: Some(id), title, options, resume };
-                match self.sessions.store(spec).await.map_err(WorkerFailure::from) {
-                    // The same question again.
-                    Ok(_) | Err(WorkerFailure::SessionExists(_)) => {}
-                    Err(error) => return Err(error),
-                }
-                self.shipped(id, CommandOutput::None).await
+            WorkerQuestion::Create { id, title, options, resume, new_worktree } => {
+                let spec = SessionSpec { id: Some(id), title, options: *options, resume };
+                self.create(id, spec, new_worktree).await
             }
             WorkerQuestion::Command { session, command } => {
                 self.require_owner(session)?;
@@ -314,11 +307,9 @@ impl SharedWorker {
                 self.sessions.rename(session, title).await?;
                 self.shipped(session, CommandOutput::None).await
             }
-            WorkerQuestion::Delete { session } => {
+            WorkerQuestion::Delete { session, worktree } => {
                 self.require_owner(session)?;
-                self.sessions.delete(session).await?;
-                self.release_project(session).await;
-                self.shipped(session, CommandOutput::None).await
+                self.delete(session, worktree).await
             }
             WorkerQuestion::TakeOver { session } => self.take_over(session, None).await,
             WorkerQuestion::Release { session } => self.release(session).await,

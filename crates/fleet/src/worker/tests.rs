@@ -117,6 +117,7 @@ async fn connect_with(
         version: "1".to_owned(),
         files: None,
         projects: None,
+        worktrees: None,
         takeover,
         // Longer than any test: text comes because someone looks.
         unwatched_interval: Duration::from_hours(1),

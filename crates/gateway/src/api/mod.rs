@@ -50,6 +50,7 @@ pub(crate) use conversation::{FrameCache, PromptStateName, prerender, while_auth
 pub(crate) use folded_transcripts::FoldedTranscripts;
 pub(crate) use project_files::{FILE_POLICY, PDF_POLICY};
 pub(crate) use projects::ProjectCache;
+pub(crate) use worktrees::{NewWorktree, RemovableWorktree};
 pub(crate) use session_list::SessionList;
 pub(crate) use sessions::SessionResponse;
 pub(crate) use terminals::{relay_terminal, with_terminal_limits};
@@ -89,7 +90,8 @@ pub(crate) fn project_router() -> Router<Gateway> {
         .merge(git::operations())
         .merge(project_files::operations())
         .merge(terminals::relayed_operations())
-        .merge(conversation::project_operations());
+        .merge(conversation::project_operations())
+        .routes(routes!(worktrees::show));
     let (router, _) = OpenApiRouter::new().nest(API_PREFIX, operations).split_for_parts();
     router
 }

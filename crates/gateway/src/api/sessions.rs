@@ -9,7 +9,7 @@ use journal::{SessionId, SessionRecord, SessionStatus};
 use serde::{Deserialize, Serialize};
 use session::{
     AgentCatalog, AgentProtocol, CommandError, OPTIONS, OptionRole, Placement, SessionOptions,
-    SessionSpec,
+    SessionSpec, WorktreeRemoval,
 };
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -27,7 +27,7 @@ use super::prompts::PromptRequest;
 use super::session_marks::SessionMarks;
 use super::tag;
 use super::watch::{WatchConfigBody, WatchSetting, WatchSettingBody};
-use super::worktrees::{DeleteSessionQuery, DoomedWorktree, NewWorktree};
+use super::worktrees::{DeleteSessionQuery, NewWorktree, RemovableWorktree};
 use crate::access::{AuthenticatedClient, Role};
 use crate::gateway::Gateway;
 use crate::problem::{ApiResult, Problem};
@@ -310,7 +310,7 @@ pub(super) async fn create(
     });
     let prompt = prompt.transpose()?.map(|it| it.into_prompt(&client)).transpose()?;
     let watch = new.watch.authorize(&gateway, &client).await?;
-    let placement = Placement { worker: new.worker, pool: new.pool };
+    let mut placement = Placement { worker: new.worker, pool: new.pool, new_worktree: None };
     if !placement.is_free() && !gateway.sessions.is_relayed() {
         let detail = "this server drives its sessions itself; leave out `worker` and `pool`";
         return Err(Problem::invalid(detail));
@@ -333,9 +333,15 @@ pub(super) async fn create(
     let mut worktree = None;
     if new.worktree && !exists {
         let about = title.as_deref().or_else(|| prompt.as_ref().map(|it| it.text.as_str()));
-        let new = NewWorktree::create(&gateway, &directory, about.unwrap_or_default()).await?;
-        options.directory.clone_from(&new.directory);
-        worktree = Some(new);
+        let about = about.unwrap_or_default();
+        if gateway.sessions.is_relayed() {
+            // The repository is where the session will be.
+            placement.new_worktree = Some(about.chars().take(MAX_TITLE_CHARS).collect());
+        } else {
+            let new = NewWorktree::create(&gateway, &directory, about).await?;
+            options.directory.clone_from(&new.directory);
+            worktree = Some(new);
+        }
     }
     let creation = SessionSpec { id, title, options, resume };
     let (status, session) = match (gateway.sessions.create_at(creation, placement).await, id) {
@@ -427,8 +433,7 @@ pub(super) async fn delete(
     PathParams(id): PathParams<Uuid>,
     QueryParams(DeleteSessionQuery { worktree }): QueryParams<DeleteSessionQuery>,
 ) -> ApiResult<StatusCode> {
-    let worktree = DoomedWorktree::check(&gateway, id, worktree).await?;
-    gateway.sessions.delete(SessionId(id)).await?;
+    let worktree = delete_session(&gateway, id, worktree.removal()).await?;
     if let Some(terminals) = &gateway.terminals {
         terminals.close_session(id).await;
     }
@@ -437,6 +442,27 @@ pub(super) async fn delete(
         worktree.remove().await?;
     }
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Deletes a session. Returns the working tree that is to be removed next.
+async fn delete_session(
+    gateway: &Gateway,
+    id: Uuid,
+    removal: Option<WorktreeRemoval>,
+) -> ApiResult<Option<RemovableWorktree>> {
+    let (sessions, session) = (&gateway.sessions, SessionId(id));
+    let Some(removal) = removal else {
+        sessions.delete(session).await?;
+        return Ok(None);
+    };
+    if let Some(deleted) = sessions.delete_with_worktree(session, removal).await {
+        // The machine that drove it removes its working tree.
+        deleted?;
+        return Ok(None);
+    }
+    let worktree = RemovableWorktree::of_session(gateway, id, removal).await?;
+    sessions.delete(session).await?;
+    Ok(Some(worktree))
 }
 
 #[utoipa::path(post, path = "/sessions/{id}/fork", tag = tag::SESSIONS, params(("id" = Uuid, Path)), request_body = ForkRequest,
@@ -461,7 +487,7 @@ pub(super) async fn fork(
     let creation = SessionSpec { id: None, title, options, resume: Some(resume) };
     // The agent's own files of the conversation are where it was.
     let worker = gateway.sessions.worker(SessionId(id)).map(|it| it.name);
-    let placement = Placement { worker, pool: None };
+    let placement = Placement { worker, ..Placement::default() };
     let session = gateway.sessions.create_at(creation, placement).await?;
     Ok((StatusCode::CREATED, Json(CreateSessionResponse { id: session.id().0 })))
 }

@@ -8,6 +8,7 @@ use axum::Json;
 use axum::extract::State;
 use project::git::{GitRepository, LinkedWorktree, WorktreeLoss};
 use serde::{Deserialize, Serialize};
+use session::WorktreeRemoval;
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
@@ -44,6 +45,17 @@ pub(super) enum WorktreeFate {
     Remove,
     /// It and its branch are removed with everything that is only there.
     Discard,
+}
+
+impl WorktreeFate {
+    /// None if it stays.
+    pub(super) fn removal(self) -> Option<WorktreeRemoval> {
+        match self {
+            Self::Keep => None,
+            Self::Remove => Some(WorktreeRemoval::IfClean),
+            Self::Discard => Some(WorktreeRemoval::Always),
+        }
+    }
 }
 
 #[derive(Debug, Default, Deserialize, IntoParams)]
@@ -100,16 +112,16 @@ pub(super) async fn show(
 
 /// A working tree that was just made.
 #[derive(Debug)]
-pub(super) struct NewWorktree {
+pub(crate) struct NewWorktree {
     main: GitRepository,
     worktree: LinkedWorktree,
     /// The directory in it that corresponds to the one that was asked for.
-    pub(super) directory: PathBuf,
+    pub(crate) directory: PathBuf,
 }
 
 impl NewWorktree {
     /// Makes a working tree of the repository of a directory, named after what the session is about.
-    pub(super) async fn create(
+    pub(crate) async fn create(
         gateway: &Gateway,
         directory: &Path,
         about: &str,
@@ -153,47 +165,60 @@ impl NewWorktree {
     }
 }
 
-/// A working tree that is to be removed once its session is deleted.
+/// A working tree that was made for a session and may be removed once that is deleted.
 #[derive(Debug)]
-pub(super) struct DoomedWorktree {
+pub(crate) struct RemovableWorktree {
     main: GitRepository,
     worktree: LinkedWorktree,
 }
 
-impl DoomedWorktree {
-    /// Checks whether the working tree of a session can be removed.
-    pub(super) async fn check(
+impl RemovableWorktree {
+    /// The one of a session.
+    pub(crate) async fn of_session(
         gateway: &Gateway,
         id: Uuid,
-        fate: WorktreeFate,
-    ) -> ApiResult<Option<Self>> {
-        if fate == WorktreeFate::Keep {
-            return Ok(None);
-        }
-        let Some((repository, worktree)) = find_own(gateway, id).await? else {
-            let detail = "no working tree was made for this session";
-            return Err(Problem::conflict("no-worktree", detail));
-        };
+        removal: WorktreeRemoval,
+    ) -> ApiResult<Self> {
+        let (repository, worktree) = find_own(gateway, id).await?.ok_or_else(no_worktree)?;
         let all = gateway.sessions.journal().sessions().await?;
         if all.iter().any(|it| it.id.0 != id && it.directory.starts_with(&worktree.path)) {
             let detail = "another session works in this working tree; delete that one first";
             return Err(Problem::conflict("worktree-in-use", detail));
         }
         let loss = repository.worktree_loss(&worktree).await?;
-        if fate == WorktreeFate::Remove && loss != WorktreeLoss::default() {
+        if removal == WorktreeRemoval::IfClean && loss != WorktreeLoss::default() {
             let detail = format!(
                 "{} files that are not committed and {} commits that no other branch has would be lost",
                 loss.files, loss.commits
             );
             return Err(Problem::conflict("worktree-not-clean", detail));
         }
-        let main = git::open_at(gateway, &worktree.main.to_string_lossy()).await?;
-        Ok(Some(Self { main, worktree }))
+        Self::new(gateway, worktree).await
     }
 
-    pub(super) async fn remove(self) -> ApiResult<()> {
+    /// The one with a directory, of a session that is gone or was never stored.
+    pub(crate) async fn at(gateway: &Gateway, directory: &Path) -> ApiResult<Self> {
+        let repository = git::open_at(gateway, &directory.to_string_lossy()).await?;
+        let worktree = own_worktree(&repository).await?.ok_or_else(no_worktree)?;
+        Self::new(gateway, worktree).await
+    }
+
+    async fn new(gateway: &Gateway, worktree: LinkedWorktree) -> ApiResult<Self> {
+        let main = git::open_at(gateway, &worktree.main.to_string_lossy()).await?;
+        Ok(Self { main, worktree })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.worktree.path
+    }
+
+    pub(crate) async fn remove(self) -> ApiResult<()> {
         Ok(self.main.remove_worktree(&self.worktree).await?)
     }
+}
+
+fn no_worktree() -> Problem {
+    Problem::conflict("no-worktree", "no working tree was made for this session")
 }
 
 /// The working tree of a session, if it was made for one.
@@ -202,13 +227,19 @@ async fn find_own(
     id: Uuid,
 ) -> ApiResult<Option<(GitRepository, LinkedWorktree)>> {
     let repository = git::open(gateway, id).await?;
+    let own = own_worktree(&repository).await?;
+    Ok(own.map(|worktree| (repository, worktree)))
+}
+
+/// The working tree of a repository, if it was made for a session.
+async fn own_worktree(repository: &GitRepository) -> ApiResult<Option<LinkedWorktree>> {
     let Some(worktree) = repository.linked_worktree().await? else { return Ok(None) };
     let is_own = worktree.branch.as_ref().is_some_and(|it| it.starts_with(BRANCH_PREFIX))
         && worktree.path.parent().is_some_and(|parent| {
             parent == sibling_directory(&worktree.main)
                 || parent == worktree.main.join(INNER_DIRECTORY)
         });
-    Ok(is_own.then_some((repository, worktree)))
+    Ok(is_own.then_some(worktree))
 }
 
 /// The directory for new working trees of a repository: beside it if that is below a root, otherwise

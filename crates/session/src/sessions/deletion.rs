@@ -9,6 +9,7 @@ use tracing::warn;
 use super::{OpenError, SessionSlot, Sessions};
 use crate::remote::RemoteConnection;
 use crate::shim::{self, OwnershipError};
+use crate::worktree_service::WorktreeRemoval;
 
 /// How long another process may take to delete a session that it drives.
 const DELETION_TIMEOUT: Duration = Duration::from_secs(5);
@@ -19,13 +20,24 @@ impl Sessions {
     /// Deletes a session. Its agent is killed first, and none is started for waiting prompts.
     pub async fn delete(&self, id: SessionId) -> Result<(), OpenError> {
         if let Some(relay) = &self.shared.relay {
-            return relay.delete(id).await;
+            return relay.delete(id, None).await;
         }
         let before = self.slots().insert(id, SessionSlot::Deleting);
         let deleted = self.delete_slot(id, before).await;
         self.slots().remove(&id);
         self.change_problems();
         deleted
+    }
+
+    /// Deletes a session, and then the working tree that was made for it, on the machine that drives it; none if
+    /// that is this one.
+    pub async fn delete_with_worktree(
+        &self,
+        id: SessionId,
+        removal: WorktreeRemoval,
+    ) -> Option<Result<(), OpenError>> {
+        let relay = self.shared.relay.as_ref()?;
+        Some(relay.delete(id, Some(removal)).await)
     }
 
     /// Kills the agent of a session and stops driving it. The journal stays as it is.
