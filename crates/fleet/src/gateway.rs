@@ -9,7 +9,7 @@ use journal::{SessionId, SessionStatus};
 use session::{
     CommandOutput, CommandRelay, Error, OpenError, OwningWorker, Placement, ProjectAnswer,
     ProjectBody, ProjectRequest, RelayFuture, SessionCommand, SessionSpec, WorkerPresence,
-    WorkerSummary,
+    WorkerSummary, WorktreeRemoval,
 };
 use tokio::sync::watch;
 use tokio::time::Instant;

@@ -130,7 +130,11 @@ impl ProjectService for ProjectRoutes {
 }
 
 impl WorktreeService for ProjectRoutes {
-    fn create(&self, directory: PathBuf, about: String) -> RelayFuture<'_, Result<PathBuf, String>> {
+    fn create(
+        &self,
+        directory: PathBuf,
+        about: String,
+    ) -> RelayFuture<'_, Result<PathBuf, String>> {
         Box::pin(async move {
             let created = NewWorktree::create(&self.gateway, &directory, &about).await;
             Ok(created.map_err(|problem| problem.detail)?.directory)
@@ -150,9 +154,8 @@ impl WorktreeService for ProjectRoutes {
 
     fn remove(&self, directory: PathBuf) -> RelayFuture<'_, Result<(), String>> {
         Box::pin(async move {
-            let removed = async {
-                RemovableWorktree::at(&self.gateway, &directory).await?.remove().await
-            };
+            let removed =
+                async { RemovableWorktree::at(&self.gateway, &directory).await?.remove().await };
             removed.await.map_err(|problem| problem.detail)
         })
     }

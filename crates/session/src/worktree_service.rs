@@ -22,7 +22,8 @@ pub enum WorktreeRemoval {
 pub trait WorktreeService: fmt::Debug + Send + Sync {
     /// Makes a working tree of the repository of a directory, with a branch that is named after a text. Returns
     /// the directory in it that corresponds to the one asked for.
-    fn create(&self, directory: PathBuf, about: String) -> RelayFuture<'_, Result<PathBuf, String>>;
+    fn create(&self, directory: PathBuf, about: String)
+    -> RelayFuture<'_, Result<PathBuf, String>>;
 
     /// The working tree that was made for a session, if it may be removed with it.
     fn removable(

@@ -61,6 +61,7 @@ impl SimulatedWorker {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             files: None,
             projects: None,
+            worktrees: None,
             takeover: None,
             unwatched_interval: UNWATCHED_INTERVAL,
         };

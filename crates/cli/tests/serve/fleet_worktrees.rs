@@ -38,7 +38,7 @@ impl TestServer {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_of_a_worker_gets_a_working_tree_that_goes_with_it_unless_something_would_be_lost()
-{
+ {
     let fixture = Fixture::new("api text \"hi\"").await;
     let top = fixture.path("project").canonicalize().expect("a project");
     git(&top, &["init", "-q", "-b", "main"]);
@@ -59,7 +59,8 @@ async fn a_session_of_a_worker_gets_a_working_tree_that_goes_with_it_unless_some
 
     // A repeated request makes neither a second session nor a second working tree.
     let id = Uuid::new_v4().to_string();
-    let new = json!({ "id": id, "cwd": top.join("shop"), "title": "Fix the cart", "worktree": true });
+    let new =
+        json!({ "id": id, "cwd": top.join("shop"), "title": "Fix the cart", "worktree": true });
     let (status, made) = server.post("/sessions", new.clone()).await;
     assert_eq!(status, 201, "{made}");
     let (status, again) = server.post("/sessions", new).await;

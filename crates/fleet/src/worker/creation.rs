@@ -41,7 +41,7 @@ impl SharedWorker {
         if self.exists(id).await? {
             return Ok(());
         }
-        let created = self.worktrees()?.create(spec.options.directory, about).await;
+        let created = self.worktrees()?.create(spec.options.directory.clone(), about).await;
         let directory = created.map_err(WorkerFailure::Failed)?;
         spec.options.directory.clone_from(&directory);
         let stored = self.claim_and_store(id, spec).await;

@@ -50,11 +50,11 @@ pub(crate) use conversation::{FrameCache, PromptStateName, prerender, while_auth
 pub(crate) use folded_transcripts::FoldedTranscripts;
 pub(crate) use project_files::{FILE_POLICY, PDF_POLICY};
 pub(crate) use projects::ProjectCache;
-pub(crate) use worktrees::{NewWorktree, RemovableWorktree};
 pub(crate) use session_list::SessionList;
 pub(crate) use sessions::SessionResponse;
 pub(crate) use terminals::{relay_terminal, with_terminal_limits};
 pub(crate) use usage::UsageCache;
+pub(crate) use worktrees::{NewWorktree, RemovableWorktree};
 
 use crate::config::{ACP_PATH, API_PREFIX, METRICS_PATH};
 use crate::gateway::Gateway;

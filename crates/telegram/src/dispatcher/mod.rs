@@ -59,6 +59,7 @@ use outbox::OutboxFile;
 use poller::UpdatePoller;
 pub(crate) use store::BridgeState;
 use store::{ReceivedUpdate, StateWriter};
+use worker_outbox::OutboxCopies;
 
 /// How many events may be queued. When the queue is full, the tasks that report wait.
 const EVENT_QUEUE: usize = 256;

@@ -4,9 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use journal::{SessionId, SessionRecord, SessionStatus};
-use session::{
-    NewPrompt, OptionRole, Session, SessionOptions, append_file_paths, store_upload,
-};
+use session::{NewPrompt, OptionRole, Session, SessionOptions, append_file_paths, store_upload};
 use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
 use uuid::Uuid;

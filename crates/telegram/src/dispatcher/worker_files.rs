@@ -67,7 +67,11 @@ impl WorkerFiles {
     }
 
     /// Stores a file where users' files are. Returns its path, relative to the session's directory.
-    pub(super) async fn upload(&self, name: &str, content: Vec<u8>) -> Result<String, WorkerFileError> {
+    pub(super) async fn upload(
+        &self,
+        name: &str,
+        content: Vec<u8>,
+    ) -> Result<String, WorkerFileError> {
         #[derive(Deserialize)]
         struct StoredFile {
             path: String,
@@ -93,7 +97,12 @@ impl WorkerFiles {
     }
 
     /// Copies a file of at most `limit` bytes to this machine.
-    pub(super) async fn copy(&self, path: &str, to: &Path, limit: u64) -> Result<(), WorkerFileError> {
+    pub(super) async fn copy(
+        &self,
+        path: &str,
+        to: &Path,
+        limit: u64,
+    ) -> Result<(), WorkerFileError> {
         let query = [("path", path)];
         let content = RequestContent::None;
         let mut pieces = self.request("GET", "files/content", &query, content).await?;
@@ -113,21 +122,29 @@ impl WorkerFiles {
     /// Writes a file that is not there yet.
     pub(super) async fn create(&self, path: &str, content: &str) -> Result<(), WorkerFileError> {
         let content = RequestContent::Bytes(content.as_bytes().to_vec());
-        self.request("PUT", "files/content", &[("path", path)], content).await?;
-        Ok(())
+        self.act("PUT", "files/content", &[("path", path)], content).await
     }
 
     pub(super) async fn create_directory(&self, path: &str) -> Result<(), WorkerFileError> {
         let content = RequestContent::Json(json!({ "path": path }));
-        self.request("POST", "files/directories", &[], content).await?;
-        Ok(())
+        self.act("POST", "files/directories", &[], content).await
     }
 
     /// Moves a file. Nothing is replaced.
     pub(super) async fn rename(&self, path: &str, to: &str) -> Result<(), WorkerFileError> {
         let content = RequestContent::Json(json!({ "path": path, "to": to }));
-        self.request("PATCH", "files", &[], content).await?;
-        Ok(())
+        self.act("PATCH", "files", &[], content).await
+    }
+
+    /// Makes a request whose answer says only that it was possible.
+    async fn act(
+        &self,
+        method: &str,
+        path: &str,
+        query: &[(&str, &str)],
+        content: RequestContent,
+    ) -> Result<(), WorkerFileError> {
+        self.request(method, path, query, content).await.map(drop)
     }
 
     /// Makes a request whose answer is JSON.

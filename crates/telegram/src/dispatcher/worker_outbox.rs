@@ -236,7 +236,8 @@ mod tests {
     #[test]
     fn a_worker_cannot_choose_where_its_files_are_copied_to() {
         let sendable = |name: &str, kind: &str, link: bool| {
-            let file = json!({ "name": name, "kind": kind, "link": link, "size": 1, "modified": 1 });
+            let file =
+                json!({ "name": name, "kind": kind, "link": link, "size": 1, "modified": 1 });
             is_sendable(&serde_json::from_value(file).unwrap())
         };
         assert!(sendable("chart.png", "file", false));
