@@ -66,6 +66,12 @@ const REQUIRED: &[RequiredProgram] = &[
         packages: &["chromium"],
         purpose: "the web UI in a real browser",
     },
+    RequiredProgram {
+        name: "chromium-headless-shell",
+        probe: &["--version"],
+        packages: &["chromium-headless-shell"],
+        purpose: "the same in half of the CPU time; without it, the tests use `chromium`",
+    },
 ];
 
 impl RequiredProgram {

@@ -12,18 +12,20 @@ use crate::survivors::SurvivorCheck;
 
 /// Programs that take minutes, the longest first. They start first, so that the others fill the time
 /// until they are over.
-const LONGEST: [&str; 11] = [
+const LONGEST: [&str; 13] = [
     "web",
     "driving",
     "serve",
     "acp_clients",
     "telegram",
+    "verify",
     "session",
     "watch",
     "run",
     "acp",
     "testbed",
     "view",
+    "other_agents",
 ];
 
 /// A program with tests.

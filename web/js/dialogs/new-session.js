@@ -11,7 +11,7 @@ import { preferences } from "../preferences.js";
 import { OptionFields } from "../options/option-fields.js";
 import { projectFile } from "../options/project-file.js";
 import { fill, h } from "../ui/elements.js";
-import { baseName } from "../ui/format.js";
+import { baseName, withShortcut } from "../ui/format.js";
 import { navigate } from "../ui/layers.js";
 import { loadStylesheet } from "../ui/stylesheets.js";
 import { visibleLine } from "../ui/visible-text.js";
@@ -55,7 +55,10 @@ export function openNewSession(me, sessions, cwd) {
   const prompt = h("textarea", {
     rows: "4",
     class: "first-message",
-    placeholder: "What should be done? (Ctrl+Enter creates the session and sends this)",
+    placeholder: withShortcut(
+      "What should be done?",
+      "Ctrl+Enter creates the session and sends this",
+    ),
     oninput: () => (button.textContent = prompt.value.trim() ? "Create and send" : "Create"),
     onkeydown: (/** @type {KeyboardEvent} */ event) => {
       if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;

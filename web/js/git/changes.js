@@ -5,6 +5,7 @@
  */
 
 import { fill, h } from "../ui/elements.js";
+import { withShortcut } from "../ui/format.js";
 import { navigate } from "../ui/layers.js";
 import { countFiles, lossOf } from "./git-view.js";
 
@@ -38,7 +39,7 @@ export class Changes {
       rows: "3",
       class: "input",
       "aria-label": "Message of the commit",
-      placeholder: "Message (Ctrl+Enter commits)",
+      placeholder: withShortcut("Message", "Ctrl+Enter commits"),
       maxlength: "20000",
       oninput: () => drafts.set(view.page.id, this.message.value),
       onkeydown: (/** @type {KeyboardEvent} */ event) => {

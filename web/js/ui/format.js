@@ -178,3 +178,8 @@ function describeStop(cause) {
       return "No agent";
   }
 }
+
+/** A placeholder that names a shortcut, unless the device has no keys. @param {string} text @param {string} shortcut */
+export function withShortcut(text, shortcut) {
+  return matchMedia("(pointer: coarse)").matches ? text : `${text} (${shortcut})`;
+}

@@ -14,7 +14,7 @@ const { TOWPATH, SCRATCH, BROWSER } = process.env;
 /** Pages that are worked on, in place of those built in. */
 const PAGES_LIVE = process.env.PAGES_LIVE;
 const SCENARIO = fileURLToPath(new URL("page.scenario", import.meta.url));
-const FLAGS = ["--no-sandbox", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run"];
+const FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run"];
 /** How long anything may take, in milliseconds, on a machine that has much else to do. */
 const PATIENCE = 60_000;
 export const DESKTOP = { viewport: { width: 1280, height: 800 } };
@@ -127,11 +127,11 @@ export class Server {
 
 /** A browser with the page signed in; errors of any page fail the script. */
 export class Screen {
-  static async open(server) {
+  static async open(server, program = BROWSER) {
     const screen = new Screen();
     screen.server = server;
     screen.faults = [];
-    screen.browser = await chromium.launch({ executablePath: BROWSER, args: FLAGS });
+    screen.browser = await chromium.launch({ executablePath: program, args: FLAGS });
     return screen;
   }
 
@@ -221,7 +221,7 @@ export const clean = async (page, where) => assert.deepEqual(await faults(page),
 /** Runs steps in order and reports which one failed. */
 export async function steps(all) {
   const server = await Server.start(all.options);
-  const screen = await Screen.open(server);
+  const screen = await Screen.open(server, all.browser);
   try {
     for (const [name, step] of Object.entries(all.steps)) {
       const began = Date.now();

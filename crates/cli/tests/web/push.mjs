@@ -121,7 +121,8 @@ async function subscribeAndLeave(server, page) {
   await page.goto(`${server.address}/icon.svg`);
 }
 
-await steps({ options: { more: ["--allow-private-push"] }, steps: {
+// Only the whole browser has push subscriptions.
+await steps({ browser: process.env.FULL_BROWSER, options: { more: ["--allow-private-push"] }, steps: {
   "a device is subscribed, tried and unsubscribed in the settings": async (server, screen) => {
     for (const kind of [DESKTOP, PHONE]) {
       const { context, page, deliver } = await open(server, screen, kind);
