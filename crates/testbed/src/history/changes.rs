@@ -39,37 +39,37 @@ pub(super) fn changes_of(text: &str, agent: &str) -> BTreeMap<AgentVersion, Hist
     for line in text_lines(text) {
         if let Some(range) = line.text.strip_prefix(VERSIONS) {
             let (since, before) = bounds(range, agent);
-            if let Some(version) = since {
+            for version in since {
                 changes.entry(version).or_default().starts = true;
             }
-            if let Some(version) = before {
+            for version in before {
                 changes.entry(version).or_default().ends = true;
             }
             continue;
         }
         let (since, before) = bounds(&line.condition, agent);
-        if let Some(version) = since {
+        for version in since {
             changes.entry(version).or_default().after.push(line.text.clone());
         }
-        if let Some(version) = before {
-            changes.entry(version).or_default().before.push(line.text);
+        for version in before {
+            changes.entry(version).or_default().before.push(line.text.clone());
         }
     }
     changes
 }
 
-/// The first version that a condition applies to, and the first one after those. A condition for
+/// The first versions that a condition applies to, and the first ones after those. A condition for
 /// other agents has no bounds.
-fn bounds(condition: &str, agent: &str) -> (Option<AgentVersion>, Option<AgentVersion>) {
-    let version = |sign: &str| {
-        let mut words = condition.split_whitespace();
-        words.find_map(|word| word.strip_prefix(sign)?.parse::<AgentVersion>().ok())
+fn bounds(condition: &str, agent: &str) -> (Vec<AgentVersion>, Vec<AgentVersion>) {
+    let versions = |sign: &str| -> Vec<AgentVersion> {
+        let words = condition.split_whitespace();
+        words.filter_map(|word| word.strip_prefix(sign)?.parse().ok()).collect()
     };
-    let (since, before) = (version(">="), version("<"));
-    let first = since.unwrap_or(AgentVersion(0, 0, 0));
+    let (since, before) = (versions(">="), versions("<"));
+    let first = since.first().copied().unwrap_or(AgentVersion(0, 0, 0));
     let parsed = condition.parse::<ScenarioCondition>();
     let is_meant = parsed.is_ok_and(|it| it.applies_to(agent, first));
-    if is_meant { (since, before) } else { (None, None) }
+    if is_meant { (since, before) } else { (Vec::new(), Vec::new()) }
 }
 
 impl HistoryEvidence {
@@ -122,6 +122,12 @@ mod tests {
             ..HistoryChange::default()
         };
         assert_eq!(changes, BTreeMap::from([(OLD, starts), (NEW, change)]));
+        // Something was otherwise for a while.
+        let gap = changes_of("[<2.1.37 >=2.1.150] < user\n", "claude");
+        let user = vec!["< user".to_owned()];
+        let ended = HistoryChange { before: user.clone(), ..HistoryChange::default() };
+        let again = HistoryChange { after: user, ..HistoryChange::default() };
+        assert_eq!(gap, BTreeMap::from([(OLD, ended), (NEW, again)]));
         let codex = changes_of("[codex >=2.6.0] < x\n", "codex");
         assert_eq!(codex.keys().collect::<Vec<_>>(), [&AgentVersion(2, 6, 0)]);
     }

@@ -26,22 +26,54 @@ impl VersionBound {
     }
 
     /// A condition with this bound. A bound on the same side is replaced: the release in which
-    /// something changed was found among the versions that the condition applied to.
+    /// something changed was found among the versions that the condition applied to. Parts of the condition on
+    /// the other side of that release are left out.
     fn added_to(self, condition: &str) -> String {
-        let mut words: Vec<String> = condition
-            .split_whitespace()
-            .filter(|word| !self.replaces(word))
-            .map(str::to_owned)
-            .collect();
-        // The lower bound stands before the upper one, and both after the names of agents.
-        let place = match self {
-            Self::Before(_) => words.len(),
-            Self::Since(_) => {
-                words.iter().position(|it| it.starts_with('<')).unwrap_or(words.len())
+        let is_bound = |word: &&str| word.starts_with(['<', '>', '0', '1', '2']);
+        let (bounds, names): (Vec<_>, Vec<_>) = condition.split_whitespace().partition(is_bound);
+        let mut parts: Vec<Vec<&str>> = Vec::new();
+        for bound in bounds {
+            match parts.last_mut() {
+                Some(part)
+                    if !(bound.starts_with('>') && part.iter().any(|it| it.starts_with('<'))) =>
+                {
+                    part.push(bound);
+                }
+                _ => parts.push(vec![bound]),
             }
+        }
+        parts.retain(|part| self.meets(part));
+        let mut own = match self {
+            Self::Before(_) => parts.pop(),
+            Self::Since(_) => (!parts.is_empty()).then(|| parts.remove(0)),
+        }
+        .unwrap_or_default();
+        own.retain(|word| !self.replaces(word));
+        let text = self.to_string();
+        // The lower bound stands before the upper one.
+        let place = match self {
+            Self::Before(_) => own.len(),
+            Self::Since(_) => own.iter().position(|it| it.starts_with('<')).unwrap_or(own.len()),
         };
-        words.insert(place, self.to_string());
-        words.join(" ")
+        own.insert(place, &text);
+        match self {
+            Self::Before(_) => parts.push(own),
+            Self::Since(_) => parts.insert(0, own),
+        }
+        names.into_iter().chain(parts.into_iter().flatten()).collect::<Vec<_>>().join(" ")
+    }
+
+    /// Whether a part of a condition has versions on this side of the release.
+    fn meets(self, part: &[&str]) -> bool {
+        let version = |word: &str| word.trim_start_matches(['<', '>', '=']).parse().ok();
+        let all = |sign: char, is_met: fn(AgentVersion, AgentVersion) -> bool, own| {
+            let mut bounds = part.iter().filter(|it| it.starts_with(sign));
+            bounds.all(|it| version(it).is_none_or(|bound: AgentVersion| is_met(bound, own)))
+        };
+        match self {
+            Self::Before(own) => all('>', |bound, own| bound < own, own),
+            Self::Since(own) => all('<', |bound, own| bound > own, own),
+        }
     }
 }
 
@@ -133,6 +165,10 @@ mod tests {
             ("[>=2.0.14] exit 0", since, "[>=2.1.150] exit 0"),
             ("[>=2.0.14] exit 0", before, "[>=2.0.14 <2.1.150] exit 0"),
             ("[!play <2.1.260] <! user", since, "[!play >=2.1.150 <2.1.260] <! user"),
+            ("[<2.0.9 >=2.0.60] alive", before, "[<2.0.9 >=2.0.60 <2.1.150] alive"),
+            ("[<2.0.9 >=2.0.60] alive", since, "[>=2.1.150] alive"),
+            ("[codex <2.1.9 >=2.1.200] alive", before, "[codex <2.1.150] alive"),
+            ("[<2.1.200 >=2.1.260] alive", since, "[>=2.1.150 <2.1.200 >=2.1.260] alive"),
         ];
         for (step, bound, expected) in table {
             let text = format!("# T\n\n> user \"hi\"\n{step}\n  {{}}\neof\n");

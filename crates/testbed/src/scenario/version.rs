@@ -8,10 +8,16 @@ use std::str::FromStr;
 pub struct AgentVersion(pub u32, pub u32, pub u32);
 
 /// The versions that satisfy every bound. Without bounds, all versions.
+///
+/// A lower bound after an upper one begins another part: `<2.0.43 >=2.0.60` is everything but the releases
+/// in between.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AgentVersionRange {
-    bounds: Vec<(AgentVersionComparison, AgentVersion)>,
+    parts: Vec<Vec<VersionComparison>>,
 }
+
+/// A comparison with a version.
+type VersionComparison = (AgentVersionComparison, AgentVersion);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum AgentVersionComparison {
@@ -29,18 +35,19 @@ pub struct AgentVersionError(String);
 
 impl AgentVersionRange {
     pub fn contains(&self, version: AgentVersion) -> bool {
-        self.bounds.iter().all(|(comparison, bound)| match comparison {
+        let satisfies = |(comparison, bound): &VersionComparison| match comparison {
             AgentVersionComparison::Less => version < *bound,
             AgentVersionComparison::AtMost => version <= *bound,
             AgentVersionComparison::Equal => version == *bound,
             AgentVersionComparison::AtLeast => version >= *bound,
             AgentVersionComparison::Greater => version > *bound,
-        })
+        };
+        self.is_unbounded() || self.parts.iter().any(|part| part.iter().all(satisfies))
     }
 
     /// Whether the range has no bounds.
     pub fn is_unbounded(&self) -> bool {
-        self.bounds.is_empty()
+        self.parts.is_empty()
     }
 }
 
@@ -67,14 +74,31 @@ impl FromStr for AgentVersionRange {
             ("<", AgentVersionComparison::Less),
             ("", AgentVersionComparison::Equal),
         ];
-        let bounds = text.split_whitespace().map(|bound| {
+        let mut parts: Vec<Vec<VersionComparison>> = Vec::new();
+        for bound in text.split_whitespace() {
             let found = comparisons.iter().find_map(|(sign, comparison)| {
                 bound.strip_prefix(sign).map(|version| (*comparison, version))
             });
             let (comparison, version) = found.unwrap_or((AgentVersionComparison::Equal, bound));
-            Ok((comparison, version.parse()?))
-        });
-        Ok(Self { bounds: bounds.collect::<Result<_, _>>()? })
+            let bound = (comparison, version.parse()?);
+            match parts.last_mut() {
+                Some(part) if !(comparison.is_lower() && part.iter().any(|it| it.0.is_upper())) => {
+                    part.push(bound);
+                }
+                _ => parts.push(vec![bound]),
+            }
+        }
+        Ok(Self { parts })
+    }
+}
+
+impl AgentVersionComparison {
+    fn is_lower(self) -> bool {
+        matches!(self, Self::AtLeast | Self::Greater)
+    }
+
+    fn is_upper(self) -> bool {
+        matches!(self, Self::Less | Self::AtMost)
     }
 }
 
@@ -86,7 +110,7 @@ impl fmt::Display for AgentVersion {
 
 impl fmt::Display for AgentVersionRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, (comparison, version)) in self.bounds.iter().enumerate() {
+        for (index, (comparison, version)) in self.parts.iter().flatten().enumerate() {
             let sign = match comparison {
                 AgentVersionComparison::Less => "<",
                 AgentVersionComparison::AtMost => "<=",
@@ -116,6 +140,16 @@ mod tests {
         assert!(exact.contains(AgentVersion(2, 1, 37)));
         assert!(AgentVersionRange::default().contains(AgentVersion(0, 2, 9)));
         assert_eq!(range.to_string(), ">=2.0.14 <2.1.120");
+    }
+
+    #[test]
+    fn a_lower_bound_after_an_upper_one_leaves_out_what_is_between() {
+        let text = ">=2.0.14 <2.0.43 >=2.0.60 <2.1.37";
+        let range: AgentVersionRange = text.parse().unwrap();
+        let contained = |text: &str| range.contains(text.parse().unwrap());
+        assert!(["2.0.14", "2.0.42", "2.0.60", "2.1.36"].into_iter().all(contained));
+        assert!(!["2.0.13", "2.0.43", "2.0.59", "2.1.37"].into_iter().any(contained));
+        assert_eq!(range.to_string(), text);
     }
 
     #[test]
