@@ -147,14 +147,17 @@ impl<'a> ApiMessageRequest<'a> {
 
     /// Whether the CLI makes this request for its own use: a title, a quota check, a summary.
     ///
-    /// Such a request has no tools, or one or two that are not tools of an agent.
+    /// Such a request has no tools, or one or two that are not tools of an agent. 2.0.77 also fills the cache of
+    /// the API for each sub-agent that it may start.
     pub(super) fn is_side_request(&self) -> bool {
+        const WARM_UP: &str = "Warmup";
         const AGENT_TOOLS: [&str; 6] = ["Bash", "Read", "Edit", "Write", "Task", "Agent"];
         let tools = self.tools.as_deref().unwrap_or_default();
         let is_agent_tool = |tool: &ApiInputTool<'_>| {
             AGENT_TOOLS.contains(&&*tool.name) || tool.name.starts_with("mcp__")
         };
-        tools.len() < 3 && !tools.iter().any(is_agent_tool)
+        let is_warm_up = self.messages().len() == 1 && self.first_prompt() == WARM_UP;
+        is_warm_up || tools.len() < 3 && !tools.iter().any(is_agent_tool)
     }
 
     /// Whether opencode makes this request for the title of a conversation.
@@ -415,6 +418,23 @@ mod tests {
                 "{names:?}"
             );
         }
+    }
+
+    #[test]
+    fn a_request_that_fills_the_cache_is_a_side_request() {
+        let is_side_request = |messages: Value| {
+            let tools: Vec<Value> =
+                ["Bash", "Read", "Edit"].iter().map(|name| json!({"name": name})).collect();
+            let request =
+                json!({"model": "m", "max_tokens": 1, "messages": messages, "tools": tools});
+            ApiMessageRequest::parse(request.to_string().as_bytes()).unwrap().is_side_request()
+        };
+        let warm_up = json!({"role": "user", "content": [{"type": "text", "text": "Warmup"}]});
+        assert!(is_side_request(json!([warm_up])));
+        let prompt = json!({"role": "user", "content": "Warmup the engine"});
+        assert!(!is_side_request(json!([prompt])));
+        let answer = json!({"role": "assistant", "content": "ok"});
+        assert!(!is_side_request(json!([warm_up, answer, warm_up])));
     }
 
     #[test]
