@@ -82,6 +82,6 @@ fn browser() -> Option<PathBuf> {
 fn find_program(names: &[&str]) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let places: Vec<_> = std::env::split_paths(&path).collect();
-    let mut named = names.iter().flat_map(|name| places.iter().map(move |place| place.join(name)));
-    named.find(|program| program.is_file())
+    let mut paths = names.iter().flat_map(|name| places.iter().map(move |place| place.join(name)));
+    paths.find(|program| program.is_file())
 }

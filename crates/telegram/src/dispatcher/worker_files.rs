@@ -211,6 +211,7 @@ impl WorkerFiles {
     }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "`map_err` gives it away")]
 fn failed(error: impl ToString) -> WorkerFileError {
     WorkerFileError::Failed(error.to_string())
 }
