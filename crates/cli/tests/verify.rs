@@ -640,6 +640,40 @@ fn results_of_releases_are_files_of_the_project() {
 }
 
 #[test]
+fn kinds_of_a_whole_run_are_kept_with_its_results() {
+    let history = History::new(&[("ends", ENDS), ("hello", HELLO)]);
+    let results = ["--results", "scenarios/results"];
+    let file = history.project.path("scenarios/results/claude/kinds/9.9.5.jsonl");
+    let kinds = || fs::read_to_string(&file).expect("kinds");
+    let verify = |arguments: &[&str]| {
+        let arguments = [&["--claude", "npm:9.9.5"], &results[..], arguments].concat();
+        assert_eq!(history.verify(&arguments).code, 0);
+    };
+    verify(&["hello"]);
+    assert!(!file.exists(), "some scenarios are not the suite");
+    // What was run before is in the cache.
+    verify(&[]);
+    let known = "{\"agent\":\"claude\",\"version\":\"9.9.5\"}\n\
+                 {\"kind\":\"result/success\",\"fields\":{\"ends\":[\"subtype\",\"type\"]}}\n\
+                 {\"kind\":\"system/init\",\"fields\":{\"ends\":[\"subtype\",\"type\"]}}\n";
+    assert_eq!(kinds(), known);
+    // A scenario that is changed later adds to what is known, also without the cache.
+    fs::remove_dir_all(history.project.path("cache")).expect("removed");
+    let changed = HELLO.replace("hi", "hello");
+    fs::write(history.project.path("scenarios/hello.scenario"), changed).expect("a scenario");
+    verify(&["hello"]);
+    assert_eq!(kinds(), known);
+    // Without the file and the cache, the results say which scenarios are not at hand.
+    fs::remove_file(&file).expect("removed");
+    fs::remove_dir_all(history.project.path("cache")).expect("removed");
+    let changed = HELLO.replace("hi", "once more");
+    fs::write(history.project.path("scenarios/hello.scenario"), changed).expect("a scenario");
+    verify(&[]);
+    let without = known.replace("9.5\"}", "9.5\",\"without\":[\"ends\"]}");
+    assert_eq!(kinds(), without.replace("{\"ends\"", "{\"hello\""));
+}
+
+#[test]
 fn kinds_and_fields_of_captures_are_compared() {
     let project = Project::new(&[]);
     for (version, line) in

@@ -2,11 +2,12 @@
 //!
 //! They are in the cache directory and, with `--results`, in files of the project.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 
 use anstream::eprintln;
 use testbed::history::{
-    HistoryRelease, HistoryResult, HistoryStore, HistoryStoreError, applied_digest,
+    HistoryRelease, HistoryResult, HistoryStore, HistoryStoreError, ReleaseKinds, applied_digest,
 };
 use testbed::scenario::{Scenario, ScenarioProtocol};
 use testbed::verify::{
@@ -128,8 +129,47 @@ impl KeptResults {
             if !release.results.is_empty() {
                 project.save(&release)?;
             }
+            let of_agent = results.iter().filter(|it| it.agent == index);
+            let run = of_agent.filter(|it| !it.kept && it.attempts > 0).map(|result| {
+                let name = loaded.scenarios[result.scenario].name.as_str();
+                (name, VerifyConversation::of(result, agent))
+            });
+            self.write_kinds(project, &release, &run.collect(), is_suite)?;
         }
         Ok(())
+    }
+
+    /// Writes which kinds of lines a release has printed, if the whole suite was run with it: now,
+    /// or earlier and some scenarios again now. `run` has the conversations of the scenarios that
+    /// were run now; those of the others are in the cache, if they were run on this machine.
+    fn write_kinds(
+        &self,
+        project: &HistoryStore,
+        release: &HistoryRelease,
+        run: &HashMap<&str, VerifyConversation>,
+        is_suite: bool,
+    ) -> Result<(), HistoryStoreError> {
+        let HistoryRelease { agent, version, .. } = release;
+        let earlier = project.kinds(agent, *version)?;
+        if !(is_suite && release.is_whole || earlier.is_some()) {
+            return Ok(());
+        }
+        let conversation = |name: &str, digest: &str| {
+            let kept = || self.store.as_ref()?.conversation_with(digest).ok();
+            run.get(name).cloned().or_else(kept)
+        };
+        let mut kinds = ReleaseKinds::default();
+        for (name, result) in &release.results {
+            match conversation(name, &result.conversation) {
+                Some(conversation) => kinds.add(name, &conversation),
+                None => drop(kinds.without.insert(name.clone())),
+            }
+        }
+        // What a scenario showed that is not at hand now is still known from the file.
+        if let Some(earlier) = earlier.filter(|_| !kinds.without.is_empty()) {
+            kinds.add_earlier(&earlier);
+        }
+        if kinds.is_empty() { Ok(()) } else { project.save_kinds(agent, *version, &kinds) }
     }
 
     /// The digest of the conversation of a result, which is only in the cache if it was not run now.

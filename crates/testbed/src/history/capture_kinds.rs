@@ -199,7 +199,7 @@ pub(crate) fn line_kind(value: &Value) -> Option<String> {
 }
 
 /// The fields of a line, and those of the objects that are opened.
-fn fields_of(value: &Value) -> BTreeSet<String> {
+pub(super) fn fields_of(value: &Value) -> BTreeSet<String> {
     let mut fields = BTreeSet::new();
     for (name, part) in value.as_object().into_iter().flatten() {
         fields.insert(name.clone());

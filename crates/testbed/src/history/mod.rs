@@ -10,6 +10,7 @@ mod changes;
 mod matrix;
 mod page;
 mod refinement;
+mod release_kinds;
 mod results;
 
 pub use applied::applied_digest;
@@ -19,4 +20,5 @@ pub use capture_kinds::{CaptureKinds, CaptureKindsError};
 pub use changes::{HistoryChange, HistoryEvidence};
 pub use page::{HistoryPageError, VersionsPage};
 pub use refinement::{BoundRefinement, BoundVerdict, FIRST_RELEASE};
+pub use release_kinds::ReleaseKinds;
 pub use results::{HistoryOutcome, HistoryRelease, HistoryResult, HistoryStore, HistoryStoreError};

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::applied_digest;
+use super::{ReleaseKinds, applied_digest};
 use crate::scenario::AgentVersion;
 use crate::verify::{VerifyDifference, VerifyKeptResult, VerifyOutcome};
 
@@ -136,6 +136,33 @@ impl HistoryStore {
         write(&path, &release.to_text())
     }
 
+    /// The kinds of lines of a release, if they were kept.
+    pub fn kinds(
+        &self,
+        agent: &str,
+        version: AgentVersion,
+    ) -> Result<Option<ReleaseKinds>, HistoryStoreError> {
+        let path = self.kinds_file(agent, version);
+        if !path.exists() {
+            return Ok(None);
+        }
+        read(&path, ReleaseKinds::parse).map(Some)
+    }
+
+    pub fn save_kinds(
+        &self,
+        agent: &str,
+        version: AgentVersion,
+        kinds: &ReleaseKinds,
+    ) -> Result<(), HistoryStoreError> {
+        write(&self.kinds_file(agent, version), &kinds.to_text(agent, version))
+    }
+
+    /// In a directory of its own, because every file beside it has results.
+    fn kinds_file(&self, agent: &str, version: AgentVersion) -> PathBuf {
+        self.directory.join(agent).join("kinds").join(format!("{version}.{EXTENSION}"))
+    }
+
     /// The versions of an agent that were published when npm was asked last, in ascending order.
     pub fn published(&self, agent: &str) -> Vec<AgentVersion> {
         let text = fs::read_to_string(self.published_file(agent)).unwrap_or_default();
@@ -178,9 +205,17 @@ fn children(directory: &Path) -> Result<Vec<PathBuf>, HistoryStoreError> {
 }
 
 fn load_file(path: &Path) -> Result<HistoryRelease, HistoryStoreError> {
+    read(path, HistoryRelease::parse)
+}
+
+/// Reads a file. An error of `parse` has the number of the line.
+fn read<T>(
+    path: &Path,
+    parse: impl FnOnce(&str) -> Result<T, (usize, String)>,
+) -> Result<T, HistoryStoreError> {
     let text = fs::read_to_string(path)
         .map_err(|source| HistoryStoreError::Read { path: path.to_owned(), source })?;
-    HistoryRelease::parse(&text).map_err(|(line, problem)| HistoryStoreError::Line {
+    parse(&text).map_err(|(line, problem)| HistoryStoreError::Line {
         path: path.to_owned(),
         line,
         problem,

@@ -54,6 +54,10 @@ impl VerifyConversation {
         })
     }
 
+    pub(crate) fn lines(&self) -> &[String] {
+        &self.lines
+    }
+
     /// A digest of all lines.
     pub fn digest(&self) -> String {
         text_digest(&self.to_text())

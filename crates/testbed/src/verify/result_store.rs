@@ -85,7 +85,12 @@ impl VerifyResultStore {
 
     /// The conversation that a kept result is about.
     pub fn conversation(&self, result: &VerifyKeptResult) -> io::Result<VerifyConversation> {
-        let text = fs::read_to_string(self.conversation_file(&result.conversation))?;
+        self.conversation_with(&result.conversation)
+    }
+
+    /// The conversation with this digest.
+    pub fn conversation_with(&self, digest: &str) -> io::Result<VerifyConversation> {
+        let text = fs::read_to_string(self.conversation_file(digest))?;
         Ok(VerifyConversation::from_text(&text))
     }
 
