@@ -8,6 +8,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 use wire::acp::PermissionChoice;
+use wire::consent::RuleKind;
 use wire::note::{Actor, Delivery, Outcome, PromptState, RequestKind};
 use wire::{Origin, RecordedLine};
 
@@ -254,6 +255,9 @@ pub struct Grant {
     pub directory: Option<PathBuf>,
     /// The tool it allows, see [`wire::consent`].
     pub tool: String,
+    /// What the pattern is. Other machines of a fleet may have stored the grant without it.
+    #[serde(default)]
+    pub kind: RuleKind,
     /// The calls of the tool it allows; all if there is none.
     pub pattern: Option<String>,
     /// When it expires.

@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 use session::{GrantScope, RequestAnswer, RuleChoice};
 use utoipa::ToSchema;
 use uuid::Uuid;
-use wire::consent;
+use wire::consent::{self, describe_rule};
 use wire::note::Outcome;
 use wire::outgoing::JsonObject;
 
@@ -155,7 +155,10 @@ pub(super) struct GrantResponse {
     /// The directory it applies in, for every session there.
     directory: Option<String>,
     tool: String,
-    /// The calls it covers; all calls of the tool if there is none.
+    /// What it allows, for a person. The pattern is shown behind it.
+    label: String,
+    /// The command, file, directory, address, host or input that it is about; none if it covers all calls
+    /// of the tool. It is a text and never a pattern with wildcards.
     pattern: Option<String>,
     /// When it expires, in milliseconds since 1970; never if there is none.
     until: Option<u64>,
@@ -234,6 +237,7 @@ impl From<Grant> for GrantResponse {
             id: it.id,
             session: it.session.map(|it| it.0),
             directory: it.directory.map(|it| it.to_string_lossy().into_owned()),
+            label: describe_rule(&it.tool, it.kind),
             tool: it.tool,
             pattern: it.pattern,
             until: it.until,

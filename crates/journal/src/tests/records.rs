@@ -1,6 +1,7 @@
 //! Sessions, prompts, requests, grants and follower state.
 
 use uuid::Uuid;
+use wire::consent::RuleKind;
 use wire::note::{Delivery, Outcome, PromptState, RequestKind};
 
 use super::{TestJournal, ann, id, lines, new_session};
@@ -157,6 +158,7 @@ fn grant(number: u128, session: Option<SessionId>, until: Option<u64>) -> Grant 
         session,
         directory: Some("/w".into()),
         tool: "Bash".to_owned(),
+        kind: RuleKind::Command,
         pattern: Some("ls *".to_owned()),
         until,
         by: ann(),

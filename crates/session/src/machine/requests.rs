@@ -261,7 +261,7 @@ impl Machine {
         by: Actor,
     ) -> Result<Grant, CommandError> {
         let offered = self.rules(record).into_iter().find(|rule| rule.id == choice.rule);
-        let Some(Rule { tool, pattern, .. }) = offered else {
+        let Some(Rule { tool, kind, pattern, .. }) = offered else {
             return Err(CommandError::Invalid("this rule was not offered with the request".into()));
         };
         Ok(Grant {
@@ -273,6 +273,7 @@ impl Machine {
                 GrantScope::Directory => Some(self.options.directory.clone()),
             },
             tool,
+            kind,
             pattern,
             until: choice.until,
             by,
@@ -362,6 +363,7 @@ fn covers(grant: &Grant, request: &RequestRecord, now: u64) -> bool {
     grant.until.is_none_or(|until| now < until)
         && consent::covers(
             &grant.tool,
+            grant.kind,
             grant.pattern.as_deref(),
             &request.tool_name,
             &request.input,
