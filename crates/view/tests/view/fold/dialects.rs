@@ -366,6 +366,41 @@ fn a_result_of_another_agent_is_not_taken_for_a_success() {
     }
     // No agent writes it like this.
     assert!(matches!(document.items[2].body, ItemBody::Raw(_)));
+    for unknown in [
+        json!({"type":"tool_result","content":"no"}),
+        json!({"type":"tool_result","content":"no","status":"error"}),
+        json!({"type":"tool_result","content":"no","isError":true}),
+        json!({"type":"tool_result","content":"no","is_error":false}),
+        json!({"type":"tool_result","tool_use_id":"","content":"no"}),
+        json!({"type":"tool_result","tool_use_id":null,"content":"no"}),
+        json!({"type":"tool_result","tool_use_id":"x"}),
+        json!({"type":"tool_result","tool_use_id":"x","content":"no","status":"error"}),
+        json!({"type":"tool_result","tool_use_id":"x","content":"no","error":"no"}),
+        json!({"type":"tool_result","tool_use_id":"x","content":"no","success":false}),
+        json!({"type":"tool_result","tool_use_id":"x","content":"no","exit_code":1}),
+        json!({"type":"tool_result","toolUseId":"x","content":"no","status":"error"}),
+        json!({"type":"tool_result","toolUseId":"x","isError":"yes","content":"no"}),
+    ] {
+        let document = fold(std::slice::from_ref(&unknown));
+        let bodies: Vec<_> = document.items.iter().map(|item| &item.body).collect();
+        assert!(matches!(bodies[..], [ItemBody::Raw(_)]), "{unknown}: {bodies:?}");
+    }
+    // As the documents of two wrappers describe it.
+    for (known, state) in [
+        (
+            json!({"type":"tool_result","toolUseId":"x","isError":false,"content":"a"}),
+            CallState::Done,
+        ),
+        (
+            json!({"type":"tool_result","toolUseId":"x","isError":true,"content":"a"}),
+            CallState::Failed,
+        ),
+        (json!({"type":"tool_result","tool_use_id":"x","content":"a"}), CallState::Done),
+    ] {
+        let document = fold(std::slice::from_ref(&known));
+        let ItemBody::Call(call) = &document.items[0].body else { panic!("{known}") };
+        assert_eq!(call.state, state, "{known}");
+    }
 }
 
 #[test]
