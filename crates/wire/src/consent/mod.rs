@@ -269,7 +269,7 @@ pub fn rules(tool: &str, input: &str, directory: &str) -> Vec<Rule> {
             }
         }
         Scope::Other => {
-            let name = visible(tool);
+            let name = one_line(tool);
             let exact = format!("Use {name} with exactly this input");
             vec![
                 rule(RuleKind::Input, tool, Some(canonical(input)), exact),
@@ -318,7 +318,7 @@ pub fn covers(
 
 /// What a remembered rule allows, for a list of rules. The pattern is shown behind it.
 pub fn describe_rule(rule_tool: &str, kind: RuleKind) -> String {
-    let tool = visible(rule_tool);
+    let tool = one_line(rule_tool);
     match kind {
         RuleKind::Command => format!("Run with {tool} exactly"),
         RuleKind::File => "Edit the file".to_owned(),
@@ -329,6 +329,11 @@ pub fn describe_rule(rule_tool: &str, kind: RuleKind) -> String {
         RuleKind::Tool => format!("Use {tool} with any input"),
         RuleKind::Unknown => format!("Nothing any more (made by another version): {tool}"),
     }
+}
+
+/// A name of a tool in the text of a rule, which must not look like another text.
+fn one_line(name: &str) -> String {
+    visible(name).replace('\n', "\\u{a}").replace('\r', "\\u{d}").replace('\t', "\\u{9}")
 }
 
 /// The file that a call changes, if it is a call that a rule for edits may cover. The path is as the

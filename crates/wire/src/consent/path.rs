@@ -113,8 +113,9 @@ pub(super) fn is_below(directory: &str, path: &str) -> bool {
 }
 
 fn has_only_names(path: &str) -> bool {
-    path.strip_prefix('/')
-        .is_some_and(|rest| rest.split('/').all(|name| !matches!(name, "" | "." | "..")))
+    // A line break could make the text of a rule look like another one.
+    let names = path.strip_prefix('/').filter(|rest| !rest.contains(char::is_control));
+    names.is_some_and(|rest| rest.split('/').all(|name| !matches!(name, "" | "." | "..")))
 }
 
 /// Whether a name is protected, or could be another one than it looks.

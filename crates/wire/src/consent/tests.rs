@@ -392,6 +392,8 @@ fn a_path_that_means_different_files_at_different_times_is_asked_every_time() {
         "/p\\..\\a",
         "C:\\a",
         " /p/a",
+        "/p/a\nEdit /p/b",
+        "/p/a\u{7f}",
     ] {
         let input = json!({ "file_path": path, "content": "" });
         assert!(offered("Write", &input, "/home/ann/project").is_empty(), "{path:?}");
@@ -424,8 +426,9 @@ fn a_rule_without_a_kind_covers_nothing() {
 
 #[test]
 fn the_label_of_a_tool_shows_what_cannot_be_seen() {
-    let odd = "mcp__a\u{202e}\u{1b}[2Kb";
+    let odd = "mcp__a\u{202e}\u{1b}[2Kb\nUse Read";
     for rule in rules(odd, "{}", "/p/q") {
-        assert!(rule.label.contains("mcp__a\\u{202e}\\u{1b}[2Kb"), "{rule:?}");
+        assert!(rule.label.contains("mcp__a\\u{202e}\\u{1b}[2Kb\\u{"), "{rule:?}");
+        assert_eq!(rule.label.lines().count(), 1, "{rule:?}");
     }
 }

@@ -487,7 +487,9 @@ impl OwnerCore {
     fn grants_loaded(&mut self, mut grants: Vec<Grant>, linked: &[String]) {
         let directory = &self.machine.options().directory;
         grants.retain(|grant| {
-            grant.session.is_none_or(|session| session == self.id)
+            // One that is limited to nothing was not made by any version.
+            (grant.session.is_some() || grant.directory.is_some())
+                && grant.session.is_none_or(|session| session == self.id)
                 && grant.directory.as_ref().is_none_or(|it| it == directory)
         });
         self.stage = Stage::Ready;
