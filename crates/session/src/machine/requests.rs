@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use journal::{Grant, RequestRecord, Resolution};
 use wire::consent::{self, Rule};
-use wire::note::{Actor, Note, Outcome, RequestKind};
+use wire::note::{Actor, Note, Outcome, QueuePolicy, RequestKind};
 use wire::outgoing::{
     ControlReply, DenyReply as Denial, Destination, JsonObject, PermissionUpdate, QuestionAnswers,
 };
@@ -109,6 +109,9 @@ impl Machine {
             // stop may be lost with this Towpath, and then the agent still waits.
             return Err(CommandError::AgentGone);
         }
+        if !wire::is_answerable(request) {
+            return self.answer_without_id(request, answer, by);
+        }
         let input_asked = JsonObject::parse(&record.input).unwrap_or_else(|_| JsonObject::empty());
         match answer {
             RequestAnswer::Choose { choice } => self.choose(request, &choice, by),
@@ -188,6 +191,25 @@ impl Machine {
                 Ok(CommandOutput::None)
             }
         }
+    }
+
+    /// Answers a request that has no id, so that the agent cannot be told. A denial stops what waits for it.
+    fn answer_without_id(
+        &mut self,
+        request: &str,
+        answer: RequestAnswer,
+        by: Actor,
+    ) -> CommandResult {
+        let RequestAnswer::Deny { message, .. } = answer else {
+            return Err(CommandError::Invalid(
+                "the agent gave this request no id, so it cannot be answered; deny it to stop the turn"
+                    .into(),
+            ));
+        };
+        let message = (!message.trim().is_empty()).then_some(message);
+        self.resolve(request, Outcome::Denied, Some(by.clone()), message, Vec::new());
+        self.interrupt(QueuePolicy::Hold, by);
+        Ok(CommandOutput::None)
     }
 
     pub(super) fn write_answer(
@@ -332,6 +354,12 @@ impl Machine {
                 let choice = find_refusal(choices).map(|choice| choice.id.clone());
                 self.send(AgentMessage::Choice { request: request.clone(), choice });
                 self.resolve(&request, Outcome::Expired, None, None, Vec::new());
+                continue;
+            }
+            if !wire::is_answerable(&request) {
+                self.resolve(&request, Outcome::Expired, None, None, Vec::new());
+                let by = Actor { name: "towpath".to_owned(), via: "rule".to_owned() };
+                self.interrupt(QueuePolicy::Keep, by);
                 continue;
             }
             let answer = match kind {

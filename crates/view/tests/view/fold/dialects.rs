@@ -404,6 +404,35 @@ fn a_result_of_another_agent_is_not_taken_for_a_success() {
 }
 
 #[test]
+fn a_second_request_with_the_id_of_an_open_one_does_not_take_its_place() {
+    let ask = |command: &str| json!({"type":"control_request","request_id":"r","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":command}}});
+    let document = fold(&[ask("rm -rf ~"), ask("ls")]);
+    assert_eq!(document.requests.len(), 1);
+    assert_eq!(document.requests[0].disclosures()[0].text, "rm -rf ~");
+    let withdrawn = json!({"type":"control_cancel_request","request_id":"r"});
+    let document = fold(&[ask("rm -rf ~"), withdrawn, ask("ls")]);
+    assert_eq!(document.requests[0].disclosures()[0].text, "ls");
+}
+
+#[test]
+fn a_request_without_an_id_needs_a_person() {
+    let start = json!({"type":"system","subtype":"init","session_id":"s"});
+    let ask = json!({"type":"control_request","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"ls"}}});
+    let document = fold(&[start.clone(), ask]);
+    let request = &document.requests[0];
+    assert_eq!(request.kind, RequestKind::Unknown);
+    assert!(request.tool.contains("Denying it stops the turn"), "{}", request.tool);
+    assert!(request.disclosures()[0].text.contains("\"ls\""));
+    assert!(matches!(document.status.phase, SessionPhase::Waiting { requests: 1 }));
+    let ask = json!({"type":"control_request","request_id":7,"request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"ls"}}});
+    let document = fold(&[start, ask]);
+    assert_eq!(
+        (document.requests[0].kind, &*document.requests[0].id),
+        (RequestKind::Permission, "number:7")
+    );
+}
+
+#[test]
 fn a_system_line_without_a_subtype_is_shown() {
     let document = fold(&[json!({"type":"system","text":"hello"})]);
     assert!(outline(&document)[0].1.contains("hello"));
