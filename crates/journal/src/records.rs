@@ -2,7 +2,7 @@
 //!
 //! Times are milliseconds since 1970.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -264,6 +264,16 @@ pub struct Grant {
     pub until: Option<u64>,
     pub by: Actor,
     pub created: u64,
+}
+
+impl Grant {
+    /// Whether it is about a session, or about all sessions in its directory. One that is limited to
+    /// nothing was not made by any version, and allows nothing.
+    pub fn applies_in(&self, session: SessionId, directory: &Path) -> bool {
+        (self.session.is_some() || self.directory.is_some())
+            && self.session.is_none_or(|it| it == session)
+            && self.directory.as_deref().is_none_or(|it| it == directory)
+    }
 }
 
 /// A change to the persistent state of a follower, such as how far it got and what it has sent.

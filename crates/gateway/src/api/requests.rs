@@ -371,10 +371,7 @@ pub(super) async fn list_grants(
 ) -> ApiResult<Json<GrantsResponse>> {
     let directory = find_record(&gateway, id).await?.directory;
     let mut grants = gateway.sessions.journal().grants(now()).await?;
-    grants.retain(|it| {
-        it.session.is_none_or(|session| session == SessionId(id))
-            && it.directory.as_ref().is_none_or(|it| *it == directory)
-    });
+    grants.retain(|it| it.applies_in(SessionId(id), &directory));
     Ok(Json(GrantsResponse { grants: grants.into_iter().map(GrantResponse::from).collect() }))
 }
 
