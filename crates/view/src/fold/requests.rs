@@ -122,10 +122,10 @@ impl Fold {
         })
     }
 
-    /// A request that was noted although its line could not be read: nothing is known but that the agent
-    /// waits.
+    /// If no answer can reach a noted request, and its line could not be read, nothing is known but that the
+    /// agent waits.
     pub(super) fn open_request_without_id(&mut self, id: &str) {
-        if self.is_open_request(id) {
+        if wire::is_answerable(id) || self.is_open_request(id) {
             return;
         }
         self.add_request(Request {

@@ -85,9 +85,8 @@ pub(super) fn is_project_directory(directory: &str) -> bool {
     // What macOS calls `/tmp` and `/var` lies in `/private`.
     let below = names.strip_prefix(&["private"]).unwrap_or(&names);
     let is_wide = match below {
-        [] => true,
+        [] | ["home" | "users" | "media" | "volumes", _] => true,
         [name] => SYSTEM_DIRECTORIES.contains(name),
-        ["home" | "users" | "media" | "volumes", _] => true,
         // Drives of Windows, and the homes there.
         ["mnt", drive, home @ ..] => {
             drive.len() == 1 && (home.is_empty() || matches!(home, ["users"] | ["users", _]))
