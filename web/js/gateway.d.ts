@@ -535,7 +535,9 @@ export interface Grant {
   /** The directory it applies in, for every session there. */
   directory?: string | null;
   id: string;
-  /** The calls it covers; all calls of the tool if there is none. */
+  /** What it allows, for a person. The pattern is shown behind it. */
+  label: string;
+  /** The command, file, directory, address, host or input that it is about; none if it covers all calls of the tool. It is a text and never a pattern with wildcards. */
   pattern?: string | null;
   /** The session it applies in. */
   session?: string | null;
@@ -1119,7 +1121,7 @@ export interface Rule {
   id: RuleId;
   /** What it allows, for a person. */
   label: string;
-  /** The calls it covers; all calls of the tool if there is none. */
+  /** The command, file, directory, address, host or input that it is about; none if it covers all calls of the tool. */
   pattern?: string | null;
   /** The tool it covers, or `edits` for all tools that edit files. */
   tool: string;

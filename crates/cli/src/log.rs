@@ -53,19 +53,30 @@ pub(crate) fn init_with_file(path: &Path) -> Option<PathBuf> {
     has_file.then(|| path.to_owned())
 }
 
+/// All crates of the program: their events have been written for this log.
+const OWN_CRATES: &[&str] = &[
+    "towpath",
+    "towpath_acp",
+    "towpath_fleet",
+    "towpath_gateway",
+    "towpath_journal",
+    "towpath_project",
+    "towpath_push",
+    "towpath_search",
+    "towpath_session",
+    "towpath_telegram",
+    "towpath_terminal",
+    "towpath_testbed",
+    "towpath_transcripts",
+    "towpath_view",
+    "towpath_watch",
+    "towpath_wire",
+];
+
 fn levels() -> Targets {
-    let own_crates = [
-        "towpath",
-        "towpath_acp",
-        "towpath_telegram",
-        "towpath_session",
-        "towpath_gateway",
-        "towpath_journal",
-        "towpath_watch",
-    ];
     Targets::new()
         .with_default(LevelFilter::WARN)
-        .with_targets(own_crates.map(|name| (name, LevelFilter::INFO)))
+        .with_targets(OWN_CRATES.iter().map(|name| (*name, LevelFilter::INFO)))
 }
 
 /// Lines without colours, which would take a feature that nothing else needs.
@@ -114,7 +125,97 @@ where
             Level::DEBUG | Level::TRACE => 7,
         };
         write!(writer, "<{priority}>")?;
-        context.field_format().format_fields(writer.by_ref(), event)?;
+        let mut one_line = OneLine(writer.by_ref());
+        context.field_format().format_fields(Writer::new(&mut one_line), event)?;
         writeln!(writer)
+    }
+}
+
+/// Writes line breaks as `\n`: every line is a record of its own for systemd's journal, so the end of an
+/// error would lose its priority, and a text from outside could forge a record.
+struct OneLine<'a>(Writer<'a>);
+
+impl fmt::Write for OneLine<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let mut rest = text;
+        while let Some(at) = rest.find(['\n', '\r', '\0']) {
+            self.0.write_str(&rest[..at])?;
+            self.0.write_str(match rest.as_bytes()[at] {
+                b'\n' => "\\n",
+                b'\r' => "\\r",
+                _ => "\\0",
+            })?;
+            rest = &rest[at + 1..];
+        }
+        self.0.write_str(rest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::io;
+    use std::path::Path;
+    use std::sync::{Arc, Mutex};
+
+    use tracing_subscriber::layer::SubscriberExt as _;
+
+    use super::{JournaldFormat, OWN_CRATES, levels};
+
+    #[derive(Clone, Default)]
+    struct Output(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Output {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn logged(log: impl FnOnce()) -> String {
+        let output = Output::default();
+        let writer = output.clone();
+        let lines = tracing_subscriber::fmt::layer()
+            .with_writer(move || writer.clone())
+            .with_ansi(false)
+            .event_format(JournaldFormat);
+        let subscriber = tracing_subscriber::registry().with(levels()).with(lines);
+        tracing::subscriber::with_default(subscriber, log);
+        String::from_utf8(output.0.lock().unwrap().clone()).unwrap()
+    }
+
+    #[test]
+    fn a_record_of_the_journal_is_one_line_whatever_an_error_says() {
+        let log = logged(|| {
+            let error = "first\n<0>forged\r\nlast\0";
+            tracing::warn!(%error, quoted = ?error, "{error}");
+        });
+        assert_eq!(log.lines().count(), 1, "{log}");
+        assert!(log.starts_with("<4>") && log.contains("first\\n<0>forged\\r\\nlast\\0"), "{log}");
+    }
+
+    #[test]
+    fn the_events_of_all_crates_of_the_program_are_logged() {
+        // `bench` and `test-support` are not part of it.
+        let others = ["bench", "cli", "test-support"];
+        let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let names = std::fs::read_dir(crates).unwrap().filter_map(|it| {
+            let name = it.unwrap().file_name().into_string().unwrap();
+            (!others.contains(&name.as_str()))
+                .then(|| format!("towpath_{}", name.replace('-', "_")))
+        });
+        let expected: BTreeSet<String> = names.chain(["towpath".to_owned()]).collect();
+        let listed: BTreeSet<String> = OWN_CRATES.iter().map(|it| (*it).to_owned()).collect();
+        assert_eq!(listed, expected);
+        let log = logged(|| {
+            tracing::info!(target: "towpath_fleet::lease", "kept");
+            tracing::info!(target: "hyper", "left out");
+            tracing::warn!(target: "hyper", "also kept");
+        });
+        assert_eq!(log, "<6>kept\n<4>also kept\n");
     }
 }

@@ -13,7 +13,7 @@
 //! | `NO_COLOR`, `CLICOLOR`, `CLICOLOR_FORCE` | colours | what the terminal supports |
 //!
 //! `docs/environment.md` documents these for users, together with the variables of `play`. Agents
-//! inherit the whole environment except the variables in [`NOT_INHERITED`].
+//! inherit the whole environment except the variables in [`NOT_INHERITED`] and [`SECRETS`].
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -34,15 +34,24 @@ use session::{
 };
 use wire::note::Actor;
 
-/// Variables that agents do not inherit: the CLI refuses to start inside itself, and an agent must
-/// not be able to act as the bot.
-const NOT_INHERITED: &[&str] = &["CLAUDECODE", TELEGRAM_TOKEN];
+/// Variables that agents do not inherit besides [`SECRETS`]: the CLI refuses to start inside itself.
+const NOT_INHERITED: &[&str] = &["CLAUDECODE"];
+
+/// Secrets of Towpath. No other program inherits them: an agent must not be able to act as the bot.
+const SECRETS: &[&str] = watch::SECRET_VARIABLES;
 
 /// How long a command waits for a server that is being restarted before it drives the server's
 /// session itself.
 const TAKEOVER_DELAY: Duration = Duration::from_secs(5);
 
 const TELEGRAM_TOKEN: &str = "TOWPATH_TELEGRAM_TOKEN";
+
+/// Removes the secrets from the environment of a program that inherits the rest.
+pub(crate) fn remove_secrets(command: &mut std::process::Command) {
+    for name in SECRETS {
+        command.env_remove(name);
+    }
+}
 
 /// The agents whose commands depend on this program.
 const CLAUDE: &str = "claude";
@@ -214,7 +223,8 @@ impl CliSettings {
         };
         let user = set("USER").or_else(|| set("LOGNAME"));
         let is_inherited = |(name, _): &(OsString, OsString)| {
-            !NOT_INHERITED.iter().any(|it| name.as_os_str() == OsStr::new(it))
+            let mut kept_back = NOT_INHERITED.iter().chain(SECRETS);
+            !kept_back.any(|it| name.as_os_str() == OsStr::new(it))
         };
         Ok(Self {
             data_directory: std::path::absolute(&data).unwrap_or(data),
@@ -453,7 +463,7 @@ mod tests {
     use std::ffi::OsString;
     use std::path::Path;
 
-    use super::CliSettings;
+    use super::{CliSettings, SECRETS, TELEGRAM_TOKEN};
 
     fn data_directory(variables: &[(&str, &str)]) -> Option<String> {
         let variable = |name: &str| {
@@ -476,8 +486,19 @@ mod tests {
     }
 
     #[test]
+    fn all_crates_that_start_programs_keep_the_same_secrets_back() {
+        assert!(SECRETS.contains(&TELEGRAM_TOKEN));
+        assert_eq!(SECRETS, project::git::SECRET_VARIABLES);
+        assert_eq!(SECRETS, watch::SECRET_VARIABLES);
+    }
+
+    #[test]
     fn agents_do_not_inherit_the_marker_of_a_running_agent() {
-        let environment = vec![("CLAUDECODE".into(), "1".into()), ("LANG".into(), "C".into())];
+        let environment = vec![
+            ("CLAUDECODE".into(), "1".into()),
+            (TELEGRAM_TOKEN.into(), "4711:secret".into()),
+            ("LANG".into(), "C".into()),
+        ];
         let variable = |name: &str| (name == "HOME").then(|| "/home/ann".into());
         let settings = CliSettings::new(&variable, environment).unwrap();
         assert_eq!(settings.environment, [("LANG".into(), "C".into())]);

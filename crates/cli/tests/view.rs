@@ -207,17 +207,30 @@ fn pretty_printed_events_are_read() {
     let events: Vec<serde_json::Value> =
         STREAM.lines().filter_map(|it| serde_json::from_str(it).ok()).collect();
     let array = serde_json::to_string_pretty(&events).unwrap();
-    for text in [pretty.clone(), format!("\n\n{pretty}"), pretty.replace('\n', "\r\n"), array] {
+    // What the program that started the agent said first.
+    let noise = format!("[09:00:01] starting\nwarning: {{no config}}\n{pretty}");
+    let texts = [
+        pretty.clone(),
+        format!("\n\n{pretty}"),
+        pretty.replace('\n', "\r\n"),
+        array,
+        noise.clone(),
+    ];
+    for text in texts {
         let shown = view(&["--width", "60"]).stdin(&text).run();
         assert_eq!(shown.code, 0);
         assert!(shown.stdout.contains("Some strong words."), "{}", shown.stdout);
         assert!(shown.stdout.contains("make test"), "{}", shown.stdout);
         assert!(!shown.stdout.contains("session_id"), "{}", shown.stdout);
     }
-    let report = Program::new(&["inspect", "--json"]).stdin(&pretty).run();
-    let report: serde_json::Value = serde_json::from_str(&report.stdout).unwrap();
-    assert!(report.to_string().contains("s1"), "{report}");
-    assert!(!report.to_string().contains("not JSON"), "{report}");
+    let report = |input: &str| {
+        let report = Program::new(&["inspect", "--json"]).stdin(input).run();
+        serde_json::from_str::<serde_json::Value>(&report.stdout).unwrap()
+    };
+    let plain = report(&pretty);
+    assert!(plain.to_string().contains("s1"), "{plain}");
+    assert!(!plain.to_string().contains("not JSON"), "{plain}");
+    assert_eq!(report(&noise)["sessions"], plain["sessions"]);
 }
 
 /// Text as a terminal with that many columns shows it.

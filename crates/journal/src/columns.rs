@@ -8,6 +8,7 @@ use rusqlite::types::{Type, ValueRef};
 use serde::Serialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use uuid::Uuid;
+use wire::consent::RuleKind;
 
 use crate::id::{Seq, SessionId, SessionKey};
 use crate::records::{
@@ -174,7 +175,8 @@ pub(crate) fn request(row: &Row<'_>) -> rusqlite::Result<RequestRecord> {
     })
 }
 
-pub(crate) const GRANT_COLUMNS: &str = "id, session, directory, tool, pattern, until, by, created";
+pub(crate) const GRANT_COLUMNS: &str =
+    "id, session, directory, tool, pattern, until, by, created, kind";
 
 /// A grant from [`GRANT_COLUMNS`].
 pub(crate) fn grant(row: &Row<'_>) -> rusqlite::Result<Grant> {
@@ -184,6 +186,7 @@ pub(crate) fn grant(row: &Row<'_>) -> rusqlite::Result<Grant> {
         session: session.map(|_| parsed(row, 1)).transpose()?,
         directory: row.get_ref(2)?.as_blob_or_null()?.map(path),
         tool: row.get(3)?,
+        kind: RuleKind::of_name(row.get_ref(8)?.as_str()?),
         pattern: row.get(4)?,
         until: optional_unsigned(row, 5)?,
         by: from_json(row, 6)?,

@@ -2,12 +2,13 @@
 //!
 //! Times are milliseconds since 1970.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 use wire::acp::PermissionChoice;
+use wire::consent::RuleKind;
 use wire::note::{Actor, Delivery, Outcome, PromptState, RequestKind};
 use wire::{Origin, RecordedLine};
 
@@ -254,12 +255,25 @@ pub struct Grant {
     pub directory: Option<PathBuf>,
     /// The tool it allows, see [`wire::consent`].
     pub tool: String,
+    /// What the pattern is. Other machines of a fleet may have stored the grant without it.
+    #[serde(default)]
+    pub kind: RuleKind,
     /// The calls of the tool it allows; all if there is none.
     pub pattern: Option<String>,
     /// When it expires.
     pub until: Option<u64>,
     pub by: Actor,
     pub created: u64,
+}
+
+impl Grant {
+    /// Whether it is about a session, or about all sessions in its directory. One that is limited to
+    /// nothing was not made by any version, and allows nothing.
+    pub fn applies_in(&self, session: SessionId, directory: &Path) -> bool {
+        (self.session.is_some() || self.directory.is_some())
+            && self.session.is_none_or(|it| it == session)
+            && self.directory.as_deref().is_none_or(|it| it == directory)
+    }
 }
 
 /// A change to the persistent state of a follower, such as how far it got and what it has sent.

@@ -125,10 +125,10 @@ impl WriteTransaction<'_> {
         self.connection
             .prepare_cached(
                 // Only a new id allows what was revoked.
-                "INSERT INTO grants (id, session, directory, tool, pattern, until, by, created)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
-                 ON CONFLICT (id) DO UPDATE SET session = ?2, directory = ?3, tool = ?4,
-                    pattern = ?5, until = ?6, by = ?7, created = ?8 WHERE revoked IS NULL",
+                "INSERT INTO grants (id, session, directory, tool, pattern, until, by, created, kind)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+                 ON CONFLICT (id) DO UPDATE SET session = ?2, directory = ?3, tool = ?4, pattern = ?5,
+                    until = ?6, by = ?7, created = ?8, kind = ?9 WHERE revoked IS NULL",
             )?
             .execute(params![
                 grant.id.to_string(),
@@ -139,6 +139,7 @@ impl WriteTransaction<'_> {
                 grant.until.map(number),
                 json(&grant.by),
                 number(grant.created),
+                grant.kind.name(),
             ])?;
         Ok(())
     }

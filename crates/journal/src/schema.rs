@@ -75,6 +75,24 @@ const MIGRATIONS: &[&str] = &[
     ) STRICT;
     CREATE UNIQUE INDEX outbox_of_session ON outbox (session, number);
     ",
+    // What the pattern of a grant is. Until now that was guessed from its text, which an agent chose: the
+    // rule for a file named `/etc/**` allowed everything below `/etc`. Grants that could have come from
+    // such a text are removed, so the user is asked again. They are not revoked, because a grant that
+    // is made for every session would not be made again.
+    "
+    ALTER TABLE grants ADD COLUMN kind TEXT NOT NULL DEFAULT 'unknown';
+    DELETE FROM grants WHERE revoked IS NULL AND (
+        tool = 'edits' AND (pattern IS NULL OR pattern NOT LIKE '/%' OR pattern LIKE '%/**')
+        OR tool IN ('Edit', 'MultiEdit', 'NotebookEdit', 'Write')
+        OR tool = 'WebFetch' AND (pattern IS NULL OR pattern NOT LIKE 'http%')
+        OR tool NOT IN ('edits', 'WebFetch', 'Bash') AND pattern LIKE 'input:%');
+    UPDATE grants SET kind = CASE
+        WHEN tool = 'edits' THEN 'file'
+        WHEN tool = 'WebFetch' THEN 'address'
+        WHEN pattern IS NULL THEN 'tool'
+        ELSE 'command'
+    END WHERE revoked IS NULL;
+    ",
 ];
 
 /// The tables of the first format.

@@ -121,7 +121,7 @@ impl WriteTransaction<'_> {
         );
         let parameters = params![session.to_string(), path_bytes(directory)];
         query::of_session(self.connection, session, &sql, parameters, |row| {
-            let revoked: Option<i64> = row.get(8)?;
+            let revoked: Option<i64> = row.get(9)?;
             Ok((columns::grant(row)?, revoked.map(|at| u64::try_from(at).unwrap_or(0))))
         })
     }

@@ -24,6 +24,7 @@ mod worktree;
 
 pub use branches::{Branch, check_branch_name};
 pub use changes::HunkId;
+pub use command::SECRET_VARIABLES;
 pub use diff::DiffSide;
 pub use error::GitError;
 pub use history::{Commit, CommitFile};

@@ -6,9 +6,9 @@
 use uuid::Uuid;
 use wire::acp::PermissionChoice;
 use wire::event::{CanUseTool, ControlResult};
-use wire::json::{Raw, Text};
+use wire::json::Raw;
 use wire::note::RequestKind;
-use wire::{Line, ReportedState, TurnResult, TurnSignal, UnknownRequest};
+use wire::{Line, ReportedState, RequestId, TurnResult, TurnSignal, UnknownRequest};
 
 /// What a line of the agent means for the session machine.
 #[derive(Clone, Debug, PartialEq)]
@@ -110,7 +110,10 @@ impl AgentEvent {
         if kind.name != "control_request" {
             return TurnSignal::of_kind(&kind).map_or(Self::Output, Self::of_signal);
         }
-        let Some(id) = find_request_id(bytes) else { return Self::Output };
+        let Some(id) = find_request_id(bytes) else {
+            let name = wire::without_id("requests of this length");
+            return Self::RequestOpened(PermissionRequest::of_start(bytes, name));
+        };
         if let Some(callback) = find_text(bytes, b"\"callback_id\"") {
             return Self::HookCalled(HookCallback { id, callback, input: None });
         }
@@ -157,14 +160,32 @@ impl AgentEvent {
 
 /// The id of a request, from the start of its line.
 fn find_request_id(bytes: &[u8]) -> Option<String> {
-    find_text(bytes, b"\"request_id\"")
+    let key = b"\"request_id\"";
+    let number = find_value(bytes, key).and_then(|rest| {
+        let end = rest
+            .iter()
+            .position(|byte| matches!(byte, b',' | b'}') || byte.is_ascii_whitespace())?;
+        RequestId::of(Raw::parse(std::str::from_utf8(&rest[..end]).ok()?)?)
+    });
+    match number {
+        Some(number @ RequestId::Number(_)) => Some(number.into()),
+        _ => find_text(bytes, key).map(|text| {
+            let json = format!("\"{text}\"");
+            Raw::parse(&json).and_then(RequestId::of).map_or(text, String::from)
+        }),
+    }
+}
+
+/// What follows a key, from the start of a line.
+fn find_value<'a>(bytes: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
+    let start = &bytes[..bytes.len().min(64 << 10)];
+    let rest = &start[memchr::memmem::find(start, key)? + key.len()..];
+    Some(rest.trim_ascii_start().strip_prefix(b":")?.trim_ascii_start())
 }
 
 /// The text with a key, from the start of a line.
 fn find_text(bytes: &[u8], key: &[u8]) -> Option<String> {
-    let start = &bytes[..bytes.len().min(64 << 10)];
-    let rest = &start[memchr::memmem::find(start, key)? + key.len()..];
-    let rest = rest.trim_ascii_start().strip_prefix(b":")?.trim_ascii_start();
+    let rest = find_value(bytes, key)?;
     let id = rest.strip_prefix(b"\"")?;
     let id = std::str::from_utf8(&id[..memchr::memchr2(b'"', b'\\', id)?]).ok()?;
     // An id with escapes ends too early and is not in this form.
@@ -172,7 +193,7 @@ fn find_text(bytes: &[u8], key: &[u8]) -> Option<String> {
 }
 
 impl PermissionRequest {
-    fn of(id: Text<'_>, call: &CanUseTool<'_>) -> Self {
+    fn of(id: RequestId<'_>, call: &CanUseTool<'_>) -> Self {
         let tool_name = String::from(call.tool_name);
         Self {
             id: id.into(),
@@ -186,12 +207,26 @@ impl PermissionRequest {
         }
     }
 
+    /// A request of which only the start is known, and which no answer can reach.
+    fn of_start(bytes: &[u8], name: String) -> Self {
+        Self {
+            id: wire::key_without_id(bytes),
+            kind: RequestKind::Unknown,
+            tool_name: name,
+            tool_use_id: None,
+            input: "{}".to_owned(),
+            suggestions: None,
+            choices: Vec::new(),
+            agent: None,
+        }
+    }
+
     /// A request that Towpath does not know. A person sees its content and can only deny it.
     fn of_unknown(request: &UnknownRequest<'_>) -> Self {
         Self {
             id: request.id.into(),
             kind: RequestKind::Unknown,
-            tool_name: request.subtype.map(String::from).unwrap_or_default(),
+            tool_name: request.name(),
             tool_use_id: None,
             input: request.content.as_str().to_owned(),
             suggestions: None,
@@ -245,8 +280,23 @@ mod tests {
         let result = start(r#"{"type":"result","subtype":"success","result":"xxx"#);
         assert!(matches!(result, AgentEvent::TurnEnded(_)), "{result:?}");
         let odd = start(r#"{"type":"control_request","request_id":"a\"b","request":{"x":"#);
-        assert_eq!(odd, AgentEvent::Output);
+        let AgentEvent::RequestOpened(odd) = odd else { panic!("{odd:?}") };
+        assert!(!wire::is_answerable(&odd.id) && odd.kind == RequestKind::Unknown, "{odd:?}");
+        let number = start(r#"{"type":"control_request","request_id": 7,"request":{"x":"#);
+        let subtype = "requests of this length".to_owned();
+        let id = "number:7".to_owned();
+        assert_eq!(number, AgentEvent::UnsupportedRequest { id, subtype });
         assert_eq!(start(r#"{"type":"assistant","message":"#), AgentEvent::Output);
+    }
+
+    #[test]
+    fn a_request_without_an_id_is_shown_to_a_person() {
+        let line = r#"{"type":"control_request","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"ls"}}}"#;
+        let AgentEvent::RequestOpened(request) = event(line) else { panic!("{:?}", event(line)) };
+        assert!(!wire::is_answerable(&request.id), "{request:?}");
+        assert_eq!(request.kind, RequestKind::Unknown);
+        assert!(request.tool_name.ends_with("Denying it stops the turn"), "{request:?}");
+        assert!(request.input.contains("ls"), "{request:?}");
     }
 
     #[test]

@@ -311,10 +311,14 @@ impl BranchScan {
 }
 
 /// A title from the first prompt: its first line, cut at a word. What the CLI wrote in the name of the
-/// user begins with a tag.
+/// user begins with a tag, or is the mark of an interruption; the user's words may follow the mark.
 pub(crate) fn prompt_title(text: &str) -> Option<String> {
+    let mut text = text.trim_start();
+    while text.starts_with("[Request interrupted") {
+        text = text.split_once(']')?.1.trim_start();
+    }
     let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
-    if line.starts_with('<') || line.starts_with("Caveat:") || line.starts_with("[Request interr") {
+    if line.starts_with('<') || line.starts_with("Caveat:") {
         return None;
     }
     if line.chars().count() <= TITLE_CHARS {
@@ -332,7 +336,23 @@ mod tests {
 
     use serde_json::{Value, json};
 
-    use super::ActiveBranch;
+    use super::{ActiveBranch, prompt_title};
+
+    #[test]
+    fn words_behind_an_interruption_are_a_title() {
+        for (text, title) in [
+            ("[Request interrupted by user]", None),
+            ("[Request interrupted by user for tool use]\n", None),
+            ("[Request interrupted by user]use tabs", Some("use tabs")),
+            ("[Request interrupted by user] use tabs\nplease", Some("use tabs")),
+            ("\n[Request interrupted by user]\n\nuse tabs", Some("use tabs")),
+            ("[Request interrupted by user for tool use]<command-name>/x", None),
+            ("[Request interrupted", None),
+            ("[x] use tabs", Some("[x] use tabs")),
+        ] {
+            assert_eq!(prompt_title(text).as_deref(), title, "{text:?}");
+        }
+    }
 
     fn scan(lines: &[Value]) -> (ActiveBranch, Vec<Value>) {
         let lines: Vec<String> = lines.iter().map(Value::to_string).collect();

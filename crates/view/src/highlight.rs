@@ -5,7 +5,8 @@
 //! page's content security policy) and a colour in a terminal.
 //!
 //! Grammars are loaded when the first block of code is coloured. Long code, and code with a long line,
-//! stays plain: grammars are regular expressions that may backtrack.
+//! stays plain: grammars are regular expressions that may backtrack. Of slow grammars, only the
+//! beginning is coloured.
 
 use std::sync::LazyLock;
 
@@ -13,6 +14,20 @@ use syntect::parsing::{ParseState, Scope, ScopeStack, SyntaxReference, SyntaxSet
 
 /// Longer code stays plain.
 pub const MAX_CODE_BYTES: usize = 100 << 10;
+
+/// Grammars that take more than 10 µs for a byte, where most take 1 to 5. Behind so many bytes their code
+/// is plain, so that no block takes much more than half a second.
+const SLOW_GRAMMARS: &[(&str, usize)] = &[
+    ("Less", 24 << 10),
+    ("Makefile", 24 << 10),
+    // Code in it is read with the grammar of its own language, too.
+    ("Markdown", 12 << 10),
+    ("R", 24 << 10),
+    ("SCSS", 24 << 10),
+    ("Sass", 24 << 10),
+    ("TypeScript", 24 << 10),
+    ("TypeScriptReact", 24 << 10),
+];
 
 /// Code with a longer line stays plain.
 const MAX_LINE_BYTES: usize = 2 << 10;
@@ -84,7 +99,14 @@ pub fn highlight<'a>(
     let mut stack = ScopeStack::new();
     let mut run = TokenRun { code, start: 0, end: 0, token: None };
     let mut line_start = 0;
+    let slow = SLOW_GRAMMARS.iter().find(|(name, _)| *name == grammar.name);
+    let limit = slow.map_or(MAX_CODE_BYTES, |(_, limit)| *limit);
     for line in code.split_inclusive('\n') {
+        if line_start + line.len() > limit {
+            break;
+        }
+        #[cfg(test)]
+        work::add(line.len());
         // If the grammar fails, the rest stays plain.
         let Ok(changes) = state.parse_line(line, &GRAMMARS) else { break };
         for (offset, change) in changes {
@@ -98,6 +120,25 @@ pub fn highlight<'a>(
     }
     run.extend(code.len(), None, &mut each);
     run.emit(&mut each);
+}
+
+/// How many bytes this thread has parsed: the measure of what colouring costs, on any machine.
+#[cfg(test)]
+pub(crate) mod work {
+    use std::cell::Cell;
+
+    thread_local!(static BYTES: Cell<usize> = const { Cell::new(0) });
+
+    pub(crate) fn add(bytes: usize) {
+        BYTES.set(BYTES.get() + bytes);
+    }
+
+    /// How many bytes are parsed by `work`.
+    pub(crate) fn of(work: impl FnOnce()) -> usize {
+        let before = BYTES.get();
+        work();
+        BYTES.get() - before
+    }
 }
 
 /// A run of adjacent parts of the same kind.
@@ -214,7 +255,8 @@ static RULES: LazyLock<Vec<(Scope, Option<SyntaxToken>)>> = LazyLock::new(|| {
 
 #[cfg(test)]
 mod tests {
-    use super::{MAX_CODE_BYTES, SyntaxToken, highlight};
+    use super::{GRAMMARS, MAX_CODE_BYTES, SLOW_GRAMMARS, SyntaxToken, highlight, work};
+    use crate::{Fold, Item, html, terminal};
 
     fn tokens<'a>(code: &'a str, language: &str) -> Vec<(Option<SyntaxToken>, &'a str)> {
         let mut found = Vec::new();
@@ -264,6 +306,76 @@ mod tests {
             (".rs", "fn a() {}"),
         ] {
             assert!(tokens(code, language).iter().any(|(token, _)| token.is_some()), "{language}");
+        }
+    }
+
+    /// 80 KB of the slowest language that agents write a lot of.
+    fn long_tsx() -> String {
+        let line = "export const Row = ({ id }: Props) => <li key={id}>{id.map((t) => <b>{t}</b>)}</li>;\n";
+        line.repeat((80 << 10) / line.len())
+    }
+
+    #[test]
+    fn of_code_in_a_slow_language_only_the_beginning_is_coloured() {
+        for (name, limit) in SLOW_GRAMMARS {
+            assert!(GRAMMARS.find_syntax_by_name(name).is_some(), "{name}");
+            assert!(*limit < MAX_CODE_BYTES);
+        }
+        let code = long_tsx();
+        let parsed = work::of(|| {
+            let found = tokens(&code, "tsx");
+            assert!(found[0].0.is_some(), "{:?}", &found[..3]);
+            let (token, rest) = found.last().unwrap();
+            assert!(token.is_none() && rest.len() > 50 << 10, "{} bytes are plain", rest.len());
+        });
+        assert!((20 << 10..=24 << 10).contains(&parsed), "{parsed} bytes");
+        let code = "fn a() {}\n".repeat(8 << 10);
+        assert_eq!(work::of(|| _ = tokens(&code, "rust")), code.len());
+    }
+
+    fn rendered(items: &[Item], full: bool) -> (usize, usize) {
+        let shown: Vec<&Item> = items.iter().collect();
+        let options = terminal::TerminalOptions { width: 100, base: None, full };
+        let in_terminal = work::of(|| _ = terminal::items(&shown, options));
+        let options = html::HtmlOptions { base: None, full };
+        let in_html = work::of(|| html::items(items, options, &mut String::new()));
+        (in_terminal, in_html)
+    }
+
+    /// What is not shown is not coloured: that took two seconds for a few lines.
+    #[test]
+    fn only_the_lines_of_a_long_file_that_are_shown_are_coloured() {
+        let code = serde_json::to_string(&long_tsx()).unwrap();
+        let mut fold = Fold::new();
+        for line in [
+            format!(
+                r#"{{"type":"assistant","message":{{"id":"m","content":[{{"type":"tool_use","id":"t","name":"Write","input":{{"file_path":"/p/a.tsx","content":{code}}}}}]}}}}"#
+            ),
+            r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t","content":"ok"}]}}"#.to_owned(),
+        ] {
+            fold.push_line(1, line.as_bytes());
+        }
+        let items = fold.conversation(usize::MAX).items;
+        let (in_terminal, in_html) = rendered(&items, false);
+        assert!((1..8 << 10).contains(&in_terminal), "{in_terminal} bytes for a terminal");
+        assert!((1..=24 << 10).contains(&in_html), "{in_html} bytes for a page");
+        let (in_terminal, in_html) = rendered(&items, true);
+        assert!(in_terminal.max(in_html) <= 24 << 10, "{in_terminal} and {in_html} bytes");
+    }
+
+    #[test]
+    fn a_long_block_of_code_in_an_answer_is_not_coloured_whole() {
+        let text = serde_json::to_string(&format!("```tsx\n{}```\n", long_tsx())).unwrap();
+        let mut fold = Fold::new();
+        let line = format!(
+            r#"{{"type":"assistant","message":{{"id":"m","content":[{{"type":"text","text":{text}}}]}}}}"#
+        );
+        fold.push_line(1, line.as_bytes());
+        let items = fold.conversation(usize::MAX).items;
+        for full in [false, true] {
+            let (in_terminal, in_html) = rendered(&items, full);
+            assert!(in_terminal > 0 && in_html > 0);
+            assert!(in_terminal.max(in_html) <= 24 << 10, "{in_terminal} and {in_html} bytes");
         }
     }
 

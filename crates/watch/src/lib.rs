@@ -48,6 +48,7 @@ pub use observer::{Observer, ObserverOptions};
 pub use pipe::{CopyMethod, PipeEnd};
 pub use pipe_thread::Coverage;
 pub use pre_hook::{PreHook, PreHookResult};
+pub use process::SECRET_VARIABLES;
 pub use project::{PatternError, Selection};
 pub use record_watcher::RecordWatcher;
 pub use report::{LogLine, Report, ReportEntry, ReportStatus, Verbosity};

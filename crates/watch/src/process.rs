@@ -16,6 +16,10 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::process_guard::{self, OrphanPolicy};
 
+/// Secrets of Towpath that this process may have in its environment. No program inherits them: hooks of a
+/// repository may come from anyone.
+pub const SECRET_VARIABLES: &[&str] = &["TOWPATH_TELEGRAM_TOKEN"];
+
 /// How many bytes of the output are kept by default.
 const MAX_OUTPUT: usize = 1 << 20;
 
@@ -72,6 +76,9 @@ impl Program {
         let name = program.as_ref().to_string_lossy().into_owned();
         let mut command = Command::new(program);
         command.process_group(0);
+        for name in SECRET_VARIABLES {
+            command.env_remove(name);
+        }
         let orphan_policy = OrphanPolicy::Kill;
         Self { command, name, stdin: Vec::new(), max_output: None, orphan_policy, waits: false }
     }

@@ -60,14 +60,30 @@ fn tool_use<'a>(
     })))
 }
 
-/// `None` if it may be an event of another agent: it says neither what the tool returned nor, in the
-/// words of this dialect, which call it belongs to.
+/// Fields with which other agents say whether a call succeeded.
+const OUTCOME_FIELDS: &[&str] = &[
+    "error",
+    "errors",
+    "exitCode",
+    "exit_code",
+    "failed",
+    "failure",
+    "ok",
+    "outcome",
+    "state",
+    "status",
+    "success",
+];
+
+/// `None` if it may be an event of another agent: it does not say which call it belongs to, or it says
+/// neither what the tool returned nor, in the words of this dialect, whether that is an error.
 fn tool_result<'a>(
     cursor: &mut Cursor<'a>,
     top: &mut EnvelopeFields<'a>,
 ) -> Result<Option<(Body<'a>, Dialect)>, ParseError> {
     let start = cursor.clone();
     let (mut id, mut content, mut is_error) = (None, None, None);
+    let mut says_outcome = false;
     let mut dialect = Dialect::LooseToolResult;
     top.walk(cursor, |cursor, key| {
         match key {
@@ -78,14 +94,19 @@ fn tool_result<'a>(
             "tool_use_id" => id = cursor.value()?.optional_text()?,
             "content" => content = cursor.value()?.optional_raw(),
             "isError" | "is_error" => is_error = cursor.value()?.optional_bool()?,
+            key if OUTCOME_FIELDS.contains(&key) => {
+                says_outcome |= cursor.value()?.optional_raw().is_some();
+            }
             _ => return Ok(FieldOutcome::No),
         }
         Ok(FieldOutcome::Yes)
     })?;
-    // Other agents write a `tool_result` with fields of their own. Taken for this one, it would be a
-    // success without output. `toolUseId` belongs to this dialect alone.
-    let is_ours = id.is_some() && (dialect == Dialect::Flat || is_error.is_some());
-    if content.is_none() && !is_ours {
+    // Other agents write a `tool_result` with fields of their own. Taken for this one, their failures
+    // would be shown as successes. `toolUseId` belongs to this dialect alone.
+    let id = id.filter(|id: &Text<'_>| !id.is_empty());
+    let has_outcome = is_error.is_some() || content.is_some() || dialect == Dialect::Flat;
+    let is_ours = id.is_some() && has_outcome && (is_error.is_some() || !says_outcome);
+    if !is_ours {
         *cursor = start;
         return Ok(None);
     }

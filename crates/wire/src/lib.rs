@@ -67,6 +67,7 @@ pub mod outgoing;
 mod reader;
 mod record;
 mod rejoiner;
+mod request_id;
 mod splitter;
 mod turn;
 
@@ -76,5 +77,6 @@ pub use line::{Dialect, Line, Mismatch, Noise, Reading, Unknown};
 pub use lines::{Lines, read};
 pub use record::{Origin, RecordedLine};
 pub use rejoiner::{Rejoined, Rejoiner};
+pub use request_id::{RequestId, is_answerable, key_without_id};
 pub use splitter::{DEFAULT_CAP, Piece, PieceEnd, Pieces, Splitter};
-pub use turn::{ReportedState, TurnResult, TurnSignal, UnknownRequest};
+pub use turn::{ReportedState, TurnResult, TurnSignal, UnknownRequest, without_id};

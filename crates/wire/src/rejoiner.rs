@@ -1,7 +1,7 @@
 //! Joins events that a terminal or a pretty-printer split into several lines.
 //!
-//! It is used on request, if a file [starts](Rejoiner::is_needed_after) like pretty-printed JSON, and
-//! from the first line on that [looks](Rejoiner::looks_wrapped) like a row of a terminal. The CLI writes
+//! It is used on request, if the first JSON of a file [begins](Rejoiner::is_needed_after) like pretty-printed
+//! JSON, and from the first line on that [looks](Rejoiner::looks_wrapped) like a row of a terminal. The CLI writes
 //! one event per line, even to a terminal, so such rows were copied from a screen. In the CLI's own
 //! output a line with an incomplete object was truncated; then the next line is the next event, the two
 //! cannot become one object, and both are given back unchanged.
@@ -54,22 +54,30 @@ impl Rejoiner {
         Self { cap, ..Self::default() }
     }
 
-    /// Whether a file whose first line with content is `line` is pretty-printed: the line consists of
-    /// opening brackets.
+    /// Whether a file is pretty-printed, as far as a line at its beginning says: it is if the line
+    /// consists of opening brackets, and is not if the line is a whole value. `None` if the line is
+    /// something else, such as a message of the program that started the agent; then the next one
+    /// may say it.
     ///
     /// ```
     /// use towpath_wire::Rejoiner;
     ///
-    /// assert!(Rejoiner::is_needed_after(b"{\r"));
-    /// assert!(Rejoiner::is_needed_after(b"[ {"));
-    /// assert!(!Rejoiner::is_needed_after(br#"{"type":"result"}"#));
-    /// assert!(!Rejoiner::is_needed_after(b""));
+    /// assert_eq!(Rejoiner::is_needed_after(b"{\r"), Some(true));
+    /// assert_eq!(Rejoiner::is_needed_after(b"[ {"), Some(true));
+    /// assert_eq!(Rejoiner::is_needed_after(br#"{"type":"result"}"#), Some(false));
+    /// assert_eq!(Rejoiner::is_needed_after(b"[09:00] starting"), None);
+    /// assert_eq!(Rejoiner::is_needed_after(b""), None);
     /// ```
-    pub fn is_needed_after(line: &[u8]) -> bool {
+    pub fn is_needed_after(line: &[u8]) -> Option<bool> {
         let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line).trim_ascii();
         let brackets = |byte: &u8| matches!(byte, b'{' | b'[' | b' ');
         // A line of many brackets is not something that a program printed for people.
-        matches!(line.len(), 1..=8) && line.iter().all(brackets)
+        if matches!(line.len(), 1..=8) && line.iter().all(brackets) {
+            return Some(true);
+        }
+        let is_whole = starts_container(line)
+            && matches!(Outline::default().extend(line), OutlineProgress::Complete);
+        is_whole.then_some(false)
     }
 
     /// Whether a line may be the first row of an event that was copied from a terminal: an object

@@ -17,6 +17,7 @@ use crate::event::{
     TurnEnded,
 };
 use crate::json::{Raw, Text};
+use crate::request_id::RequestId;
 use crate::{Kind, Line, Reading};
 
 /// What a line means for the turn of its session.
@@ -38,32 +39,32 @@ pub enum TurnSignal<'a> {
     /// The agent reported its own state.
     StateReported(ReportedState),
     /// The agent asks for permission, for answers, or for approval of a plan.
-    RequestOpened { id: Text<'a>, call: Box<CanUseTool<'a>> },
+    RequestOpened { id: RequestId<'a>, call: Box<CanUseTool<'a>> },
     /// The agent runs a hook that the host registered, and waits for its answer.
     HookCalled {
-        id: Text<'a>,
+        id: RequestId<'a>,
         /// The id that the host registered it with.
         callback: Option<Text<'a>>,
         /// What a hook program would receive on stdin.
         input: Option<Raw<'a>>,
     },
     /// The agent asks its host for something that only an SDK host offers. It waits for an answer.
-    UnsupportedRequest { id: Text<'a>, subtype: Option<Text<'a>> },
+    UnsupportedRequest { id: RequestId<'a>, subtype: Option<Text<'a>> },
     /// The agent asks for something that this crate does not know. It waits for an answer, so a person
     /// must see the request; the only answer is a refusal.
     UnknownRequest(UnknownRequest<'a>),
     /// The agent no longer needs an answer.
-    RequestWithdrawn { id: Text<'a> },
+    RequestWithdrawn { id: RequestId<'a> },
     /// A control request was answered. With `--replay-user-messages` the CLI also repeats the
     /// host's own answers.
-    RequestAnswered { id: Text<'a>, response: ControlResult<'a> },
+    RequestAnswered { id: RequestId<'a>, response: ControlResult<'a> },
 }
 
 /// A control request of an unknown subtype, or in a shape that cannot be read, with the id that an
-/// answer must carry.
+/// answer must carry. Without a usable id no answer can reach the agent; the way out is to stop it.
 #[derive(Clone, Copy, Debug)]
 pub struct UnknownRequest<'a> {
-    pub id: Text<'a>,
+    pub id: RequestId<'a>,
     /// What is asked for, if the request says it.
     pub subtype: Option<Text<'a>>,
     /// The content of the request as it was written.
@@ -71,17 +72,30 @@ pub struct UnknownRequest<'a> {
 }
 
 impl<'a> UnknownRequest<'a> {
-    /// `None` if the line is no such request. A request without an id cannot be answered.
+    /// `None` if the line is no such request.
     pub fn of(line: &Line<'a>) -> Option<Self> {
         let (kind, object) = unread_object(line)?;
         if kind.name != "control_request" {
             return None;
         }
-        let id = object.get("request_id").and_then(Raw::text)?;
+        let id = object.get("request_id").and_then(RequestId::of);
+        let id = id.unwrap_or(RequestId::None(object));
         let content = object.get("request").unwrap_or(object);
         let subtype = content.get("subtype").and_then(Raw::text);
         Some(Self { id, subtype, content })
     }
+
+    /// What is asked for, for a person.
+    pub fn name(&self) -> String {
+        let name = self.subtype.map(String::from).unwrap_or_default();
+        if self.id.is_usable() { name } else { without_id(&name) }
+    }
+}
+
+/// The name of a request that no answer can reach, with what a person can do.
+pub fn without_id(name: &str) -> String {
+    let name = if name.is_empty() { String::new() } else { format!("{name} ") };
+    format!("{name}without an id: it cannot be answered. Denying it stops the turn")
 }
 
 /// The kind and the content of a line that is not an event.
@@ -133,7 +147,7 @@ impl<'a> TurnSignal<'a> {
         }
         let (kind, object) = unread_object(line)?;
         if kind.name == "control_response" {
-            let id = object.get("response")?.get("request_id").and_then(Raw::text)?;
+            let id = object.get("response")?.get("request_id").and_then(RequestId::of)?;
             return Some(Self::RequestAnswered { id, response: ControlResult::Error(None) });
         }
         let mut signal = Self::of_kind(&kind);
@@ -255,6 +269,7 @@ mod tests {
     use super::{ReportedState, TurnResult, TurnSignal};
     use crate::Kind;
     use crate::event::ControlResult;
+    use crate::outgoing::{ControlReply, JsonObject, OutgoingLine};
 
     fn signal(line: &str) -> Option<TurnSignal<'_>> {
         TurnSignal::of(&crate::read(line.as_bytes()).next().expect("a line"))
@@ -278,8 +293,46 @@ mod tests {
             assert_eq!(found.subtype.map(String::from).as_deref(), subtype);
             assert_eq!(found.content.as_str(), request);
         }
-        let without_id = r#"{"type":"control_request","request":{"subtype":"teleport"}}"#;
-        assert!(signal(without_id).is_none());
+    }
+
+    #[test]
+    fn a_request_whose_id_is_a_number_is_as_good_as_any() {
+        let line = r#"{"type":"control_request","request_id":7,"request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"ls"}}}"#;
+        let Some(TurnSignal::RequestOpened { id, call }) = signal(line) else {
+            panic!("{:?}", signal(line))
+        };
+        assert_eq!(String::from(call.tool_name), "Bash");
+        let reply = OutgoingLine::reply(&id.key(), &ControlReply::allow(JsonObject::empty()));
+        assert!(reply.as_str().contains(r#""request_id":7,"#), "{}", reply.as_str());
+        let cancel = r#"{"type":"control_cancel_request","request_id":7}"#;
+        let Some(TurnSignal::RequestWithdrawn { id: withdrawn }) = signal(cancel) else {
+            panic!("{:?}", signal(cancel))
+        };
+        assert_eq!(withdrawn.key(), id.key());
+        let answer = crate::read(reply.as_str().as_bytes()).next().expect("a line");
+        let Some(TurnSignal::RequestAnswered { id: answered, .. }) = TurnSignal::of_input(&answer)
+        else {
+            panic!("{answer:?}")
+        };
+        assert_eq!(answered.key(), id.key());
+    }
+
+    #[test]
+    fn a_request_without_a_usable_id_is_seen_although_it_cannot_be_answered() {
+        let mut keys = std::collections::BTreeSet::new();
+        for id in ["", r#""request_id":null,"#, r#""request_id":[7],"#, r#""request_id":true,"#] {
+            let line = format!(
+                r#"{{"type":"control_request",{id}"request":{{"subtype":"can_use_tool","tool_name":"Bash","input":{{}}}}}}"#
+            );
+            let Some(TurnSignal::UnknownRequest(found)) = signal(&line) else {
+                panic!("{line}: {:?}", signal(&line))
+            };
+            assert!(!crate::is_answerable(&found.id.key()), "{line}");
+            assert!(found.name().starts_with("can_use_tool without an id"), "{}", found.name());
+            assert!(found.content.as_str().contains("Bash"));
+            keys.insert(String::from(found.id));
+        }
+        assert_eq!(keys.len(), 4);
     }
 
     #[test]

@@ -63,9 +63,9 @@ export function openGrants(page) {
         h(
           "div",
           {},
-          h("strong", {}, grant.tool),
-          " ",
-          grant.pattern ? h("code", {}, grant.pattern) : h("span", { class: "soft" }, "every call"),
+          h("strong", {}, grant.label),
+          grant.pattern ? " " : "",
+          grant.pattern ? h("code", {}, grant.pattern) : "",
         ),
         h("small", {}, scope(grant), " · ", end(grant)),
         h("small", {}, `Allowed by ${grant.by.name} (${grant.by.via}), ${dateTime(grant.created)}`),
@@ -76,7 +76,7 @@ export function openGrants(page) {
           {
             type: "button",
             class: "button",
-            "aria-label": `Revoke ${grant.tool} ${grant.pattern ?? ""}`.trim(),
+            "aria-label": `Revoke ${grant.label} ${grant.pattern ?? ""}`.trim(),
             onclick: () => void revoke(grant),
           },
           "Revoke",

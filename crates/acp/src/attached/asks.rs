@@ -80,6 +80,9 @@ impl Ask {
                 own_choices(request)
             }
             (RequestKind::Plan, _) => plan_choices(),
+            (RequestKind::Unknown, _) if !wire::is_answerable(&request.id) => {
+                vec![rejection("Stop the turn: this request cannot be answered")]
+            }
             (RequestKind::Unknown, _) => vec![rejection("Refuse: this version cannot show it")],
             _ => permission_choices(request),
         };

@@ -24,7 +24,7 @@ use crate::agents;
 use crate::host::{HostState, find_host};
 use crate::proven::newer_than_proven;
 use crate::schedule::schedules_of;
-use crate::settings::{CliSettings, describe_repair};
+use crate::settings::{CliSettings, describe_repair, remove_secrets};
 
 /// The oldest version of the CLI that was tested.
 const OLDEST_VERSION: &str = "1.0.24";
@@ -271,6 +271,7 @@ async fn check_version(agent: &AgentProgram, limit: Duration) -> Finding {
 #[expect(clippy::disallowed_methods, reason = "reading the version needs no session")]
 async fn read_version(agent: &AgentProgram) -> io::Result<String> {
     let mut command = std::process::Command::new(&agent.program);
+    remove_secrets(&mut command);
     command.args(&agent.arguments).arg("--version").process_group(0);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = tokio::process::Command::from(command).kill_on_drop(true).spawn()?;

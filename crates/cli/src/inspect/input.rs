@@ -172,10 +172,12 @@ impl LineNumberer<'_> {
             self.release(visit)?;
             return self.show(InputText::TooLong, 1, visit);
         }
-        if !self.started && !piece.bytes.trim_ascii().is_empty() {
+        if !self.started
+            && self.rejoiner.is_none()
+            && let Some(needed) = Rejoiner::is_needed_after(piece.bytes)
+        {
             self.started = true;
-            *self.rejoiner =
-                Rejoiner::is_needed_after(piece.bytes).then(|| Rejoiner::with_cap(self.cap));
+            *self.rejoiner = needed.then(|| Rejoiner::with_cap(self.cap));
         }
         if self.rejoiner.is_none() && Rejoiner::looks_wrapped(piece.bytes) {
             *self.rejoiner = Some(Rejoiner::with_cap(self.cap));

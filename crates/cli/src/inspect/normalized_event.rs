@@ -13,7 +13,7 @@ use wire::event::{
 };
 use wire::json::{Raw, Text};
 use wire::other_agents::AgentStreamReader;
-use wire::{Reading, read};
+use wire::{Reading, RequestId, read};
 
 use super::input::{InputLine, InputText};
 use super::normalized_step;
@@ -133,19 +133,19 @@ enum NormalizedBody<'a> {
         usage: Option<NormalizedUsage>,
     },
     Asked {
-        request: Text<'a>,
+        request: RequestId<'a>,
         subtype: Option<Text<'a>>,
         tool: Option<Text<'a>>,
         call: Option<Text<'a>>,
         input: Option<Raw<'a>>,
     },
     Answered {
-        request: Option<Text<'a>>,
+        request: Option<RequestId<'a>>,
         error: Option<Text<'a>>,
         answer: Option<Raw<'a>>,
     },
     AskWithdrawn {
-        request: Text<'a>,
+        request: RequestId<'a>,
     },
     Retrying {
         attempt: Option<u64>,

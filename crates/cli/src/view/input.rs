@@ -33,9 +33,9 @@ pub(super) struct ViewInput {
 
 /// Whether lines are joined to events.
 enum LineRejoining {
-    /// No line with content was read yet.
+    /// No JSON was read yet.
     Undecided,
-    /// The first line with content was not pretty-printed, and none so far was a row of a terminal.
+    /// The first JSON was not pretty-printed, and no line so far was a row of a terminal.
     Off,
     On(Rejoiner),
 }
@@ -47,11 +47,14 @@ impl LineRejoining {
 
     /// Calls `each` for the lines that are complete with this one, and returns their number.
     fn push(&mut self, line: &[u8], mut each: impl FnMut(&[u8])) -> usize {
-        let is_first = matches!(self, Self::Undecided) && !line.trim_ascii().is_empty();
-        let needed = is_first && Rejoiner::is_needed_after(line);
-        if needed || (!matches!(self, Self::On(_)) && Rejoiner::looks_wrapped(line)) {
+        let needed = match self {
+            Self::Undecided => Rejoiner::is_needed_after(line),
+            Self::Off | Self::On(_) => None,
+        };
+        let is_on = matches!(self, Self::On(_));
+        if needed == Some(true) || (!is_on && Rejoiner::looks_wrapped(line)) {
             *self = Self::on();
-        } else if is_first {
+        } else if needed == Some(false) {
             *self = Self::Off;
         }
         let Self::On(rejoiner) = self else {

@@ -18,6 +18,7 @@ pub(crate) use printer::BottomArea;
 
 use crate::exit::CommandStatus;
 use crate::exit::report_error;
+use crate::settings::remove_secrets;
 use input::ViewInput;
 use page_file::{begin_page, save_page, write_page};
 use printer::{ConversationPrinter, TerminalScreen};
@@ -197,6 +198,7 @@ impl Pager {
             return None;
         }
         let mut shell = Command::new("sh");
+        remove_secrets(&mut shell);
         shell.arg("-c").arg(command).stdin(Stdio::piped());
         // Pass colours through (R), exit if the text fits the screen (F), and leave it there (X).
         if std::env::vars_os().all(|(name, _)| name != "LESS") {

@@ -37,6 +37,32 @@ fn state(status: &Value, key: &str) -> (Value, Value) {
 }
 
 #[tokio::test]
+async fn hooks_of_a_repository_do_not_get_the_token_of_the_bot() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let fixture = Fixture::new("api text \"hi\"").await;
+    let top = repository(&fixture);
+    let hook = top.join(".git/hooks/pre-commit");
+    let seen = fixture.path("seen");
+    fs::write(&hook, format!("#!/bin/sh\nenv > '{}'\n", seen.display())).expect("written");
+    fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).expect("a hook");
+    let (agent, project) = (fixture.path("agent").display().to_string(), fixture.project());
+    let mut command = fixture.command(&["--claude", &agent, "--root", &project]);
+    command.env("TOWPATH_TELEGRAM_TOKEN", "4711:secret").env("TOWPATH_TEST_MARK", "inherited");
+    let server = fixture.start(command).await;
+    let session = server.session(&fixture).await;
+    fs::write(top.join("cart.ts"), "changed\n").expect("written");
+    let path = |rest: &str| format!("/sessions/{session}/git/{rest}");
+    let (code, done) = server.post(&path("stage"), json!({ "paths": ["cart.ts"] })).await;
+    assert_eq!(code, 200, "{done}");
+    let (code, done) = server.post(&path("commit"), json!({ "message": "Change" })).await;
+    assert_eq!(code, 200, "{done}");
+    let seen = fs::read_to_string(seen).expect("the hook ran");
+    assert!(seen.contains("TOWPATH_TEST_MARK=inherited"), "{seen}");
+    assert!(!seen.contains("4711:secret"), "{seen}");
+}
+
+#[tokio::test]
 async fn changes_are_seen_staged_by_hunk_committed_and_found_in_the_history() {
     let fixture = Fixture::new("api text \"hi\"").await;
     let top = repository(&fixture);

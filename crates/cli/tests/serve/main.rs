@@ -28,6 +28,7 @@ mod git;
 mod hooks;
 mod logging;
 mod memory;
+mod nesting;
 mod newer_cli;
 mod options;
 mod prompts;

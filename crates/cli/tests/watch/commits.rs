@@ -49,6 +49,28 @@ fn a_turn_is_one_commit_and_the_users_work_is_not_touched() {
 }
 
 #[test]
+fn neither_commands_nor_hooks_get_the_token_of_the_bot() {
+    let project = Project::with_repository();
+    project.write(".git/hooks/pre-commit", "#!/bin/sh\nenv > ../of-hook\n");
+    let hook = project.root().join(".git/hooks/pre-commit");
+    fs::set_permissions(hook, fs::Permissions::from_mode(0o755)).unwrap();
+    let mut watch = project.watch_with(
+        &["--commit", "--exec", "env > ../of-command"],
+        &[("TOWPATH_TELEGRAM_TOKEN", "4711:secret"), ("TOWPATH_TEST_MARK", "inherited")],
+    );
+    project.write("a.txt", "two\n");
+    watch.change("t1", "Edit", "a.txt");
+    watch.end_turn();
+    let result = watch.finish();
+    assert_eq!(result.code, 0, "{:?}", result.log);
+    for name in ["of-hook", "of-command"] {
+        let seen = fs::read_to_string(project.sibling(name)).expect(name);
+        assert!(seen.contains("TOWPATH_TEST_MARK=inherited"), "{name}: {seen}");
+        assert!(!seen.contains("4711:secret"), "{name}: {seen}");
+    }
+}
+
+#[test]
 fn with_commit_change_each_change_and_deletion_is_a_commit() {
     let project = Project::with_repository();
     let template = "{tool} {files} ({count})";

@@ -20,7 +20,7 @@ const WORD = "x".repeat(5000);
 const SIZES = { tiny: "ls", typical: lines(4), "40 lines": lines(40), "800 lines": lines(800), "one long word": WORD };
 const RULES = [
   { id: "exact", label: "Run exactly this command", tool: "Bash", pattern: "ls" },
-  { id: "directory", label: "Edit files below /home/me/shop/src/a/rather/long/path/to/a/directory", tool: "edits", pattern: "/home/me/shop/**" },
+  { id: "directory", label: "Edit files below /home/me/shop/src/a/rather/long/path/to/a/directory", tool: "edits", pattern: "/home/me/shop" },
   { id: "tool", label: "Every call of this tool", tool: "Bash" },
 ];
 const waiting = () => [session({ tier: "needs_you", status: "waiting", requests: 1 })];
@@ -195,7 +195,7 @@ const fromSettings = (label) => async (page) => {
   await press(`dialog [aria-label="${label}"]`)(page);
   await page.waitForFunction(() => document.querySelectorAll("dialog[open]").length === 1 && !document.querySelector("dialog .switch-field"));
 };
-const grants = (count, pattern) => ({ grants: Array.from({ length: count }, (_, n) => ({ id: `g${n}`, tool: "Bash", pattern, created: 1, by: { name: "link", via: "browser" }, directory: n % 2 ? "/home/me/shop" : undefined, session: n % 2 ? undefined : "other", until: n % 3 ? undefined : Date.now() + 1e7 })) });
+const grants = (count, pattern) => ({ grants: Array.from({ length: count }, (_, n) => ({ id: `g${n}`, tool: "Bash", label: "Run with Bash exactly", pattern, created: 1, by: { name: "link", via: "browser" }, directory: n % 2 ? "/home/me/shop" : undefined, session: n % 2 ? undefined : "other", until: n % 3 ? undefined : Date.now() + 1e7 })) });
 const tokens = (count, name) => ({ tokens: Array.from({ length: count }, (_, n) => ({ name: `${name}-${n}`, role: "admin", created: 1 })) });
 const appears = (selector) => (page) => page.waitForSelector(`dialog ${selector}`);
 const rewind = press(".rewind-button");

@@ -105,7 +105,8 @@ pub(crate) struct RuleResponse {
     id: RuleIdName,
     /// The tool it covers, or `edits` for all tools that edit files.
     tool: String,
-    /// The calls it covers; all calls of the tool if there is none.
+    /// The command, file, directory, address, host or input that it is about; none if it covers all calls
+    /// of the tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pattern: Option<String>,
     /// What it allows, for a person.

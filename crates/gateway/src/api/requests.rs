@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 use session::{GrantScope, RequestAnswer, RuleChoice};
 use utoipa::ToSchema;
 use uuid::Uuid;
-use wire::consent;
+use wire::consent::{self, describe_rule};
 use wire::note::Outcome;
 use wire::outgoing::JsonObject;
 
@@ -155,7 +155,10 @@ pub(super) struct GrantResponse {
     /// The directory it applies in, for every session there.
     directory: Option<String>,
     tool: String,
-    /// The calls it covers; all calls of the tool if there is none.
+    /// What it allows, for a person. The pattern is shown behind it.
+    label: String,
+    /// The command, file, directory, address, host or input that it is about; none if it covers all calls
+    /// of the tool. It is a text and never a pattern with wildcards.
     pattern: Option<String>,
     /// When it expires, in milliseconds since 1970; never if there is none.
     until: Option<u64>,
@@ -234,6 +237,7 @@ impl From<Grant> for GrantResponse {
             id: it.id,
             session: it.session.map(|it| it.0),
             directory: it.directory.map(|it| it.to_string_lossy().into_owned()),
+            label: describe_rule(&it.tool, it.kind),
             tool: it.tool,
             pattern: it.pattern,
             until: it.until,
@@ -367,10 +371,7 @@ pub(super) async fn list_grants(
 ) -> ApiResult<Json<GrantsResponse>> {
     let directory = find_record(&gateway, id).await?.directory;
     let mut grants = gateway.sessions.journal().grants(now()).await?;
-    grants.retain(|it| {
-        it.session.is_none_or(|session| session == SessionId(id))
-            && it.directory.as_ref().is_none_or(|it| *it == directory)
-    });
+    grants.retain(|it| it.applies_in(SessionId(id), &directory));
     Ok(Json(GrantsResponse { grants: grants.into_iter().map(GrantResponse::from).collect() }))
 }
 

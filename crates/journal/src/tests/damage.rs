@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use rusqlite::Connection;
+use wire::consent::RuleKind;
 use wire::note::{Delivery, Outcome, PromptState, RequestKind};
 
 use super::{TestJournal, all, ann, id, lines, new_session};
@@ -52,6 +53,7 @@ async fn filled(files: &TestJournal, sessions: u128) -> Journal {
                 session: Some(id(number)),
                 directory: Some("/w".into()),
                 tool: "Bash".to_owned(),
+                kind: RuleKind::Command,
                 pattern: None,
                 until: None,
                 by: ann(),

@@ -9,9 +9,11 @@ use std::{fmt, fs};
 
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
+use uuid::Uuid;
+use wire::consent::RuleKind;
 
 use super::{TestJournal, all, id};
-use crate::{Error, Journal, Origin, SessionId, SessionStatus};
+use crate::{Error, Grant, Journal, Origin, SessionId, SessionStatus};
 
 #[derive(Deserialize)]
 struct ExpectedSession {
@@ -82,7 +84,74 @@ async fn grants_that_the_consent_policy_no_longer_offers_are_revoked() {
     let journal = files.open();
     let grants = journal.grants(2).await.unwrap();
     let patterns: Vec<_> = grants.iter().map(|grant| grant.pattern.as_deref()).collect();
-    assert_eq!(patterns, [Some("npm test"), Some("/tmp/towpath-fixture/project/**")]);
+    assert_eq!(patterns, [Some("npm test")]);
+}
+
+#[tokio::test]
+async fn grants_that_may_have_come_from_a_text_like_a_pattern_are_asked_for_again() {
+    let files = old_journal();
+    let connection = rusqlite::Connection::open(files.path()).unwrap();
+    let grants = [
+        ("edits", Some("/etc/**")),
+        ("edits", Some("/p/a.rs")),
+        ("edits", Some("input:{}")),
+        ("edits", None),
+        ("WebFetch", Some("domain:github.com")),
+        ("WebFetch", Some("https://github.com/")),
+        ("mcp__x__shell", Some("input:{}")),
+        ("mcp__x__shell", Some("ls")),
+        ("mcp__x__query", None),
+        ("Bash", Some("input:{}")),
+    ];
+    for (number, (tool, pattern)) in grants.iter().enumerate() {
+        connection
+            .execute(
+                "INSERT INTO granted (id, tool, pattern, by, created) VALUES (?1, ?2, ?3, ?4, ?5)",
+                (
+                    Uuid::from_u128(number as u128).to_string(),
+                    tool,
+                    pattern,
+                    r#"{"name":"ann","via":"browser"}"#,
+                    10 + i64::try_from(number).unwrap(),
+                ),
+            )
+            .unwrap();
+    }
+    connection.close().unwrap();
+    let journal = files.open();
+    let kept = journal.grants(2).await.unwrap();
+    let kept: Vec<_> = kept
+        .iter()
+        .filter(|it| it.created >= 10)
+        .map(|it| (it.tool.as_str(), it.kind, it.pattern.as_deref()))
+        .collect();
+    assert_eq!(
+        kept,
+        [
+            ("edits", RuleKind::File, Some("/p/a.rs")),
+            ("WebFetch", RuleKind::Address, Some("https://github.com/")),
+            ("mcp__x__shell", RuleKind::Command, Some("ls")),
+            ("mcp__x__query", RuleKind::Tool, None),
+            ("Bash", RuleKind::Command, Some("input:{}")),
+        ]
+    );
+    // Such a grant can be made again under the same id, as that for the outbox of a chat is.
+    let again = Grant {
+        id: Uuid::from_u128(0),
+        kind: RuleKind::Directory,
+        pattern: Some("/etc/app".to_owned()),
+        ..journal.grants(2).await.unwrap()[0].clone()
+    };
+    journal.add_grant(again.clone()).await.unwrap();
+    assert!(journal.grants(2).await.unwrap().contains(&again));
+}
+
+#[test]
+fn a_grant_of_a_machine_that_stores_no_kind_can_be_read() {
+    let text = r#"{"id":"00000000-0000-0000-0000-000000000001","session":null,"directory":null,
+        "tool":"edits","pattern":"/etc/**","until":null,"by":{"name":"ann","via":"browser"},"created":1}"#;
+    let grant: Grant = serde_json::from_str(text).unwrap();
+    assert_eq!(grant.kind, RuleKind::Unknown);
 }
 
 #[tokio::test]

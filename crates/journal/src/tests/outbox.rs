@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use rusqlite::Connection;
 use rusqlite::types::Value;
 use uuid::Uuid;
+use wire::consent::RuleKind;
 use wire::note::{Delivery, Outcome, PromptState, RequestKind};
 
 use super::{TestJournal, all, ann, deltas, id, lines, new_session};
@@ -32,7 +33,7 @@ const COMPARED: &[&str] = &[
     "SELECT session.id, request.id, kind, tool_name, tool_use_id, input, suggestions, agent, opened,
         expires, outcome, by, message, resolved, choices
      FROM request JOIN session ON key = session ORDER BY session.id, request.rowid",
-    "SELECT id, session, directory, tool, pattern, until, by, created, revoked FROM grants ORDER BY id",
+    "SELECT id, session, directory, tool, kind, pattern, until, by, created, revoked FROM grants ORDER BY id",
     "SELECT day, session, dollars FROM cost ORDER BY day, session",
 ];
 
@@ -141,6 +142,7 @@ fn grant(session: SessionId, number: u8, alone: bool) -> Grant {
         session: alone.then_some(session),
         directory: (!alone).then(|| "/home/dev/project".into()),
         tool: "Bash".to_owned(),
+        kind: RuleKind::Command,
         pattern: Some(format!("ls {number}")),
         until: None,
         by: ann(),

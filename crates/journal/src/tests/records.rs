@@ -1,6 +1,9 @@
 //! Sessions, prompts, requests, grants and follower state.
 
+use std::path::Path;
+
 use uuid::Uuid;
+use wire::consent::RuleKind;
 use wire::note::{Delivery, Outcome, PromptState, RequestKind};
 
 use super::{TestJournal, ann, id, lines, new_session};
@@ -157,11 +160,30 @@ fn grant(number: u128, session: Option<SessionId>, until: Option<u64>) -> Grant 
         session,
         directory: Some("/w".into()),
         tool: "Bash".to_owned(),
+        kind: RuleKind::Command,
         pattern: Some("ls *".to_owned()),
         until,
         by: ann(),
         created: number.try_into().unwrap(),
     }
+}
+
+#[test]
+fn a_grant_applies_where_it_was_given_and_one_without_a_limit_nowhere() {
+    let (here, elsewhere) = (Path::new("/w"), Path::new("/w/x"));
+    let applies = |session: Option<u128>, directory: Option<&str>| {
+        let grant =
+            Grant { directory: directory.map(Into::into), ..grant(1, session.map(id), None) };
+        [
+            grant.applies_in(id(1), here),
+            grant.applies_in(id(1), elsewhere),
+            grant.applies_in(id(2), here),
+        ]
+    };
+    assert_eq!(applies(Some(1), None), [true, true, false]);
+    assert_eq!(applies(None, Some("/w")), [true, false, true]);
+    assert_eq!(applies(Some(1), Some("/w")), [true, false, false]);
+    assert_eq!(applies(None, None), [false; 3]);
 }
 
 #[tokio::test]

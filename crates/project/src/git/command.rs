@@ -38,6 +38,10 @@ const MAX_ERROR_BYTES: usize = 64 << 10;
 /// How much of git's words is shown.
 const MAX_WORDS: usize = 8 << 10;
 
+/// Secrets of Towpath that this process may have in its environment. No program inherits them: hooks and
+/// filters of a repository may come from anyone.
+pub const SECRET_VARIABLES: &[&str] = &["TOWPATH_TELEGRAM_TOKEN"];
+
 /// Variables that would make git use another repository, or start a program.
 const REMOVED: [&str; 11] = [
     "GIT_DIR",
@@ -145,7 +149,7 @@ impl GitCommand {
 
     fn new(directory: &Path, what: &str, limit: Duration) -> Self {
         let mut command = Command::new("git");
-        for name in REMOVED {
+        for name in REMOVED.iter().chain(SECRET_VARIABLES) {
             command.env_remove(name);
         }
         command.envs([

@@ -195,7 +195,7 @@ impl Machine {
         self.reply(id, result);
     }
 
-    fn interrupt(&mut self, queue: QueuePolicy, by: Actor) {
+    pub(super) fn interrupt(&mut self, queue: QueuePolicy, by: Actor) {
         if queue == QueuePolicy::Clear {
             let queued: Vec<Uuid> = self.prompts.queued().map(|it| it.id).collect();
             for prompt in queued {

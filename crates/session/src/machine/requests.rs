@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use journal::{Grant, RequestRecord, Resolution};
 use wire::consent::{self, Rule};
-use wire::note::{Actor, Note, Outcome, RequestKind};
+use wire::note::{Actor, Note, Outcome, QueuePolicy, RequestKind};
 use wire::outgoing::{
     ControlReply, DenyReply as Denial, Destination, JsonObject, PermissionUpdate, QuestionAnswers,
 };
@@ -109,6 +109,9 @@ impl Machine {
             // stop may be lost with this Towpath, and then the agent still waits.
             return Err(CommandError::AgentGone);
         }
+        if !wire::is_answerable(request) {
+            return self.answer_without_id(request, answer, by);
+        }
         let input_asked = JsonObject::parse(&record.input).unwrap_or_else(|_| JsonObject::empty());
         match answer {
             RequestAnswer::Choose { choice } => self.choose(request, &choice, by),
@@ -190,6 +193,25 @@ impl Machine {
         }
     }
 
+    /// Answers a request that has no id, so that the agent cannot be told. A denial stops what waits for it.
+    fn answer_without_id(
+        &mut self,
+        request: &str,
+        answer: RequestAnswer,
+        by: Actor,
+    ) -> CommandResult {
+        let RequestAnswer::Deny { message, .. } = answer else {
+            return Err(CommandError::Invalid(
+                "the agent gave this request no id, so it cannot be answered; deny it to stop the turn"
+                    .into(),
+            ));
+        };
+        let message = (!message.trim().is_empty()).then_some(message);
+        self.resolve(request, Outcome::Denied, Some(by.clone()), message, Vec::new());
+        self.interrupt(QueuePolicy::Hold, by);
+        Ok(CommandOutput::None)
+    }
+
     pub(super) fn write_answer(
         &mut self,
         request: &str,
@@ -261,7 +283,7 @@ impl Machine {
         by: Actor,
     ) -> Result<Grant, CommandError> {
         let offered = self.rules(record).into_iter().find(|rule| rule.id == choice.rule);
-        let Some(Rule { tool, pattern, .. }) = offered else {
+        let Some(Rule { tool, kind, pattern, .. }) = offered else {
             return Err(CommandError::Invalid("this rule was not offered with the request".into()));
         };
         Ok(Grant {
@@ -273,6 +295,7 @@ impl Machine {
                 GrantScope::Directory => Some(self.options.directory.clone()),
             },
             tool,
+            kind,
             pattern,
             until: choice.until,
             by,
@@ -333,6 +356,12 @@ impl Machine {
                 self.resolve(&request, Outcome::Expired, None, None, Vec::new());
                 continue;
             }
+            if !wire::is_answerable(&request) {
+                self.resolve(&request, Outcome::Expired, None, None, Vec::new());
+                let by = Actor { name: "towpath".to_owned(), via: "rule".to_owned() };
+                self.interrupt(QueuePolicy::Keep, by);
+                continue;
+            }
             let answer = match kind {
                 Some(RequestKind::Unknown) => ControlReply::Error(consent::EXPIRED.to_owned()),
                 _ => ControlReply::deny(consent::EXPIRED),
@@ -362,6 +391,7 @@ fn covers(grant: &Grant, request: &RequestRecord, now: u64) -> bool {
     grant.until.is_none_or(|until| now < until)
         && consent::covers(
             &grant.tool,
+            grant.kind,
             grant.pattern.as_deref(),
             &request.tool_name,
             &request.input,

@@ -13,7 +13,7 @@ use std::time::Duration;
 use journal::{Grant, SessionRecord};
 use tokio::time::sleep;
 use uuid::Uuid;
-use wire::consent::ALL_EDIT_TOOLS;
+use wire::consent::{ALL_EDIT_TOOLS, RuleKind};
 use wire::note::Actor;
 
 use super::worker_outbox::WorkerFile;
@@ -90,7 +90,8 @@ pub(super) fn grant(session: &SessionRecord, by: Actor, now: u64) -> Option<Gran
         session: Some(session.id),
         directory: None,
         tool: ALL_EDIT_TOOLS.to_owned(),
-        pattern: Some(format!("{}/{folder}/{outbox}/**", session.directory.to_str()?)),
+        kind: RuleKind::Directory,
+        pattern: Some(format!("{}/{folder}/{outbox}", session.directory.to_str()?)),
         until: None,
         by,
         created: now,

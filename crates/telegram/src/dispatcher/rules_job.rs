@@ -32,9 +32,6 @@ async fn grants_of(context: &JobContext, id: SessionId) -> Result<Vec<Grant>, jo
     let journal = context.sessions.journal();
     let record = journal.session(id).await?.ok_or(journal::Error::NoSuchSession(id))?;
     let mut grants = journal.grants(context.clock.unix_millis()).await?;
-    grants.retain(|grant| {
-        grant.session.is_none_or(|it| it == id)
-            && grant.directory.as_ref().is_none_or(|it| *it == record.directory)
-    });
+    grants.retain(|grant| grant.applies_in(id, &record.directory));
     Ok(grants)
 }

@@ -4,7 +4,7 @@ use journal::Grant;
 use uuid::Uuid;
 use view::telegram::TextFormat;
 use view::wording;
-use wire::consent::{ALL_EDIT_TOOLS, visible};
+use wire::consent::{describe_rule, visible};
 
 use super::{BotReply, shortened};
 use crate::bot::BotButton;
@@ -66,11 +66,7 @@ pub fn rule_not_found() -> BotReply {
 
 fn describe(grant: &Grant) -> (String, Option<String>) {
     let pattern = grant.pattern.as_deref().map(|it| shortened(&visible(it), RULE_TEXT));
-    match (grant.tool.as_str(), &pattern) {
-        (ALL_EDIT_TOOLS, _) => ("Edit".to_owned(), pattern),
-        (tool, None) => (format!("Every call of {}", shortened(tool, 60)), None),
-        (tool, Some(_)) => (shortened(tool, 60), pattern),
-    }
+    (describe_rule(&shortened(&grant.tool, 60), grant.kind), pattern)
 }
 
 fn revoke_button(label: String, grant: Uuid) -> BotButton {

@@ -21,6 +21,7 @@ use view::{
     AgentInfo, BoundedList, Conversation, McpServerStatus, QueuedPrompt, SessionPhase,
     SessionUsage, TokenCounts,
 };
+use wire::consent::RuleKind;
 use wire::note::{Actor, CommitConfig, Delivery, Outcome, PromptState, WatchConfig};
 use wire::outgoing::PermissionMode;
 
@@ -86,12 +87,13 @@ fn conversation(directory: &std::path::Path) -> Conversation {
     it
 }
 
-fn grant(number: u128, tool: &str, pattern: Option<&str>) -> Grant {
+fn grant(number: u128, tool: &str, kind: RuleKind, pattern: Option<&str>) -> Grant {
     Grant {
         id: Uuid::from_u128(number),
         session: (number == 1).then(|| SessionId(Uuid::from_u128(7))),
         directory: None,
         tool: tool.to_owned(),
+        kind,
         pattern: pattern.map(ToOwned::to_owned),
         until: (number == 2).then_some(NOW),
         by: ann(),
@@ -318,12 +320,14 @@ fn replies_about_sessions(roots: &Roots) -> Vec<(&'static str, BotReply)> {
         (
             "rules",
             rules(&[
-                grant(1, "edits", Some("/w/.towpath/outbox/**")),
-                grant(2, "Bash", Some(&huge)),
+                grant(1, "edits", RuleKind::Directory, Some("/w/.towpath/outbox")),
+                grant(2, "Bash", RuleKind::Command, Some(&huge)),
+                grant(4, "edits", RuleKind::File, Some("/etc/**")),
+                grant(5, "WebFetch", RuleKind::Host, Some("example.org")),
             ]),
         ),
         ("no rules", rules(&[])),
-        ("rule revoked", rule_revoked(&grant(3, "mcp__<b>x</b>", None))),
+        ("rule revoked", rule_revoked(&grant(3, "mcp__<b>x</b>", RuleKind::Tool, None))),
         ("rule revoked before", rule_not_found()),
         ("models", models(&offered, Some("opus[1m]"))),
         ("models unknown", models(&[], None)),

@@ -45,6 +45,7 @@ impl Fold {
             Note::TurnEnded { turn, ending } => self.turn_over(*turn, ending),
             Note::RequestOpened { request, expires, rules, choices, .. } => {
                 self.name_acp_request(request);
+                self.open_request_without_id(request);
                 let rev = self.rev();
                 self.requests.change(rev, |requests| {
                     if let Some(known) = requests.iter_mut().find(|known| known.id == *request) {

@@ -1,12 +1,12 @@
 //! Requests of the agent: permissions, questions, plans, and hooks that the host answers.
 
-use wire::UnknownRequest;
 use wire::event::{
     CanUseTool, ControlCancel, ControlRequest, ControlRequestKind as WireRequest, ControlResponse,
     ControlResult,
 };
 use wire::json::{Raw, Text};
 use wire::note::{Actor, Outcome, RequestKind};
+use wire::{RequestId, UnknownRequest};
 
 use super::{Fold, Visibility};
 use crate::agent_info::AgentInfo;
@@ -37,7 +37,7 @@ impl Fold {
         control: &ControlRequest<'_>,
         bytes: &[u8],
     ) -> Visibility {
-        let id = control.request_id.decode();
+        let id = control.request_id.key();
         match &control.request {
             WireRequest::CanUseTool(request) => self.open_request(&id, request),
             WireRequest::HookCallback { .. } if self.items.has(&ItemId::hook(&id)) => {
@@ -70,6 +70,9 @@ impl Fold {
     }
 
     fn open_request(&mut self, id: &str, request: &CanUseTool<'_>) -> Visibility {
+        if self.is_open_request(id) {
+            return Visibility::Hidden;
+        }
         let tool = request.tool_name.decode().into_owned();
         let kind = RequestKind::of(&tool, request.input);
         let item = request.tool_use_id.map(|it| ItemId::call(&it.decode()));
@@ -99,9 +102,9 @@ impl Fold {
     /// A request that this version does not know. The agent waits for an answer, so a person sees it
     /// as it was written, and can deny it.
     pub(super) fn open_unknown_request(&mut self, request: &UnknownRequest<'_>) -> Visibility {
-        let tool = request.subtype.map(|it| it.decode().into_owned()).unwrap_or_default();
+        let tool = request.name();
         self.add_request(Request {
-            id: request.id.decode().into_owned(),
+            id: request.id.into(),
             item: None,
             kind: RequestKind::Unknown,
             action: ToolAction::Use,
@@ -119,12 +122,39 @@ impl Fold {
         })
     }
 
-    pub(super) fn add_request(&mut self, request: Request) -> Visibility {
-        let rev = self.rev();
-        self.requests.change(rev, |requests| {
-            requests.retain(|known| known.id != request.id);
-            requests.push(request);
+    /// If no answer can reach a noted request, and its line could not be read, nothing is known but that the
+    /// agent waits.
+    pub(super) fn open_request_without_id(&mut self, id: &str) {
+        if wire::is_answerable(id) || self.is_open_request(id) {
+            return;
+        }
+        self.add_request(Request {
+            id: id.to_owned(),
+            item: None,
+            kind: RequestKind::Unknown,
+            action: ToolAction::Use,
+            target: String::new(),
+            tool: wire::without_id("a long line"),
+            input: "{}".to_owned(),
+            description: None,
+            reason: None,
+            blocked_path: None,
+            suggestions: None,
+            at: self.entry.at,
+            expires: None,
+            rules: Vec::new(),
+            choices: Vec::new(),
         });
+    }
+
+    /// Adds a request. While one with the same id is open, it stays: that is the one that the session has
+    /// recorded, and a person must not see another one than they answer.
+    pub(super) fn add_request(&mut self, request: Request) -> Visibility {
+        if self.is_open_request(&request.id) {
+            return Visibility::Hidden;
+        }
+        let rev = self.rev();
+        self.requests.change(rev, |requests| requests.push(request));
         Visibility::Visible
     }
 
@@ -164,7 +194,7 @@ impl Fold {
 
     /// An answer, which the CLI echoes on stdout since 2.1.37.
     pub(super) fn control_response(&mut self, response: &ControlResponse<'_>) -> Visibility {
-        let Some(id) = response.request_id.map(Text::decode) else { return Visibility::Hidden };
+        let Some(id) = response.request_id.map(RequestId::key) else { return Visibility::Hidden };
         let hook = ItemId::hook(&id);
         if self.items.has(&hook) {
             let outcome = match response.response {
@@ -220,7 +250,7 @@ impl Fold {
     }
 
     pub(super) fn control_cancel(&mut self, cancel: &ControlCancel<'_>) -> Visibility {
-        let id = cancel.request_id.decode();
+        let id = cancel.request_id.key();
         let hook = ItemId::hook(&id);
         if self.items.has(&hook) {
             return self.hook_ended(&hook, "cancelled");

@@ -103,7 +103,8 @@ fn process(line: &str) {
         assert!(!request.disclosures().is_empty() || request.input == "{}");
         for rule in consent::rules(&request.tool, &request.input, "/home/ann/project") {
             let covers = |input: &str| {
-                consent::covers(&rule.tool, rule.pattern.as_deref(), &request.tool, input)
+                let pattern = rule.pattern.as_deref();
+                consent::covers(&rule.tool, rule.kind, pattern, &request.tool, input)
             };
             assert!(covers(&request.input));
             assert!(!covers("[]"));

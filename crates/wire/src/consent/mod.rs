@@ -11,7 +11,10 @@
 //!   that lies elsewhere. Files that run code by themselves (`.git`, `.claude`, …) stay excluded.
 //! - A rule covers only input fields this module knows. A call that sets another field, such as
 //!   `dangerouslyDisableSandbox`, is asked again.
+//! - What a pattern means is said by the [kind](RuleKind) of the rule and never by the pattern
+//!   itself, because the agent chose its text: a file named `/etc/**` is a file.
 
+mod path;
 mod visible;
 
 use serde::{Deserialize, Serialize};
@@ -26,32 +29,6 @@ const EDIT_TOOLS: &[&str] = &["Edit", "MultiEdit", "NotebookEdit", "Write"];
 
 /// What [`Rule::tool`] holds for a rule that covers every edit tool.
 pub const ALL_EDIT_TOOLS: &str = "edits";
-
-/// Names that a rule for a directory never covers, at any depth: tools execute what is written
-/// there without asking again.
-const PROTECTED: &[&str] = &[
-    ".bash_profile",
-    ".bashrc",
-    ".claude",
-    ".devcontainer",
-    ".envrc",
-    ".git",
-    ".gitconfig",
-    ".gitmodules",
-    ".husky",
-    ".idea",
-    ".mcp.json",
-    ".profile",
-    ".ssh",
-    ".vscode",
-    ".zprofile",
-    ".zshenv",
-    ".zshrc",
-    "towpath.toml",
-];
-
-/// The short names that Windows gives to protected ones.
-const SHORT_NAMES: &[&str] = &["git~1", "claude~1", "gitmod~1", "vscode~1", "ssh~1"];
 
 /// Input fields that do not change what a command may do.
 const COMMAND_FIELDS: &[&str] = &["command", "description", "run_in_background", "timeout"];
@@ -91,6 +68,9 @@ pub struct Rule {
     pub id: RuleId,
     /// The tool it covers, or [`ALL_EDIT_TOOLS`].
     pub tool: String,
+    /// What the pattern is.
+    #[serde(default)]
+    pub kind: RuleKind,
     /// The calls of the tool it covers; all of them if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pattern: Option<String>,
@@ -110,6 +90,74 @@ pub enum RuleId {
     Host,
     /// Every call of the tool.
     Tool,
+}
+
+/// What the pattern of a rule is compared with. It is stored beside the pattern.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RuleKind {
+    /// The pattern is a command.
+    Command,
+    /// The pattern is the path of a file that may be edited.
+    File,
+    /// The pattern is a directory below which files may be edited.
+    Directory,
+    /// The pattern is an address.
+    Address,
+    /// The pattern is the host of an address.
+    Host,
+    /// The pattern is the whole input, as JSON without white space.
+    Input,
+    /// There is no pattern: every call of the tool.
+    Tool,
+    /// A version that stored no kind wrote the rule, or a later one with other kinds. It covers nothing.
+    #[default]
+    #[serde(other)]
+    Unknown,
+}
+
+impl RuleKind {
+    const ALL: [Self; 8] = [
+        Self::Command,
+        Self::File,
+        Self::Directory,
+        Self::Address,
+        Self::Host,
+        Self::Input,
+        Self::Tool,
+        Self::Unknown,
+    ];
+
+    /// The name with which it is stored.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Command => "command",
+            Self::File => "file",
+            Self::Directory => "directory",
+            Self::Address => "address",
+            Self::Host => "host",
+            Self::Input => "input",
+            Self::Tool => "tool",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// The kind with a stored name.
+    pub fn of_name(name: &str) -> Self {
+        Self::ALL.into_iter().find(|kind| kind.name() == name).unwrap_or_default()
+    }
+
+    /// The id with which such a rule is offered.
+    fn id(self) -> RuleId {
+        match self {
+            Self::Directory => RuleId::Directory,
+            Self::Host => RuleId::Host,
+            Self::Tool => RuleId::Tool,
+            Self::Command | Self::File | Self::Address | Self::Input | Self::Unknown => {
+                RuleId::Exact
+            }
+        }
+    }
 }
 
 /// A fact about a call that a client shows in full before *Allow* can be pressed.
@@ -183,82 +231,109 @@ pub fn denial(reason: &str) -> &str {
 /// Empty if nothing about the call can be remembered safely.
 pub fn rules(tool: &str, input: &str, directory: &str) -> Vec<Rule> {
     let Some(input) = Raw::parse(input) else { return Vec::new() };
-    let rule = |id, tool: &str, pattern: Option<String>, label: String| Rule {
-        id,
+    let rule = |kind: RuleKind, tool: &str, pattern: Option<String>, label: String| Rule {
+        id: kind.id(),
         tool: tool.to_owned(),
+        kind,
         pattern,
         label,
     };
     match Scope::of(tool, input) {
         Scope::Command(command) => {
             let label = "Run exactly this command".to_owned();
-            vec![rule(RuleId::Exact, tool, Some(command), label)]
+            vec![rule(RuleKind::Command, tool, Some(command), label)]
         }
+        // Another directory, another home or a moved link would make another file of the same text.
+        Scope::Edit(path) if !path::is_unambiguous(&path) => Vec::new(),
         Scope::Edit(path) => {
             let directory = directory.trim_end_matches('/');
-            let below = format!("{directory}/**");
-            let exact = rule(
-                RuleId::Exact,
-                ALL_EDIT_TOOLS,
-                Some(path.clone()),
-                format!("Edit {}, whatever the change", visible(&path)),
-            );
-            if is_project_directory(directory) && covers_path(&below, &path) {
+            let label = format!("Edit {}, whatever the change", visible(&path));
+            let file = rule(RuleKind::File, ALL_EDIT_TOOLS, Some(path.clone()), label);
+            if path::is_project_directory(directory) && path::is_below(directory, &path) {
                 let label = format!("Edit any file in {}", visible(directory));
-                vec![exact, rule(RuleId::Directory, ALL_EDIT_TOOLS, Some(below), label)]
+                let pattern = Some(directory.to_owned());
+                vec![file, rule(RuleKind::Directory, ALL_EDIT_TOOLS, pattern, label)]
             } else {
-                vec![exact]
+                vec![file]
             }
         }
         Scope::Fetch(url) => {
-            let exact =
-                rule(RuleId::Exact, tool, Some(url.clone()), "Fetch exactly this address".into());
+            let label = "Fetch exactly this address".to_owned();
+            let exact = rule(RuleKind::Address, tool, Some(url.clone()), label);
             match host(&url) {
                 Some(host) => {
                     let label = format!("Fetch any page of {host}");
-                    let pattern = Some(format!("domain:{host}"));
-                    vec![exact, rule(RuleId::Host, tool, pattern, label)]
+                    vec![exact, rule(RuleKind::Host, tool, Some(host), label)]
                 }
                 None => vec![exact],
             }
         }
         Scope::Other => {
+            let name = one_line(tool);
+            let exact = format!("Use {name} with exactly this input");
             vec![
-                rule(
-                    RuleId::Exact,
-                    tool,
-                    Some(format!("input:{}", canonical(input))),
-                    format!("Use {tool} with exactly this input"),
-                ),
-                rule(RuleId::Tool, tool, None, format!("Use {tool} with any input")),
+                rule(RuleKind::Input, tool, Some(canonical(input)), exact),
+                rule(RuleKind::Tool, tool, None, format!("Use {name} with any input")),
             ]
         }
         Scope::Unsafe => Vec::new(),
     }
 }
 
-/// Whether a remembered rule (`tool`, `pattern`) allows a call.
-pub fn covers(rule_tool: &str, pattern: Option<&str>, tool: &str, input: &str) -> bool {
+/// Whether a remembered rule (`rule_tool`, `kind`, `pattern`) allows a call.
+pub fn covers(
+    rule_tool: &str,
+    kind: RuleKind,
+    pattern: Option<&str>,
+    tool: &str,
+    input: &str,
+) -> bool {
     let Some(input) = Raw::parse(input) else { return false };
-    let same_tool = rule_tool == tool || rule_tool == ALL_EDIT_TOOLS && EDIT_TOOLS.contains(&tool);
+    let same_tool = match kind {
+        RuleKind::File | RuleKind::Directory => rule_tool == ALL_EDIT_TOOLS,
+        _ => rule_tool == tool,
+    };
     if !same_tool {
         return false;
     }
-    match (Scope::of(tool, input), pattern) {
-        (Scope::Command(command), Some(pattern)) => pattern == command,
-        (Scope::Edit(path), Some(pattern)) => covers_path(pattern, &path),
-        (Scope::Fetch(url), Some(pattern)) => match pattern.strip_prefix("domain:") {
-            Some(domain) => host(&url).as_deref() == Some(domain),
-            None => pattern == url,
-        },
-        (Scope::Other, Some(pattern)) => {
-            pattern.strip_prefix("input:").is_some_and(|it| it == canonical(input))
+    match (Scope::of(tool, input), kind, pattern) {
+        (Scope::Command(command), RuleKind::Command, Some(pattern)) => pattern == command,
+        (Scope::Edit(path), RuleKind::File, Some(pattern)) => {
+            pattern == path && path::is_unambiguous(&path)
         }
-        (Scope::Other, None) => true,
-        // A grant without a pattern predates this policy: no rule for a command, an edit or an
-        // address is that wide.
-        (Scope::Unsafe, _) | (Scope::Command(_) | Scope::Edit(_) | Scope::Fetch(_), None) => false,
+        (Scope::Edit(path), RuleKind::Directory, Some(pattern)) => path::is_below(pattern, &path),
+        (Scope::Fetch(url), RuleKind::Address, Some(pattern)) => pattern == url,
+        (Scope::Fetch(url), RuleKind::Host, Some(pattern)) => {
+            host(&url).as_deref() == Some(pattern)
+        }
+        (Scope::Other, RuleKind::Input, Some(pattern)) => pattern == canonical(input),
+        (Scope::Other, RuleKind::Tool, None) => true,
+        // A rule of one kind says nothing about calls of another, whatever its text is.
+        (
+            Scope::Command(_) | Scope::Edit(_) | Scope::Fetch(_) | Scope::Other | Scope::Unsafe,
+            ..,
+        ) => false,
     }
+}
+
+/// What a remembered rule allows, for a list of rules. The pattern is shown behind it.
+pub fn describe_rule(rule_tool: &str, kind: RuleKind) -> String {
+    let tool = one_line(rule_tool);
+    match kind {
+        RuleKind::Command => format!("Run with {tool} exactly"),
+        RuleKind::File => "Edit the file".to_owned(),
+        RuleKind::Directory => "Edit any file in".to_owned(),
+        RuleKind::Address => "Fetch exactly".to_owned(),
+        RuleKind::Host => "Fetch any page of".to_owned(),
+        RuleKind::Input => format!("Use {tool} with exactly"),
+        RuleKind::Tool => format!("Use {tool} with any input"),
+        RuleKind::Unknown => format!("Nothing any more (made by another version): {tool}"),
+    }
+}
+
+/// A name of a tool in the text of a rule, which must not look like another text.
+fn one_line(name: &str) -> String {
+    visible(name).replace('\n', "\\u{a}").replace('\r', "\\u{d}").replace('\t', "\\u{9}")
 }
 
 /// The file that a call changes, if it is a call that a rule for edits may cover. The path is as the
@@ -349,47 +424,6 @@ fn only_fields(input: Raw<'_>, known: &[&str]) -> bool {
         seen.push(name);
         fresh && allowed
     })
-}
-
-/// Whether a rule may cover everything below a directory: not the root, nor a home directory.
-fn is_project_directory(directory: &str) -> bool {
-    let mut parts = directory.split('/');
-    if parts.next() != Some("") {
-        return false;
-    }
-    let parts: Vec<&str> = parts.collect();
-    if parts.iter().any(|part| part.is_empty() || *part == "." || *part == "..") {
-        return false;
-    }
-    !matches!(
-        parts.as_slice(),
-        [] | ["root" | "home" | "Users" | "etc" | "usr" | "var" | "opt" | "bin" | "tmp"]
-            | ["home" | "Users", _]
-    )
-}
-
-/// `/p/src/main.rs` covers that file, `/p/src/**` what lies below, except protected names.
-fn covers_path(pattern: &str, path: &str) -> bool {
-    let Some(directory) = pattern.strip_suffix("/**") else { return pattern == path };
-    let Some(rest) = path.strip_prefix(directory).and_then(|rest| rest.strip_prefix('/')) else {
-        return false;
-    };
-    path.starts_with('/')
-        // A NUL ends the path for the system, and Windows separates with backslashes.
-        && !path.contains(['\0', '\\'])
-        && rest.split('/').all(|part| {
-            let name = folded(part);
-            // Windows ignores blanks and dots at the end.
-            let name = name.trim_end_matches([' ', '.']);
-            !name.is_empty() && !PROTECTED.contains(&name) && !SHORT_NAMES.contains(&name)
-        })
-}
-
-/// A name as file systems compare it: those of macOS and Windows ignore case, and the older one of
-/// macOS ignores characters that cannot be seen.
-fn folded(name: &str) -> String {
-    let seen: String = name.chars().filter(|&c| !visible::is_hidden(c)).collect();
-    seen.to_uppercase().to_lowercase()
 }
 
 /// The host of a plain address; none if the address has a user, a port or anything unusual.

@@ -2,14 +2,18 @@
 
 use serde_json::{Value, json};
 
-use super::{RuleId, covers, disclosures, rules};
+use super::{ALL_EDIT_TOOLS, Rule, RuleId, RuleKind, covers, disclosures, rules};
 
 /// Whether the rule `id` offered for a call covers another one.
 #[expect(clippy::needless_pass_by_value, reason = "tests build calls in place")]
 fn covered(id: RuleId, call: (&str, Value), other: (&str, Value)) -> bool {
     let offered = rules(call.0, &call.1.to_string(), "/home/ann/project");
     let Some(rule) = offered.iter().find(|rule| rule.id == id) else { return false };
-    covers(&rule.tool, rule.pattern.as_deref(), other.0, &other.1.to_string())
+    covers_call(rule, (other.0, &other.1))
+}
+
+fn covers_call(rule: &Rule, call: (&str, &Value)) -> bool {
+    covers(&rule.tool, rule.kind, rule.pattern.as_deref(), call.0, &call.1.to_string())
 }
 
 fn offered(tool: &str, input: &Value, directory: &str) -> Vec<RuleId> {
@@ -26,8 +30,8 @@ fn a_command_is_remembered_literally() {
     assert_eq!(offered("Bash", &bash("ls").1, "/p/q"), [RuleId::Exact]);
     // A prefix that an earlier version stored does not cover anything any more.
     let input = json!({ "command": "git diff --stat" }).to_string();
-    assert!(!covers("Bash", Some("git diff:*"), "Bash", &input));
-    assert!(!covers("Bash", None, "Bash", &input));
+    assert!(!covers("Bash", RuleKind::Command, Some("git diff:*"), "Bash", &input));
+    assert!(!covers("Bash", RuleKind::Tool, None, "Bash", &input));
 }
 
 #[test]
@@ -39,7 +43,7 @@ fn a_field_no_rule_accounts_for_is_asked_every_time() {
     assert!(offered("Bash", &json!({ "command": ["sh"] }), "/p/q").is_empty());
     let twice = r#"{"command":"ls","command":"rm -rf /"}"#;
     assert!(rules("Bash", twice, "/p/q").is_empty());
-    assert!(!covers("Bash", Some("ls"), "Bash", twice));
+    assert!(!covers("Bash", RuleKind::Command, Some("ls"), "Bash", twice));
 }
 
 #[test]
@@ -75,9 +79,29 @@ fn an_edit_elsewhere_covers_that_file_alone() {
     assert!(covered(RuleId::Exact, bashrc(), bashrc()));
     assert!(!covered(RuleId::Exact, bashrc(), write("/home/ann/.ssh/authorized_keys")));
     // A working directory that is a home or the root is too wide for a rule.
-    for directory in ["/", "", "/root", "/home/ann", "/Users/ann", "/home", "relative", "/p/.."] {
+    for directory in [
+        "",
+        "/root",
+        "/home/ann",
+        "/Users/ann",
+        "/users/ANN",
+        "/home",
+        "/sys",
+        "/private/tmp",
+        "/mnt/c",
+        "/mnt/c/Users/ann",
+        "/home/ann/.ssh",
+        "/home/ann/project/.git",
+        "/home/ann/project/.claude",
+        "/home/ann/project/.claude/worktrees",
+    ] {
         let below = json!({ "file_path": format!("{directory}/a"), "content": "" });
         assert_eq!(offered("Write", &below, directory), [RuleId::Exact], "{directory}");
+    }
+    for directory in ["/workspace", "/mnt/data", "/home/ann/p/.claude/worktrees/a"] {
+        let below = json!({ "file_path": format!("{directory}/a"), "content": "" });
+        let both = [RuleId::Exact, RuleId::Directory];
+        assert_eq!(offered("Write", &below, directory), both, "{directory}");
     }
 }
 
@@ -153,7 +177,11 @@ fn characters_that_cannot_be_seen_are_disclosed() {
         ("\u{feff}ls", "\\u{feff}ls"),
         ("ls \u{1b}[8m; id", "ls \\u{1b}[8m; id"),
         ("ls\u{e0041}", "ls\\u{e0041}"),
-        ("é 👍 \n\t x", "é 👍 \n\t x"),
+        ("ls\u{e0100}\u{fe00}", "ls\\u{e0100}\\u{fe00}"),
+        // In a terminal, the second command would be written over the first one.
+        ("rm -rf ~ #\rls", "rm -rf ~ #\\u{d}ls"),
+        ("ls\r\nid", "ls\r\nid"),
+        ("é 👍 ❤\u{fe0f} \n\t x", "é 👍 ❤\u{fe0f} \n\t x"),
     ] {
         let found = disclosures("Bash", &json!({ "command": hidden }).to_string());
         assert_eq!(found[0].text, shown);
@@ -195,6 +223,8 @@ fn similar_commands_and_paths_are_asked_again() {
         "/home/ann/project/.gi\u{200c}t/config",
         "/home/ann/project/.\u{17f}sh/id",
         "/home/ann/project/GIT~1/config",
+        "/home/ann/project/HUSKY~1/pre-commit",
+        "/home/ann/project/.git::$INDEX_ALLOCATION/config",
         "/home/ann/project/a\0b",
         "/home/ann/project/..\\.ssh\\id",
         "/home/ann/project/.. /x",
@@ -238,6 +268,167 @@ fn nothing_is_remembered_about_an_unknown_tool_or_an_odd_input() {
     for (tool, input) in [("", json!({})), ("X", json!([])), ("X", json!("x")), ("X", json!(null))]
     {
         assert!(offered(tool, &input, "/p/q").is_empty(), "{tool} {input}");
-        assert!(!covers(tool, None, tool, &input.to_string()), "{tool} {input}");
+        assert!(!covers(tool, RuleKind::Tool, None, tool, &input.to_string()), "{tool} {input}");
+    }
+}
+
+/// What an agent could want to do once a user has tapped *Always* on something harmless.
+fn wanted() -> Vec<(&'static str, Value)> {
+    let write = |path: &str| ("Write", json!({ "file_path": path, "content": "a" }));
+    let fetch = |url: &str| ("WebFetch", json!({ "url": url, "prompt": "x" }));
+    vec![
+        write("/etc/passwd"),
+        write("/etc/cron.d/a"),
+        write("/home/ann/.bashrc"),
+        write("/home/ann/other/a"),
+        write("/home/ann/project/a"),
+        write("/a"),
+        ("Edit", json!({ "file_path": "/etc/hosts", "old_string": "a", "new_string": "b" })),
+        ("NotebookEdit", json!({ "notebook_path": "/etc/a", "new_source": "b" })),
+        fetch("https://github.com/a"),
+        fetch("http://github.com"),
+        ("Bash", json!({ "command": "ls" })),
+        ("Bash", json!({ "command": "git push" })),
+        ("mcp__x__shell", json!({ "command": "ls" })),
+        ("mcp__x__shell", json!({})),
+        ("mcp__x__shell", json!({ "a": 1 })),
+        ("edits", json!({})),
+        ("mcp__x__other", json!({})),
+    ]
+}
+
+#[test]
+fn a_text_that_looks_like_a_pattern_is_a_text() {
+    let texts = [
+        "/etc/**",
+        "/etc/*",
+        "/**",
+        "/",
+        "**",
+        "*",
+        "",
+        "~",
+        "~/**",
+        "/home/ann/**",
+        "/home/ann/project/**",
+        "/home/ann/project",
+        "/home/ann/project/",
+        "/home/ann/project/../**",
+        "/etc",
+        "/etc/",
+        "/etc/.",
+        "domain:github.com",
+        "github.com",
+        "https://github.com",
+        "input:{}",
+        "input:{\"a\":1}",
+        "{}",
+        "edits",
+        "mcp__x__*",
+        "mcp__x",
+        "Bash",
+        "Bash(*)",
+        "Bash(ls:*)",
+        "ls:*",
+        "git push:*",
+        "\u{ff0f}etc\u{ff0f}**",
+        "/ETC/**",
+    ];
+    let wanted = wanted();
+    for text in texts {
+        let calls = [
+            ("Write", json!({ "file_path": text, "content": "a" })),
+            ("Edit", json!({ "file_path": text, "old_string": "a", "new_string": "b" })),
+            ("NotebookEdit", json!({ "notebook_path": text, "new_source": "b" })),
+            ("WebFetch", json!({ "url": text, "prompt": "x" })),
+            ("WebFetch", json!({ "command": text })),
+            ("Bash", json!({ "command": text })),
+            ("Write", json!({ "command": text })),
+            ("mcp__x__shell", json!({ "command": text })),
+            ("edits", json!({ "command": text })),
+            ("edits", json!({ "a": text })),
+            (text, json!({ "command": "make" })),
+            (text, json!({ "a": 1, "b": 2 })),
+        ];
+        for (tool, input) in &calls {
+            for rule in rules(tool, &input.to_string(), "/home/ann/project") {
+                assert!(covers_call(&rule, (tool, input)), "{rule:?} {input}");
+                for (other_tool, other) in &wanted {
+                    let same = tool == other_tool && input == other;
+                    let any_input = rule.kind == RuleKind::Tool && tool == other_tool;
+                    let same_host = rule.kind == RuleKind::Host
+                        && rule.label == "Fetch any page of github.com"
+                        && *other_tool == "WebFetch";
+                    assert!(
+                        same || any_input || same_host || !covers_call(&rule, (other_tool, other)),
+                        "{rule:?} covers {other_tool} {other}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_path_that_means_different_files_at_different_times_is_asked_every_time() {
+    for path in [
+        "",
+        "a.rs",
+        "./a.rs",
+        "../a.rs",
+        "~",
+        "~/.bashrc",
+        "~ann/a",
+        "$HOME/a",
+        "/p/../etc/a",
+        "/p/./a",
+        "/p//a",
+        "/p/",
+        "/",
+        "//p/a",
+        "/p/a*",
+        "/etc/**",
+        "/p/a\0b",
+        "/p\\..\\a",
+        "C:\\a",
+        " /p/a",
+        "/p/a\nEdit /p/b",
+        "/p/a\u{7f}",
+    ] {
+        let input = json!({ "file_path": path, "content": "" });
+        assert!(offered("Write", &input, "/home/ann/project").is_empty(), "{path:?}");
+        assert!(offered("Write", &input, "/p").is_empty(), "{path:?}");
+        for kind in RuleKind::ALL {
+            let text = input.to_string();
+            assert!(!covers(ALL_EDIT_TOOLS, kind, Some(path), "Write", &text), "{path:?} {kind:?}");
+        }
+    }
+}
+
+#[test]
+fn a_rule_without_a_kind_covers_nothing() {
+    let calls = wanted();
+    for pattern in [None, Some("/etc/**"), Some("/etc"), Some("domain:github.com"), Some("ls")] {
+        for tool in ["edits", "WebFetch", "Bash", "mcp__x__shell", "Write"] {
+            for (other, input) in &calls {
+                let covered = covers(tool, RuleKind::Unknown, pattern, other, &input.to_string());
+                assert!(!covered, "{tool} {pattern:?} {other}");
+            }
+        }
+    }
+    for kind in RuleKind::ALL {
+        assert_eq!(RuleKind::of_name(kind.name()), kind);
+        assert_eq!(serde_json::to_value(kind).unwrap(), kind.name());
+    }
+    let later: RuleKind = serde_json::from_str("\"galaxy\"").unwrap();
+    assert_eq!((later, RuleKind::of_name("")), (RuleKind::Unknown, RuleKind::Unknown));
+}
+
+#[test]
+fn the_label_of_a_tool_shows_what_cannot_be_seen() {
+    let odd = "mcp__a\u{202e}\u{1b}[2Kb\nUse Read";
+    for rule in rules(odd, "{}", "/p/q") {
+        assert!(rule.label.contains("mcp__a\\u{202e}\\u{1b}[2Kb\\u{"), "{rule:?}");
+        assert_eq!(rule.label.lines().count(), 1, "{rule:?}");
     }
 }

@@ -1,7 +1,8 @@
 //! Characters that a person does not see, made visible.
 
 /// A text in which characters that are not displayed, or that change how others are displayed, are
-/// replaced by their code: `\\u{202e}`. Line breaks and tabs stay.
+/// replaced by their code: `\\u{202e}`. Line breaks and tabs stay. A carriage return that breaks no line
+/// is replaced too: a terminal would write over what comes before it.
 ///
 /// ```
 /// use towpath_wire::consent::visible;
@@ -10,8 +11,13 @@
 /// ```
 pub fn visible(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        let stays = matches!(c, '\n' | '\t' | '\r') || !(c.is_control() || is_hidden(c));
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        let stays = match c {
+            '\n' | '\t' => true,
+            '\r' => rest.peek() == Some(&'\n'),
+            c => !(c.is_control() || is_hidden(c)),
+        };
         if stays { out.push(c) } else { out.extend(c.escape_unicode()) }
     }
     out
@@ -25,14 +31,19 @@ pub(super) fn is_hidden(c: char) -> bool {
             | '\u{34f}'
             | '\u{61c}'
             | '\u{115f}'..='\u{1160}'
+            | '\u{17b4}'..='\u{17b5}'
             | '\u{180b}'..='\u{180f}'
             | '\u{200b}'..='\u{200f}'
             | '\u{2028}'..='\u{202e}'
             | '\u{2060}'..='\u{206f}'
             | '\u{3164}'
+            // The last two say whether a character is drawn as a picture.
+            | '\u{fe00}'..='\u{fe0d}'
             | '\u{feff}'
             | '\u{ffa0}'
             | '\u{fff9}'..='\u{fffb}'
-            | '\u{e0000}'..='\u{e007f}'
+            | '\u{1bca0}'..='\u{1bca3}'
+            | '\u{1d173}'..='\u{1d17a}'
+            | '\u{e0000}'..='\u{e0fff}'
     )
 }

@@ -4,12 +4,13 @@ use super::{EnvelopeFields, FieldOutcome};
 use crate::json::{Cursor, ParseError, Raw, Shape, ShapeError, Text};
 use crate::kind::Kind;
 use crate::names;
+use crate::request_id::RequestId;
 
 /// A request of the other side, which waits for the response.
 #[derive(Clone, Debug)]
 pub struct ControlRequest<'a> {
     /// The response must carry this id.
-    pub request_id: Text<'a>,
+    pub request_id: RequestId<'a>,
     pub request: ControlRequestKind<'a>,
 }
 
@@ -60,7 +61,7 @@ pub struct CanUseTool<'a> {
 #[derive(Clone, Debug)]
 pub struct ControlResponse<'a> {
     /// The id of the request; absent if the request had none.
-    pub request_id: Option<Text<'a>>,
+    pub request_id: Option<RequestId<'a>>,
     pub response: ControlResult<'a>,
 }
 
@@ -75,7 +76,7 @@ pub enum ControlResult<'a> {
 /// A request is withdrawn and needs no response.
 #[derive(Clone, Debug)]
 pub struct ControlCancel<'a> {
-    pub request_id: Text<'a>,
+    pub request_id: RequestId<'a>,
 }
 
 impl<'a> ControlRequest<'a> {
@@ -88,7 +89,7 @@ impl<'a> ControlRequest<'a> {
         let mut request = None;
         top.walk(cursor, |cursor, key| {
             match key {
-                "request_id" => request_id = cursor.value()?.optional_text()?,
+                "request_id" => request_id = read_id(cursor)?,
                 "request" => request = Some(RequestParts::read(cursor)?),
                 _ => return Ok(FieldOutcome::No),
             }
@@ -216,6 +217,18 @@ impl<'a> RequestParts<'a> {
     }
 }
 
+/// The id of a request; `None` for `null`. Another version may write a number.
+fn read_id<'a>(cursor: &mut Cursor<'a>) -> Result<Option<RequestId<'a>>, ParseError> {
+    let value = cursor.value()?;
+    match value.optional_raw() {
+        None => Ok(None),
+        Some(raw) => match RequestId::of(raw) {
+            Some(id) => Ok(Some(id)),
+            None => Err(value.shape_error("a string or a number")),
+        },
+    }
+}
+
 impl<'a> ControlResponse<'a> {
     /// Reads the response and adds its subtype to the kind; `None` if the subtype is unknown.
     pub(crate) fn read(
@@ -235,7 +248,7 @@ impl<'a> ControlResponse<'a> {
             cursor.fields(|cursor, key| {
                 match key {
                     "subtype" => subtype = cursor.value()?.optional_text()?,
-                    "request_id" => request_id = cursor.value()?.optional_text()?,
+                    "request_id" => request_id = read_id(cursor)?,
                     "response" => payload = cursor.value()?.optional_raw(),
                     "error" => error = cursor.value()?.text_if_string(),
                     _ => cursor.skip()?,
@@ -266,7 +279,7 @@ impl<'a> ControlCancel<'a> {
             if key != "request_id" {
                 return Ok(FieldOutcome::No);
             }
-            request_id = cursor.value()?.optional_text()?;
+            request_id = read_id(cursor)?;
             Ok(FieldOutcome::Yes)
         })?;
         Ok(Self { request_id: request_id.ok_or_else(|| ShapeError::missing("request_id"))? })

@@ -39,9 +39,9 @@ impl OutgoingLine {
         Self::of(&OutgoingEnvelope::ControlRequest { request_id, request })
     }
 
-    /// A reply to the agent's request `request_id`.
-    pub fn reply(request_id: &str, reply: &ControlReply) -> Self {
-        Self::of(&OutgoingEnvelope::ControlResponse { response: reply.envelope(request_id) })
+    /// A reply to the agent's request with the [key](crate::RequestId::key) `request`.
+    pub fn reply(request: &str, reply: &ControlReply) -> Self {
+        Self::of(&OutgoingEnvelope::ControlResponse { response: reply.envelope(request) })
     }
 
     /// Withdraws a request of the host.

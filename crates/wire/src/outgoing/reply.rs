@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{HookEventName, JsonObject};
 use crate::json::Raw;
+use crate::request_id::ReplyId;
 
 /// A reply to a control request of the agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,7 +85,8 @@ impl ControlReply {
         }
     }
 
-    pub(super) fn envelope<'a>(&'a self, request_id: &'a str) -> ReplyEnvelope<'a> {
+    pub(super) fn envelope<'a>(&'a self, request: &'a str) -> ReplyEnvelope<'a> {
+        let request_id = ReplyId(request);
         let payload = match self {
             Self::Allow { updated_input, updated_permissions } => {
                 ReplyPayload::Decision(ReplyDecision::Allow { updated_input, updated_permissions })
@@ -130,8 +132,8 @@ struct PreToolUseDecision<'a> {
 #[derive(Serialize)]
 #[serde(tag = "subtype", rename_all = "lowercase")]
 pub(super) enum ReplyEnvelope<'a> {
-    Success { request_id: &'a str, response: ReplyPayload<'a> },
-    Error { request_id: &'a str, error: &'a str },
+    Success { request_id: ReplyId<'a>, response: ReplyPayload<'a> },
+    Error { request_id: ReplyId<'a>, error: &'a str },
 }
 
 #[derive(Serialize)]

@@ -1,7 +1,8 @@
 //! Requests and results of the captures with one field in an unexpected shape.
 
 use serde_json::Value;
-use towpath_wire::{TurnSignal, read};
+use towpath_wire::outgoing::{ControlReply, OutgoingLine};
+use towpath_wire::{TurnSignal, is_answerable, read};
 
 /// Replaced by text that `serde_json` cannot build as a value.
 const PLACEHOLDER: &str = "@odd@";
@@ -81,6 +82,7 @@ fn start_of(line: &str) -> &str {
 #[test]
 fn a_permission_request_can_be_answered_whatever_its_fields_look_like() {
     let requests = captured(|line| line["request"]["subtype"] == "can_use_tool");
+    // The id has a test of its own below.
     let essential = ["/type", "/request_id", "/request", "/request/subtype"];
     for_each_odd_line(&requests, &essential, |line| {
         let signal = TurnSignal::of(&read(line.as_bytes()).next().expect("a line"));
@@ -95,7 +97,7 @@ fn a_permission_request_can_be_answered_whatever_its_fields_look_like() {
 #[test]
 fn a_request_of_any_content_can_be_refused() {
     let requests = captured(|line| line["type"] == "control_request");
-    for_each_odd_line(&requests, &["/type", "/request_id"], |line| {
+    for_each_odd_line(&requests, &["/type"], |line| {
         let signal = TurnSignal::of(&read(line.as_bytes()).next().expect("a line"));
         assert!(
             matches!(
@@ -111,6 +113,29 @@ fn a_request_of_any_content_can_be_refused() {
             start_of(line)
         );
     });
+}
+
+#[test]
+fn a_request_with_any_id_is_seen_and_answered_with_the_same_one() {
+    let requests = captured(|line| line["request"]["subtype"] == "can_use_tool");
+    for request in &requests {
+        for id in odd_values() {
+            let mut changed = request.clone();
+            changed["request_id"] = Value::from(PLACEHOLDER);
+            let line = changed.to_string().replace(&format!("\"{PLACEHOLDER}\""), &id);
+            let signal = TurnSignal::of(&read(line.as_bytes()).next().expect("a line"));
+            let key = match &signal {
+                Some(TurnSignal::RequestOpened { id, .. }) => id.key(),
+                Some(TurnSignal::UnknownRequest(request)) => request.id.key(),
+                _ => panic!("{}: {signal:?}", start_of(&line)),
+            };
+            let echoed = OutgoingLine::reply(&key, &ControlReply::deny("no"));
+            let can_be_repeated = id.starts_with(['"', '-']) || id.starts_with('1');
+            assert_eq!(is_answerable(&key), can_be_repeated, "{id}");
+            let field = format!("\"request_id\":{id},");
+            assert_eq!(echoed.as_str().contains(&field), can_be_repeated, "{}", echoed.as_str());
+        }
+    }
 }
 
 #[test]

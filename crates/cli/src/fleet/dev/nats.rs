@@ -16,6 +16,7 @@ use uuid::Uuid;
 
 use super::DevError;
 use super::process::Recipe;
+use crate::settings::remove_secrets;
 
 /// The user of programs that are given an address with a password.
 const USER: &str = "fleet";
@@ -35,7 +36,9 @@ pub(super) struct DevServers {
 #[expect(clippy::disallowed_methods, reason = "this command owns the servers that it starts")]
 pub(super) async fn check_version(program: &Path) -> Result<(), DevError> {
     let failed = |source| DevError::Program { program: program.to_owned(), source };
-    let mut command = Command::from(std::process::Command::new(program));
+    let mut command = std::process::Command::new(program);
+    remove_secrets(&mut command);
+    let mut command = Command::from(command);
     let output = command.arg("--version").kill_on_drop(true).output().await.map_err(failed)?;
     let text = String::from_utf8_lossy(&output.stdout);
     // `nats-server: v2.15.1`

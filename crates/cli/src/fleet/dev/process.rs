@@ -18,6 +18,8 @@ use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, ChildStdout, Command};
 use tokio::sync::mpsc;
 
+use crate::settings::remove_secrets;
+
 /// How many signals may wait for a process. The sender waits.
 const SIGNAL_QUEUE: usize = 4;
 
@@ -118,6 +120,9 @@ impl Recipe {
         let log = options.create(true).append(true).mode(0o600).open(&self.log)?;
         let is_server = self.kind == ProcessKind::Server;
         let mut command = std::process::Command::new(&self.program);
+        if is_server {
+            remove_secrets(&mut command);
+        }
         command.args(&self.arguments).stdin(Stdio::null()).process_group(0);
         command.stdout(if is_server { Stdio::from(log.try_clone()?) } else { Stdio::piped() });
         command.stderr(log);

@@ -23,12 +23,44 @@ impl AcpDriver {
             return self.withdraw(request);
         }
         // Notifications that are not known are recorded and otherwise ignored.
-        let Some(id) = call.id.and_then(RpcId::of) else { return };
-        if asks_person(&call.body) && self.state.phase == AcpPhase::Ready {
+        let asks = asks_person(&call.body);
+        let Some(id) = call.id.and_then(RpcId::of) else {
+            if asks {
+                self.report_problem(
+                    "the agent asks for something without an id, so it cannot be answered; if it waits, \
+                     stop the turn"
+                        .to_owned(),
+                );
+            }
+            return;
+        };
+        if asks && self.state.phase == AcpPhase::Ready {
             return self.ask(&id, call);
         }
-        let method = call.method.decode();
-        self.reply(&id, &AcpReply::Error(RpcError::method_not_found(&method)));
+        if asks {
+            let error = RpcError::method_not_found(&call.method.decode());
+            return self.refuse(&id, error, "before its session was open");
+        }
+        self.refuse_method(&id, &call.method.decode());
+    }
+
+    /// Refuses a request that this version does not know or does not offer.
+    pub(super) fn refuse_method(&mut self, id: &RpcId, method: &str) {
+        self.reply(id, &AcpReply::Error(RpcError::method_not_found(method)));
+        // What agents ask of a person has such names. Files and terminals are not offered, which agents
+        // know, and they can do without what is outside the protocol.
+        if ["session/", "elicitation/"].iter().any(|prefix| method.starts_with(prefix)) {
+            let method: String = method.chars().take(100).collect();
+            self.report_problem(format!(
+                "the agent asked for `{method}` in a form that this version does not know; it was refused"
+            ));
+        }
+    }
+
+    /// Refuses a request that a person should have answered, and says so.
+    fn refuse(&mut self, id: &RpcId, error: RpcError, reason: &str) {
+        self.reply(id, &AcpReply::Error(error));
+        self.report_problem(format!("the agent asked for something {reason}; it was refused"));
     }
 
     fn ask(&mut self, id: &RpcId, call: &AcpCall<'_>) {
@@ -37,7 +69,7 @@ impl AcpDriver {
                 let choices = PermissionChoice::list(*options);
                 if choices.is_empty() {
                     let error = RpcError::invalid_params("there is no option to choose");
-                    return self.reply(id, &AcpReply::Error(error));
+                    return self.refuse(id, error, "without an answer to choose");
                 }
                 let call = call.as_deref();
                 let request = permission(call, *command, *title, choices);
@@ -58,7 +90,7 @@ impl AcpDriver {
                 let fields = schema.map(|schema| form::fields(&message, schema));
                 let Some(fields) = fields.filter(|fields| !fields.is_empty()) else {
                     let error = RpcError::invalid_params("the form has no field");
-                    return self.reply(id, &AcpReply::Error(error));
+                    return self.refuse(id, error, "with a form that cannot be shown");
                 };
                 let input = form::questions(&fields);
                 let questions = fields.into_iter().map(|field| field.field).collect();

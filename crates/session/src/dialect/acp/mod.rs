@@ -24,7 +24,7 @@ mod tests;
 
 use uuid::Uuid;
 use wire::acp::event::{AcpCallBody, AcpEvent, AgentUpdate, ChunkAuthor};
-use wire::acp::{RpcError, RpcId, RpcMessage, read_message, request_key};
+use wire::acp::{RpcError, RpcId, RpcMessage, UnreadableMessage, read_message, request_key};
 use wire::event::Body;
 use wire::json::{Raw, Text};
 use wire::note::Note;
@@ -164,6 +164,10 @@ impl AcpDriver {
             Some(id) if is_call => {
                 let error = RpcError::internal("the request is too long");
                 self.reply(&id, &AcpReply::Error(error));
+                self.report_problem(
+                    "the agent asked for something that is too long to be read; it was refused"
+                        .to_owned(),
+                );
             }
             Some(id) => self.response_of_unknown_content(&id, options),
             None => {}
@@ -186,12 +190,35 @@ impl AcpDriver {
         // Anything that is not known, or known in another shape. Only what waits for an answer matters.
         match read_message(line.bytes) {
             Ok(RpcMessage::Request { id, method, .. }) => {
-                self.reply(&id, &AcpReply::Error(RpcError::method_not_found(&method)));
+                self.refuse_method(&id, &method);
             }
             Ok(RpcMessage::Response { id, .. }) => {
                 self.response_of_unknown_content(&id, options);
             }
-            Ok(RpcMessage::Notification { .. }) | Err(_) => {}
+            Ok(RpcMessage::Notification { .. }) => {}
+            Err(message) => self.unreadable(message, line.bytes, options),
+        }
+    }
+
+    /// A line that is no message. If it was meant as a request or as an answer, someone waits for it.
+    fn unreadable(&mut self, message: UnreadableMessage, bytes: &[u8], options: &SessionOptions) {
+        let object = std::str::from_utf8(bytes).ok().and_then(Raw::parse);
+        let has = |key: &str| object.is_some_and(|it| it.get(key).is_some());
+        if !has("id") {
+            return;
+        }
+        if has("method") {
+            let answered = message.id != RpcId::null();
+            if answered {
+                self.reply(&message.id, &AcpReply::Error(message.error));
+            }
+            let what = if answered { "was refused" } else { "cannot be answered" };
+            self.report_problem(format!(
+                "the agent asked for something that is not in the form of the protocol, which {what}; if it \
+                 waits, stop the turn"
+            ));
+        } else if has("result") || has("error") {
+            self.response_of_unknown_content(&message.id, options);
         }
     }
 

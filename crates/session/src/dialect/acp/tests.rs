@@ -433,6 +433,39 @@ fn what_is_not_offered_is_refused_and_what_is_not_known_ignored() {
 }
 
 #[test]
+fn a_request_that_is_refused_without_a_person_is_reported() {
+    let options = json!([{"optionId": "a", "name": "Allow", "kind": "allow_once"}]);
+    for (method, params) in [
+        ("session/request_permission", json!({"sessionId": "s", "options": []})),
+        ("session/request_permission", json!({"sessionId": "s", "options": "allow"})),
+        ("session/request_permission", json!([options])),
+        ("session/ask_the_user", json!({"text": "Which?"})),
+        ("elicitation/create", json!({"message": "x", "requestedSchema": {}})),
+        ("elicitation/create", json!([])),
+    ] {
+        let mut fixture = Fixture::prompted();
+        let request = json!({"jsonrpc": "2.0", "id": 5, "method": method, "params": params});
+        let steps = fixture.read(&request);
+        let answers = sent(&steps);
+        assert_eq!((answers.len(), &answers[0]["id"]), (1, &json!(5)), "{request}");
+        assert!(answers[0]["error"].is_object(), "{request}: {answers:?}");
+        assert!(matches!(notes(&steps)[..], [Note::Problem { .. }]), "{request}: {steps:?}");
+    }
+    let mut fixture = Fixture::prompted();
+    let params = json!({"sessionId": "s", "toolCall": {"toolCallId": "c"}, "options": options});
+    let request = json!({"jsonrpc": "2.0", "id": [5], "method": "session/request_permission", "params": params});
+    let steps = fixture.read(&request);
+    assert!(matches!(notes(&steps)[..], [Note::Problem { .. }]), "{steps:?}");
+    // Nor does an answer get lost that is not quite in the form of the protocol.
+    let id = format!("prompt-{PROMPT}");
+    let steps = fixture.read(&json!({"id": id, "result": {"stopReason": "end_turn"}}));
+    assert!(events(&steps).contains(&ended(None, &[PROMPT])), "{steps:?}");
+    // What is outside the protocol is not for a person.
+    let steps = fixture.read(&json!({"jsonrpc": "2.0", "id": 6, "method": "_x/y", "params": {}}));
+    assert_eq!(notes(&steps), []);
+}
+
+#[test]
 fn a_line_that_is_too_long_is_judged_by_its_start() {
     let mut this = Fixture::prompted();
     let start =

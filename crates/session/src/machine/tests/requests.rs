@@ -55,6 +55,54 @@ fn a_remembered_answer_allows_the_same_call_until_it_expires() {
     assert_eq!(harness.outcomes().len(), 2, "its time is over");
 }
 
+fn request_without_id() -> AgentEvent {
+    let line = r#"{"type":"control_request","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"ls"}}}"#;
+    AgentEvent::of(&wire::read(line.as_bytes()).next().expect("a line"))
+}
+
+#[test]
+fn a_request_without_an_id_needs_a_person_and_a_denial_stops_the_turn() {
+    let mut harness = Harness::with_running_turn();
+    let asked = request_without_id();
+    let AgentEvent::RequestOpened(PermissionRequest { id: request, .. }) = asked.clone() else {
+        panic!("{asked:?}")
+    };
+    harness.agent(asked);
+    assert_eq!(harness.machine.status(), SessionStatus::Waiting);
+    let before = harness.written.len();
+    let answer = |answer| SessionCommand::Answer { request: request.clone(), answer, by: ann() };
+    let allowed = harness.command(answer(allow()));
+    assert!(matches!(allowed, Some(Err(CommandError::Invalid(_)))), "{allowed:?}");
+    let deny = RequestAnswer::Deny { message: String::new(), interrupt: false };
+    assert_eq!(harness.command(answer(deny)), Some(Ok(CommandOutput::None)));
+    assert_eq!(harness.outcomes(), [(request, Outcome::Denied)]);
+    let written = &harness.written[before..];
+    assert!(written.iter().all(|line| !line.contains("control_response")), "{written:?}");
+    assert!(written.iter().any(|line| line.contains("interrupt")), "{written:?}");
+}
+
+#[test]
+fn a_request_without_an_id_does_not_wait_for_ever() {
+    let mut harness = Harness::with_running_turn();
+    harness.agent(request_without_id());
+    harness.wait(25 * 60 * 60 * 1000);
+    assert_eq!(harness.outcomes()[0].1, Outcome::Expired);
+    let written = harness.written.iter().any(|line| line.contains("\"interrupt\""));
+    assert!(written, "{:?}", harness.written);
+}
+
+#[test]
+fn a_request_whose_id_is_a_number_is_answered_with_the_number() {
+    let mut harness = Harness::with_running_turn();
+    let line = r#"{"type":"control_request","request_id":7,"request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"ls"}}}"#;
+    harness.agent(AgentEvent::of(&wire::read(line.as_bytes()).next().expect("a line")));
+    let request = "number:7".to_owned();
+    let answer = SessionCommand::Answer { request, answer: allow(), by: ann() };
+    assert_eq!(harness.command(answer), Some(Ok(CommandOutput::None)));
+    let written = harness.written.last().expect("a line");
+    assert!(written.contains(r#""request_id":7,"#), "{written}");
+}
+
 #[test]
 fn a_withdrawn_request_is_resolved() {
     let mut harness = Harness::with_running_turn();
@@ -202,7 +250,8 @@ fn a_rule_covers_no_edit_through_a_link() {
         session: None,
         directory: None,
         tool: wire::consent::ALL_EDIT_TOOLS.to_owned(),
-        pattern: Some("/p/out/**".to_owned()),
+        kind: wire::consent::RuleKind::Directory,
+        pattern: Some("/p/out".to_owned()),
         until: None,
         by: ann(),
         created: 0,

@@ -486,10 +486,7 @@ impl OwnerCore {
     /// Gives the machine the grants that apply to this session.
     fn grants_loaded(&mut self, mut grants: Vec<Grant>, linked: &[String]) {
         let directory = &self.machine.options().directory;
-        grants.retain(|grant| {
-            grant.session.is_none_or(|session| session == self.id)
-                && grant.directory.as_ref().is_none_or(|it| it == directory)
-        });
+        grants.retain(|grant| grant.applies_in(self.id, directory));
         self.stage = Stage::Ready;
         self.grants_loaded = true;
         let linked = self.pending_edits().filter(|(_, file)| linked.contains(file));

@@ -197,10 +197,13 @@ impl ShimTurnTracker {
             | TurnSignal::UnknownRequest(UnknownRequest { id, .. })
                 if self.requests.len() < MAX_REQUESTS =>
             {
-                self.requests.insert(id.into());
+                // One that no answer can reach would count as open for ever.
+                if id.is_usable() {
+                    self.requests.insert(id.into());
+                }
             }
             TurnSignal::RequestAnswered { id, .. } | TurnSignal::RequestWithdrawn { id } => {
-                self.requests.remove(&*id.decode());
+                self.requests.remove(&*id.key());
                 if self.activity == AgentActivity::Waiting && self.requests.is_empty() {
                     self.activity = AgentActivity::Turn;
                 }
@@ -268,6 +271,17 @@ mod tests {
         check(&[PROMPT, INIT, ASK, ANSWER], AgentActivity::Turn);
         check(&[PROMPT, INIT, ASK, CANCEL], AgentActivity::Turn);
         check(&[PROMPT, INIT, ASK, ANSWER, RESULT], AgentActivity::Idle);
+    }
+
+    #[test]
+    fn a_request_is_answered_with_the_id_that_it_has() {
+        let ask = r#"< {"type":"control_request","request_id":7,"request":{"subtype":"can_use_tool","tool_name":"Bash","input":{}}}"#;
+        let answer = r#"> {"type":"control_response","response":{"subtype":"success","request_id":7,"response":{}}}"#;
+        check(&[PROMPT, INIT, ask], AgentActivity::Waiting);
+        check(&[PROMPT, INIT, ask, answer], AgentActivity::Turn);
+        // No answer can end this one, but the turn can.
+        let ask = r#"< {"type":"control_request","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{}}}"#;
+        check(&[PROMPT, INIT, ask, RESULT], AgentActivity::Idle);
     }
 
     #[test]

@@ -366,6 +366,70 @@ fn a_result_of_another_agent_is_not_taken_for_a_success() {
     }
     // No agent writes it like this.
     assert!(matches!(document.items[2].body, ItemBody::Raw(_)));
+    for unknown in [
+        json!({"type":"tool_result","content":"no"}),
+        json!({"type":"tool_result","content":"no","status":"error"}),
+        json!({"type":"tool_result","content":"no","isError":true}),
+        json!({"type":"tool_result","content":"no","is_error":false}),
+        json!({"type":"tool_result","tool_use_id":"","content":"no"}),
+        json!({"type":"tool_result","tool_use_id":null,"content":"no"}),
+        json!({"type":"tool_result","tool_use_id":"x"}),
+        json!({"type":"tool_result","tool_use_id":"x","content":"no","status":"error"}),
+        json!({"type":"tool_result","tool_use_id":"x","content":"no","error":"no"}),
+        json!({"type":"tool_result","tool_use_id":"x","content":"no","success":false}),
+        json!({"type":"tool_result","tool_use_id":"x","content":"no","exit_code":1}),
+        json!({"type":"tool_result","toolUseId":"x","content":"no","status":"error"}),
+        json!({"type":"tool_result","toolUseId":"x","isError":"yes","content":"no"}),
+    ] {
+        let document = fold(std::slice::from_ref(&unknown));
+        let bodies: Vec<_> = document.items.iter().map(|item| &item.body).collect();
+        assert!(matches!(bodies[..], [ItemBody::Raw(_)]), "{unknown}: {bodies:?}");
+    }
+    // As the documents of two wrappers describe it.
+    for (known, state) in [
+        (
+            json!({"type":"tool_result","toolUseId":"x","isError":false,"content":"a"}),
+            CallState::Done,
+        ),
+        (
+            json!({"type":"tool_result","toolUseId":"x","isError":true,"content":"a"}),
+            CallState::Failed,
+        ),
+        (json!({"type":"tool_result","tool_use_id":"x","content":"a"}), CallState::Done),
+    ] {
+        let document = fold(std::slice::from_ref(&known));
+        let ItemBody::Call(call) = &document.items[0].body else { panic!("{known}") };
+        assert_eq!(call.state, state, "{known}");
+    }
+}
+
+#[test]
+fn a_second_request_with_the_id_of_an_open_one_does_not_take_its_place() {
+    let ask = |command: &str| json!({"type":"control_request","request_id":"r","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":command}}});
+    let document = fold(&[ask("rm -rf ~"), ask("ls")]);
+    assert_eq!(document.requests.len(), 1);
+    assert_eq!(document.requests[0].disclosures()[0].text, "rm -rf ~");
+    let withdrawn = json!({"type":"control_cancel_request","request_id":"r"});
+    let document = fold(&[ask("rm -rf ~"), withdrawn, ask("ls")]);
+    assert_eq!(document.requests[0].disclosures()[0].text, "ls");
+}
+
+#[test]
+fn a_request_without_an_id_needs_a_person() {
+    let start = json!({"type":"system","subtype":"init","session_id":"s"});
+    let ask = json!({"type":"control_request","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"ls"}}});
+    let document = fold(&[start.clone(), ask]);
+    let request = &document.requests[0];
+    assert_eq!(request.kind, RequestKind::Unknown);
+    assert!(request.tool.contains("Denying it stops the turn"), "{}", request.tool);
+    assert!(request.disclosures()[0].text.contains("\"ls\""));
+    assert!(matches!(document.status.phase, SessionPhase::Waiting { requests: 1 }));
+    let ask = json!({"type":"control_request","request_id":7,"request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"ls"}}});
+    let document = fold(&[start, ask]);
+    assert_eq!(
+        (document.requests[0].kind, &*document.requests[0].id),
+        (RequestKind::Permission, "number:7")
+    );
 }
 
 #[test]
