@@ -64,6 +64,9 @@ pub(crate) enum OwnerCommand {
     },
     #[cfg(test)]
     Panic,
+    /// Ends the owner as an error of the journal does.
+    #[cfg(test)]
+    Fail,
 }
 
 pub(crate) type CommandReply = oneshot::Sender<Result<CommandOutput, Error>>;
@@ -249,6 +252,10 @@ impl Owner {
                 Err(error) => return Err(error.into()),
             },
             command = next_command(&mut self.backlog, &mut self.commands), if commands => {
+                #[cfg(test)]
+                if matches!(command, Some(OwnerCommand::Fail)) {
+                    return Err(journal::Error::TooLarge.into());
+                }
                 self.receive(command)
             }
             input = next_leftover(&mut self.leftovers), if ready => input?,
@@ -351,7 +358,7 @@ impl Owner {
             Some(OwnerCommand::Release { done }) => (Some(done), false),
             Some(OwnerCommand::Destroy { done }) => (Some(done), true),
             #[cfg(test)]
-            Some(OwnerCommand::Panic) => panic!("a test asked for it"),
+            Some(OwnerCommand::Panic | OwnerCommand::Fail) => panic!("a test asked for it"),
             None => (None, false),
         };
         self.leaving = Some(Leaving { done, kills });

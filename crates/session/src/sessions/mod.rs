@@ -86,7 +86,7 @@ pub(crate) enum SessionSlot {
     Driven(Session),
     /// Another process drives it. Commands go there.
     Remote(Session),
-    /// It could not be opened, for this reason. The next `open` tries again.
+    /// It could not be opened or its owner failed, for this reason. The next `open` tries again.
     Failed(String),
     Deleting,
 }
@@ -413,7 +413,8 @@ impl Sessions {
 
     /// Whether nothing but this value refers to these sessions, and none is open.
     pub(crate) fn is_unused(&self) -> bool {
-        Arc::strong_count(&self.shared) == 1 && self.slots().is_empty()
+        let closed = |slot: &SessionSlot| matches!(slot, SessionSlot::Failed(_));
+        Arc::strong_count(&self.shared) == 1 && self.slots().values().all(closed)
     }
 
     /// Changes the title of a session.
