@@ -14,15 +14,17 @@ mod checkpoint;
 mod checkpoint_task;
 
 use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use journal::{Entry, Journal, SessionId};
 use tokio::sync::watch;
 use tokio::time::sleep;
-use tracing::warn;
+use tracing::{error, warn};
 use view::{Fold, Revision};
 
 use checkpoint::{CheckpointStore, Replay};
@@ -70,8 +72,10 @@ pub(crate) enum LiveState {
     Loading,
     /// The document has this revision.
     Ready(Revision),
-    /// The session was deleted, or can no longer be read.
+    /// The session was deleted.
     Deleted,
+    /// The session cannot be read, or reading it panicked. The next subscription tries again.
+    Failed,
 }
 
 /// A client's subscription to a live session, which stays open while there is one.
@@ -90,7 +94,8 @@ impl<C: Default + Send + 'static> LiveSessions<C> {
     /// Subscribes to a session, which must exist.
     pub(crate) fn subscribe(&self, session: SessionId) -> Subscription<C> {
         let mut open = self.open();
-        let live = open.entry(session).or_insert_with(|| {
+        let usable = open.get(&session).filter(|live| *live.state.borrow() != LiveState::Failed);
+        let live = usable.cloned().unwrap_or_else(|| {
             let live = Arc::new(LiveSession {
                 session,
                 document: Mutex::default(),
@@ -98,9 +103,10 @@ impl<C: Default + Send + 'static> LiveSessions<C> {
             });
             // The task ends by itself: after the last subscription, or with the session.
             tokio::spawn(self.clone().run(Arc::clone(&live)));
+            open.insert(session, Arc::clone(&live));
             live
         });
-        Subscription { state: live.state.subscribe(), live: Arc::clone(live) }
+        Subscription { state: live.state.subscribe(), live }
     }
 
     /// Keeps the checkpoints of all sessions up to date. Ends with the journal.
@@ -110,16 +116,23 @@ impl<C: Default + Send + 'static> LiveSessions<C> {
     }
 
     async fn run(self, live: Arc<LiveSession<C>>) {
-        if let Err(error) = self.follow(&live).await {
-            let session = live.session;
-            live.state.send_replace(LiveState::Deleted);
-            self.open().remove(&session);
-            // `Gone` is a deleted session or a closed journal. The checkpoint task tells them apart
-            // and removes the checkpoint of a deleted one.
-            if !matches!(error, journal::Error::Gone) {
+        let session = live.session;
+        let state = match AssertUnwindSafe(self.follow(&live)).catch_unwind().await {
+            Ok(Ok(())) => return,
+            // A deleted session or a closed journal. The checkpoint task tells them apart and
+            // removes the checkpoint of a deleted one.
+            Ok(Err(journal::Error::Gone)) => LiveState::Deleted,
+            Ok(Err(error)) => {
                 warn!(%session, %error, "a session can no longer be followed");
+                LiveState::Failed
             }
-        }
+            Err(_) => {
+                error!(%session, "reading a session panicked; nothing more is shown of it");
+                LiveState::Failed
+            }
+        };
+        self.remove(&live, &mut self.open());
+        live.state.send_replace(state);
     }
 
     /// Folds entries until the last subscription has been gone for a while.
@@ -146,7 +159,10 @@ impl<C: Default + Send + 'static> LiveSessions<C> {
             });
             loop {
                 let state = LiveState::Ready(live.document().fold.revision());
-                live.state.send_if_modified(|known| std::mem::replace(known, state) != state);
+                live.state.send_if_modified(|known| {
+                    // A client may have found that the document cannot be shown.
+                    *known != LiveState::Failed && std::mem::replace(known, state) != state
+                });
                 tokio::select! {
                     entries = follower.next() => live.document().push_all(&entries?),
                     () = &mut unused => break,
@@ -163,9 +179,16 @@ impl<C: Default + Send + 'static> LiveSessions<C> {
         // Subscribing takes the same lock, so no subscription is added in between.
         let unused = live.state.receiver_count() == 0;
         if unused {
-            open.remove(&live.session);
+            self.remove(live, &mut open);
         }
         unused
+    }
+
+    /// Removes a live session, unless another one has taken its place.
+    fn remove(&self, live: &LiveSession<C>, open: &mut HashMap<SessionId, Arc<LiveSession<C>>>) {
+        if open.get(&live.session).is_some_and(|it| std::ptr::eq(&raw const **it, live)) {
+            open.remove(&live.session);
+        }
     }
 
     fn open(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<LiveSession<C>>>> {
@@ -194,30 +217,37 @@ impl<C> LiveDocument<C> {
 }
 
 impl<C> Subscription<C> {
-    /// Waits until the document is loaded. `false` if the session is deleted instead.
-    pub(crate) async fn ready(&mut self) -> bool {
+    /// Waits until the document is loaded or cannot be.
+    pub(crate) async fn loaded(&mut self) -> LiveState {
         let state = self.state.wait_for(|state| *state != LiveState::Loading).await;
-        state.is_ok_and(|state| *state != LiveState::Deleted)
+        state.map_or(LiveState::Deleted, |state| *state)
     }
 
     /// The state of the session now.
     pub(crate) fn state(&self) -> LiveState {
-        if self.state.has_changed().is_err() { LiveState::Deleted } else { *self.state.borrow() }
+        *self.state.borrow()
     }
 
-    /// Waits until the document is newer than `revision`.
+    /// Waits until the document is newer than `revision`, or there is none any more.
     pub(crate) async fn newer_than(&mut self, revision: Revision) -> LiveState {
         let newer = |state: &LiveState| match state {
             LiveState::Loading => false,
             LiveState::Ready(now) => *now > revision,
-            LiveState::Deleted => true,
+            LiveState::Deleted | LiveState::Failed => true,
         };
         self.state.wait_for(newer).await.map_or(LiveState::Deleted, |state| *state)
     }
 
-    /// Gives access to the document while it is locked.
+    /// Gives access to the document while it is locked. If that panics, the session has failed for
+    /// all its clients: each of them would run into the same.
     pub(crate) fn with_document<T>(&self, access: impl FnOnce(&mut LiveDocument<C>) -> T) -> T {
-        access(&mut self.live.document())
+        let mut document = self.live.document();
+        catch_unwind(AssertUnwindSafe(|| access(&mut document))).unwrap_or_else(|panic| {
+            let session = self.live.session;
+            error!(%session, "showing a session panicked; nothing more is shown of it");
+            self.live.state.send_replace(LiveState::Failed);
+            resume_unwind(panic)
+        })
     }
 }
 
@@ -229,6 +259,8 @@ impl<C> Clone for Subscription<C> {
 
 /// Folds an entry of the journal.
 pub(crate) fn push(fold: &mut Fold, entry: &Entry) {
+    #[cfg(test)]
+    tests::panic_if_asked(entry);
     fold.push_recorded(entry.line());
 }
 

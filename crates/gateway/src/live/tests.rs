@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use journal::{Batch, Journal, NewEntry, NewSession, Origin, Seq, SessionId};
+use journal::{Batch, Entry, Journal, NewEntry, NewSession, Origin, Seq, SessionId};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::time::sleep;
@@ -115,12 +115,20 @@ async fn create(journal: &Journal, directory: &Path) {
 }
 
 async fn write(journal: &Journal, lines: impl IntoIterator<Item = Value>) -> Seq {
+    write_to(journal, SESSION, lines).await
+}
+
+async fn write_to(
+    journal: &Journal,
+    session: SessionId,
+    lines: impl IntoIterator<Item = Value>,
+) -> Seq {
     let entry = |line: Value| {
         let bytes = Bytes::from(line.to_string());
         NewEntry { origin: Origin::Agent, bytes, transient: false }
     };
     let entries = lines.into_iter().map(entry).collect();
-    journal.write(SESSION, Batch { at: 1, entries, ..Batch::default() }).await.unwrap()
+    journal.write(session, Batch { at: 1, entries, ..Batch::default() }).await.unwrap()
 }
 
 fn message(number: u64) -> Value {
@@ -328,7 +336,7 @@ async fn a_session_of_100_000_entries_has_a_small_snapshot_and_opens_from_its_ch
     task.abort();
     let started = Instant::now();
     let mut subscription = live.subscribe(SESSION);
-    assert!(subscription.ready().await);
+    assert!(matches!(subscription.loaded().await, LiveState::Ready(_)));
     let (frame, revision) = subscription.with_document(|it| it.frame(None));
     println!("opened at {} after {:?}, {} bytes", revision.0, started.elapsed(), frame.len());
     assert_eq!(revision, Revision(100_000));
@@ -349,7 +357,7 @@ async fn clients_at_the_same_revision_share_a_frame_and_a_slow_one_gets_a_snapsh
     let frame = |subscription: &Subscription<FrameCache>, since| {
         subscription.with_document(|it| it.frame(since))
     };
-    assert!(one.ready().await);
+    assert!(matches!(one.loaded().await, LiveState::Ready(_)));
     let (snapshot, known) = frame(&one, None);
     assert_eq!(snapshot.as_bytes().as_ptr(), frame(&other, None).0.as_bytes().as_ptr(), "shared");
     write(&journal, [message_with(4, "omega")].into_iter()).await;
@@ -372,6 +380,77 @@ async fn clients_at_the_same_revision_share_a_frame_and_a_slow_one_gets_a_snapsh
     assert!(old.starts_with("{\"frame\":\"snapshot\"") && old.len() <= 200_000, "{}", old.len());
 }
 
+/// Panics at a line that only these tests write.
+pub(super) fn panic_if_asked(entry: &Entry) {
+    assert!(entry.bytes != PANIC.as_bytes(), "a test asked for it");
+}
+
+const PANIC: &str = r#"{"type":"panic"}"#;
+
+const OTHER: SessionId = SessionId(Uuid::from_u128(8));
+
+async fn create_other(journal: &Journal, directory: &Path) {
+    let (directory, options) = (directory.to_owned(), "{}".to_owned());
+    let new = NewSession { id: OTHER, directory, title: None, options, at: 1 };
+    journal.create(new).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_session_that_cannot_be_folded_fails_alone_and_its_clients_learn_it() {
+    let data = tempfile::tempdir().unwrap();
+    let journal = open(data.path()).await;
+    create_other(&journal, data.path()).await;
+    write(&journal, [message(1)].into_iter()).await;
+    let live = LiveSessions::<FrameCache>::new(journal.clone(), data.path().join("v"), prerender);
+    let mut other = live.subscribe(OTHER);
+    let mut early = live.subscribe(SESSION);
+    assert_eq!(early.loaded().await, LiveState::Ready(Revision(1)));
+    // It fails while a client follows it.
+    write(&journal, [json!({ "type": "panic" })].into_iter()).await;
+    let soon = Duration::from_secs(30);
+    let state = tokio::time::timeout(soon, early.newer_than(Revision(1))).await;
+    assert_eq!(state.expect("the client does not wait"), LiveState::Failed);
+    // A new client is told too, and each of them tries again.
+    for _ in 0..2 {
+        let mut late = live.subscribe(SESSION);
+        let state = tokio::time::timeout(soon, late.loaded()).await;
+        assert_eq!(state.expect("the client does not wait"), LiveState::Failed);
+        assert!(!live.open().contains_key(&SESSION), "nothing of it is kept");
+    }
+    assert!(matches!(other.loaded().await, LiveState::Ready(_)));
+}
+
+#[tokio::test]
+async fn a_document_that_cannot_be_shown_has_failed_for_all_its_clients() {
+    let data = tempfile::tempdir().unwrap();
+    let journal = open(data.path()).await;
+    write(&journal, [message(1)].into_iter()).await;
+    let live = LiveSessions::<FrameCache>::new(journal.clone(), data.path().join("v"), prerender);
+    let (mut one, mut other) = (live.subscribe(SESSION), live.subscribe(SESSION));
+    assert_eq!(one.loaded().await, LiveState::Ready(Revision(1)));
+    let shown = tokio::spawn(async move {
+        one.with_document(|_| panic!("a test asked for it"));
+    });
+    assert!(shown.await.unwrap_err().is_panic());
+    assert_eq!(other.newer_than(Revision(1)).await, LiveState::Failed);
+    write(&journal, [message(2)].into_iter()).await;
+    let mut next = live.subscribe(SESSION);
+    assert_eq!(next.loaded().await, LiveState::Ready(Revision(2)));
+    assert_eq!(other.state(), LiveState::Failed);
+}
+
+#[tokio::test]
+async fn a_session_that_cannot_be_folded_keeps_no_other_from_its_checkpoint() {
+    let mut fixture = Fixture::new().await;
+    create_other(&fixture.journal, fixture.directory.path()).await;
+    fixture.write((1..=1500).map(message)).await;
+    let lines = (1..=1500).map(message).chain([json!({ "type": "panic" })]);
+    write_to(&fixture.journal, OTHER, lines).await;
+    fixture.task.round().await.expect("the task goes on");
+    assert!(fixture.checkpoint().exists());
+    assert_eq!(fixture.checkpoints.sessions(), [SESSION]);
+}
+
 #[tokio::test]
 async fn clients_learn_that_a_session_is_deleted() {
     let data = tempfile::tempdir().unwrap();
@@ -380,7 +459,7 @@ async fn clients_learn_that_a_session_is_deleted() {
     let views = data.path().join("views");
     let live = LiveSessions::<FrameCache>::new(journal.clone(), views, prerender);
     let mut subscription = live.subscribe(SESSION);
-    assert!(subscription.ready().await);
+    assert!(matches!(subscription.loaded().await, LiveState::Ready(_)));
     journal.delete(SESSION).await.unwrap();
     assert_eq!(subscription.newer_than(Revision(1)).await, LiveState::Deleted);
     assert!(live.open().is_empty());
