@@ -12,11 +12,12 @@ use tokio::sync::Semaphore;
 
 use crate::access::{AuthenticatedClient, FailedSignIns, StreamAuthorization, TokenStore, Visitor};
 use crate::api::{
-    AgentVersions, FoldedTranscripts, FrameCache, ProjectCache, SessionList, UsageCache, prerender,
+    AgentVersions, CACHE_MEMORY, FoldedTranscripts, FrameCache, ProjectCache, SessionList,
+    UsageCache, prerender,
 };
 use crate::config::GatewayConfig;
 use crate::limits::{
-    MAX_ACP_CLIENTS, MAX_FILE_OPERATIONS, MAX_FOLDS, MAX_GIT_CHANGES, MAX_GIT_READS,
+    LIVE_BYTES, MAX_ACP_CLIENTS, MAX_FILE_OPERATIONS, MAX_FOLDS, MAX_GIT_CHANGES, MAX_GIT_READS,
     MAX_RELAYED_REQUESTS, MAX_RELAYED_TERMINALS, MAX_UPLOADS, POOL_BYTES,
 };
 use crate::live::LiveSessions;
@@ -106,7 +107,13 @@ impl Gateway {
         let checkpoints = config.data.join("views");
         let terminals = config.shell.clone().filter(|_| !sessions.is_relayed());
         Self(Arc::new(GatewayState {
-            live_sessions: LiveSessions::new(journal, checkpoints, prerender),
+            live_sessions: LiveSessions::new(
+                journal,
+                checkpoints,
+                prerender,
+                CACHE_MEMORY,
+                LIVE_BYTES,
+            ),
             session_list: SessionList::new(sessions.clone()),
             search: Search::new(sessions.clone()),
             usage: UsageCache::default(),

@@ -7,11 +7,15 @@
 //! What clients are sent is derived elsewhere. `C` is the cache that the deriving code keeps beside
 //! the document; this module only stores it.
 //!
+//! All documents together stay within a [budget](memory), because a client may open any number of
+//! sessions.
+//!
 //! A live session starts from the checkpoint that the [`checkpoint_task`] saved, so opening one
 //! does not depend on how long the session is.
 
 mod checkpoint;
 mod checkpoint_task;
+mod memory;
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -22,13 +26,16 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use journal::{Entry, Journal, SessionId};
-use tokio::sync::watch;
+use tokio::sync::{Notify, Semaphore, watch};
 use tokio::time::sleep;
 use tracing::{error, warn};
 use view::{Fold, Revision};
 
+use crate::limits::MAX_LOADS;
 use checkpoint::{CheckpointStore, Replay};
 use checkpoint_task::CheckpointTask;
+pub(crate) use memory::CacheMemory;
+use memory::{LiveMemory, MemoryShare};
 
 /// How long a live session stays after its last subscription: a reloaded page comes back at once.
 const LINGER: Duration = Duration::from_secs(10);
@@ -47,6 +54,9 @@ struct LiveShared<C> {
     checkpoints: Arc<CheckpointStore>,
     prerender: Prerender,
     open: Mutex<HashMap<SessionId, Arc<LiveSession<C>>>>,
+    memory: LiveMemory<C>,
+    /// Held while some lines of a session that is being loaded are in memory.
+    loads: Semaphore,
 }
 
 #[derive(Debug)]
@@ -54,6 +64,10 @@ struct LiveSession<C> {
     session: SessionId,
     document: Mutex<LiveDocument<C>>,
     state: watch::Sender<LiveState>,
+    /// How much memory the document takes.
+    share: MemoryShare,
+    /// Notified when the session was closed because others need its memory.
+    evicted: Notify,
 }
 
 /// The document of a live session and what was derived from it.
@@ -78,21 +92,42 @@ pub(crate) enum LiveState {
     Failed,
 }
 
+/// There is no memory for another session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LiveSessionsFull;
+
 /// A client's subscription to a live session, which stays open while there is one.
 #[derive(Debug)]
 pub(crate) struct Subscription<C> {
+    all: LiveSessions<C>,
     live: Arc<LiveSession<C>>,
     state: watch::Receiver<LiveState>,
 }
 
 impl<C: Default + Send + 'static> LiveSessions<C> {
-    pub(crate) fn new(journal: Journal, checkpoints: PathBuf, prerender: Prerender) -> Self {
+    /// The sessions of a journal, whose documents and caches take at most about `budget` bytes.
+    pub(crate) fn new(
+        journal: Journal,
+        checkpoints: PathBuf,
+        prerender: Prerender,
+        cache: CacheMemory<C>,
+        budget: usize,
+    ) -> Self {
         let checkpoints = Arc::new(CheckpointStore::new(checkpoints));
-        Self(Arc::new(LiveShared { journal, checkpoints, prerender, open: Mutex::default() }))
+        let memory = LiveMemory::new(cache, budget);
+        let (open, loads) = (Mutex::default(), Semaphore::new(MAX_LOADS));
+        Self(Arc::new(LiveShared { journal, checkpoints, prerender, open, memory, loads }))
     }
 
     /// Subscribes to a session, which must exist.
-    pub(crate) fn subscribe(&self, session: SessionId) -> Subscription<C> {
+    pub(crate) fn subscribe(
+        &self,
+        session: SessionId,
+    ) -> Result<Subscription<C>, LiveSessionsFull> {
+        let known = self.open().get(&session).cloned();
+        if known.is_none() && !self.make_room() {
+            return Err(LiveSessionsFull);
+        }
         let mut open = self.open();
         let usable = open.get(&session).filter(|live| *live.state.borrow() != LiveState::Failed);
         let live = usable.cloned().unwrap_or_else(|| {
@@ -100,13 +135,15 @@ impl<C: Default + Send + 'static> LiveSessions<C> {
                 session,
                 document: Mutex::default(),
                 state: watch::Sender::new(LiveState::Loading),
+                share: self.0.memory.share(),
+                evicted: Notify::new(),
             });
             // The task ends by itself: after the last subscription, or with the session.
             tokio::spawn(self.clone().run(Arc::clone(&live)));
             open.insert(session, Arc::clone(&live));
             live
         });
-        Subscription { state: live.state.subscribe(), live }
+        Ok(Subscription { all: self.clone(), state: live.state.subscribe(), live })
     }
 
     /// Keeps the checkpoints of all sessions up to date. Ends with the journal.
@@ -137,17 +174,24 @@ impl<C: Default + Send + 'static> LiveSessions<C> {
 
     /// Folds entries until the last subscription has been gone for a while.
     async fn follow(&self, live: &LiveSession<C>) -> Result<(), journal::Error> {
-        let LiveShared { journal, checkpoints, .. } = &*self.0;
+        let LiveShared { journal, checkpoints, loads, .. } = &*self.0;
+        // It is never closed.
+        let load = loads.acquire().await.ok();
         let replay = Replay::start(journal, checkpoints, live.session).await?;
-        let Replay { fold, rendered, mut entries, mut follower, position: _ } = replay;
+        let Replay { fold, rendered, entries, mut follower, position: _ } = replay;
         *live.document() = LiveDocument { fold, rendered, cache: C::default() };
+        self.push_all(live, entries);
+        drop(load);
         // Subscribers see nothing before everything that is already there is folded.
         loop {
-            live.document().push_all(&entries);
-            entries = follower.ready().await?;
+            // Each session gets its turn after some lines, so that a long one holds up no other.
+            let load = loads.acquire().await.ok();
+            let entries = follower.ready().await?;
             if entries.is_empty() {
                 break;
             }
+            self.push_all(live, entries);
+            drop(load);
             if live.state.receiver_count() == 0 && self.close_if_unused(live) {
                 return Ok(());
             }
@@ -155,7 +199,10 @@ impl<C: Default + Send + 'static> LiveSessions<C> {
         loop {
             let mut unused = pin!(async {
                 live.state.closed().await;
-                sleep(LINGER).await;
+                tokio::select! {
+                    () = sleep(LINGER) => {}
+                    () = live.evicted.notified() => {}
+                }
             });
             loop {
                 let state = LiveState::Ready(live.document().fold.revision());
@@ -164,7 +211,7 @@ impl<C: Default + Send + 'static> LiveSessions<C> {
                     *known != LiveState::Failed && std::mem::replace(known, state) != state
                 });
                 tokio::select! {
-                    entries = follower.next() => live.document().push_all(&entries?),
+                    entries = follower.next() => self.push_all(live, entries?),
                     () = &mut unused => break,
                 }
             }
@@ -172,6 +219,13 @@ impl<C: Default + Send + 'static> LiveSessions<C> {
                 return Ok(());
             }
         }
+    }
+
+    fn push_all(&self, live: &LiveSession<C>, entries: Vec<Entry>) {
+        live.document().push_all(&entries);
+        // They are as large as what was made of them.
+        drop(entries);
+        self.account(live);
     }
 
     fn close_if_unused(&self, live: &LiveSession<C>) -> bool {
@@ -216,7 +270,7 @@ impl<C> LiveDocument<C> {
     }
 }
 
-impl<C> Subscription<C> {
+impl<C: Default + Send + 'static> Subscription<C> {
     /// Waits until the document is loaded or cannot be.
     pub(crate) async fn loaded(&mut self) -> LiveState {
         let state = self.state.wait_for(|state| *state != LiveState::Loading).await;
@@ -242,7 +296,11 @@ impl<C> Subscription<C> {
     /// all its clients: each of them would run into the same.
     pub(crate) fn with_document<T>(&self, access: impl FnOnce(&mut LiveDocument<C>) -> T) -> T {
         let mut document = self.live.document();
-        catch_unwind(AssertUnwindSafe(|| access(&mut document))).unwrap_or_else(|panic| {
+        let result = catch_unwind(AssertUnwindSafe(|| access(&mut document)));
+        drop(document);
+        // Frames and items were cached.
+        self.all.account(&self.live);
+        result.unwrap_or_else(|panic| {
             let session = self.live.session;
             error!(%session, "showing a session panicked; nothing more is shown of it");
             self.live.state.send_replace(LiveState::Failed);
@@ -253,7 +311,8 @@ impl<C> Subscription<C> {
 
 impl<C> Clone for Subscription<C> {
     fn clone(&self) -> Self {
-        Self { live: Arc::clone(&self.live), state: self.state.clone() }
+        let (all, live) = (self.all.clone(), Arc::clone(&self.live));
+        Self { all, live, state: self.state.clone() }
     }
 }
 

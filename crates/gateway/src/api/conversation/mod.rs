@@ -32,7 +32,7 @@ use view::{Fold, HistoryPage, Item, OlderItems, Position, Turn};
 pub(crate) use follow::while_authorized;
 pub(super) use follow::{ClientFrame, Upgrade};
 pub(super) use frame::{ConversationFrame, SessionListFrame};
-pub(crate) use frame_cache::{FrameCache, prerender};
+pub(crate) use frame_cache::{CACHE_MEMORY, FrameCache, prerender};
 pub(crate) use parts::PromptStateName;
 pub(super) use parts::{DeliveryKind, PlanLimitResponse, TokenCountsResponse};
 
@@ -249,7 +249,9 @@ pub(super) async fn subscribe(gateway: &Gateway, id: Uuid) -> ApiResult<Conversa
 /// Subscribes to a session and waits until its document is loaded or cannot be.
 async fn load(gateway: &Gateway, id: Uuid) -> ApiResult<(ConversationSubscription, LiveState)> {
     find_record(gateway, id).await?;
-    let mut subscription = gateway.live_sessions.subscribe(SessionId(id));
+    let mut subscription = gateway.live_sessions.subscribe(SessionId(id)).map_err(|_full| {
+        Problem::unavailable("too many large sessions are open; try again when some are closed")
+    })?;
     let state = subscription.loaded().await;
     Ok((subscription, state))
 }
