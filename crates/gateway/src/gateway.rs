@@ -17,8 +17,8 @@ use crate::api::{
 };
 use crate::config::GatewayConfig;
 use crate::limits::{
-    LIVE_BYTES, MAX_ACP_CLIENTS, MAX_FILE_OPERATIONS, MAX_FOLDS, MAX_GIT_CHANGES, MAX_GIT_READS,
-    MAX_RELAYED_REQUESTS, MAX_RELAYED_TERMINALS, MAX_UPLOADS, POOL_BYTES,
+    LIVE_BYTES, MAX_ACP_CLIENTS, MAX_EXPORTS, MAX_FILE_OPERATIONS, MAX_FOLDS, MAX_GIT_CHANGES,
+    MAX_GIT_READS, MAX_RELAYED_REQUESTS, MAX_RELAYED_TERMINALS, MAX_UPLOADS, POOL_BYTES,
 };
 use crate::live::LiveSessions;
 use crate::memory_pool::MemoryPool;
@@ -50,6 +50,8 @@ pub(crate) struct GatewayState {
     pub(crate) notifier: Option<Notifier>,
     /// For operations that need threads or fold a part of a session again.
     pub(crate) expensive: Semaphore,
+    /// For exporting sessions.
+    pub(crate) exports: Semaphore,
     /// For git commands that read.
     pub(crate) git_reads: Semaphore,
     /// For git commands that change something, which can take long: hooks run.
@@ -125,6 +127,7 @@ impl Gateway {
             presence,
             notifier,
             expensive: Semaphore::new(MAX_FOLDS),
+            exports: Semaphore::new(MAX_EXPORTS),
             git_reads: Semaphore::new(MAX_GIT_READS),
             git_changes: Semaphore::new(MAX_GIT_CHANGES),
             file_operations: Semaphore::new(MAX_FILE_OPERATIONS),

@@ -200,7 +200,8 @@ async fn huge_lines_are_read_within_the_bound_by_many_at_once() {
 async fn add_large_session(journal: &Journal, directory: &Path) -> SessionId {
     let id = add_session(journal, directory).await;
     let prompt = |number: usize| {
-        let message = json!({ "role": "user", "content": format!("{number} {}", "why ".repeat(50)) });
+        let message =
+            json!({ "role": "user", "content": format!("{number} {}", "why ".repeat(50)) });
         let line = json!({ "type": "user", "message": message, "parent_tool_use_id": null,
             "session_id": "s", "uuid": Uuid::new_v4() });
         (Origin::Agent, line.to_string())
@@ -227,8 +228,7 @@ async fn one_client_that_follows_30_large_sessions_stays_within_the_bound() {
 
     let follows = sessions.iter().map(|id| format!("/sessions/{id}/follow"));
     let follows = follows.collect::<Vec<_>>();
-    let mut clients =
-        join_all(follows.iter().map(|path| server.follow_with(path, &token))).await;
+    let mut clients = join_all(follows.iter().map(|path| server.follow_with(path, &token))).await;
     for client in &mut clients {
         client.until(|page| page.snapshots > 0).await;
     }

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::{LiveSession, LiveSessions};
 
 /// What a document is shrunk to.
-const SHRUNK_BYTES: usize = 256 << 10;
+const SHRUNK_BYTES: usize = 64 << 10;
 
 /// A document is shrunk only if it takes more than this, and more than this was added since it was
 /// last shrunk: what remained then cannot be dropped, such as the beginnings of the newest items.
