@@ -14,7 +14,7 @@ use clap::Args;
 use session::host::{BackgroundHost, HostClient, HostListener, HostLock, SessionHost};
 use session::{AgentProgram, SessionLimits, SessionsConfig, UnattendedLimits};
 use tokio::time::{Instant, sleep};
-use tracing::info;
+use tracing::{info, warn};
 
 pub(crate) use server::{HostState, become_host, find_host, stop_background_host};
 
@@ -125,7 +125,14 @@ async fn host(args: &HostArgs, settings: &CliSettings) -> Result<(), HostCommand
         sessions.retire().await;
     } else {
         info!("the session host leaves");
-        let _ = tokio::time::timeout(RELEASE_TIMEOUT, sessions.release()).await;
+        match tokio::time::timeout(RELEASE_TIMEOUT, sessions.release()).await {
+            Ok(unstored) => {
+                for id in unstored {
+                    warn!(session = %id, "the last changes of a session were not stored");
+                }
+            }
+            Err(_) => warn!("some sessions did not store their last changes in time"),
+        }
     }
     let closed = journal.close().await;
     drop(lock);
