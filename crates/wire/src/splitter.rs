@@ -101,6 +101,11 @@ impl Splitter {
         }
     }
 
+    /// How long a line may be that is buffered whole.
+    pub fn cap(&self) -> usize {
+        self.cap
+    }
+
     /// Adds the next chunk. The caller must consume all returned pieces before it feeds another
     /// chunk.
     pub fn feed<'a>(&'a mut self, chunk: &'a [u8]) -> Pieces<'a> {

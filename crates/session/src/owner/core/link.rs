@@ -104,7 +104,7 @@ impl OwnerCore {
     }
 
     fn restart_output(&mut self) {
-        self.splitter = Splitter::new();
+        self.splitter = Splitter::with_cap(self.splitter.cap());
         self.long_line = None;
         self.received = self.offset;
     }

@@ -251,7 +251,7 @@ impl OwnerCore {
             offset: record.spool.offset,
             writes: record.writes,
             delivered: 0,
-            splitter: Splitter::new(),
+            splitter: Splitter::with_cap(limits.longest_line),
             received: record.spool.offset,
             long_line: None,
             stderr: Vec::new(),

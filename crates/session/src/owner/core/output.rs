@@ -122,10 +122,9 @@ impl OwnerCore {
 
     /// Stores what a dead agent printed behind the last newline.
     pub(super) fn finish_output(&mut self) {
-        let mut splitter = std::mem::take(&mut self.splitter);
-        if let Some(piece) = splitter.finish() {
-            self.offset += piece.bytes.len() as u64;
-            let bytes = Bytes::copy_from_slice(piece.bytes);
+        let rest = self.splitter.finish().map(|piece| Bytes::copy_from_slice(piece.bytes));
+        if let Some(bytes) = rest {
+            self.offset += bytes.len() as u64;
             self.steps.push_back(CoreStep::Line { bytes, transient: false, unfinished: false });
         }
     }

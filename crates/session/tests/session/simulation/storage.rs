@@ -16,6 +16,7 @@ use uuid::Uuid;
 use super::agent_model::AgentModel;
 use super::lines;
 use super::users::Random;
+use super::world::LONGEST_WRITE;
 
 /// The milliseconds of a day.
 const DAY: u64 = 24 * 60 * 60 * 1000;
@@ -168,6 +169,7 @@ impl SimulatedShim {
         match command {
             ShimCommand::Write { number, .. } if number <= self.last_write => Received::Nothing,
             ShimCommand::Write { number, bytes } => {
+                assert!(bytes.len() <= LONGEST_WRITE, "a line of {} bytes", bytes.len());
                 let open = !self.agent.closed && self.exit().is_none();
                 if number > self.last_write + 1 || !open || !has_room {
                     let last = self.last_write;
