@@ -560,12 +560,7 @@ impl AcpWorld {
     }
 }
 
-fn new_core(
-    stored: &StoredSession,
-    now: ClockReading,
-    seed: u64,
-    has_process: bool,
-) -> OwnerCore {
+fn new_core(stored: &StoredSession, now: ClockReading, seed: u64, has_process: bool) -> OwnerCore {
     OwnerCore::new(OwnerSnapshot {
         now,
         seed: u128::from(seed) << 13,
@@ -581,5 +576,6 @@ fn new_core(
         watch: WatchPolicy::default(),
         protocol: AgentProtocol::Acp,
         agent: None,
+        unfinished_line: stored.unfinished.clone().filter(|_| has_process),
     })
 }

@@ -297,6 +297,7 @@ fn new_core(
         watch: watch.clone(),
         protocol: AgentProtocol::StreamJson,
         agent: None,
+        unfinished_line: stored.unfinished.clone().filter(|_| has_process),
     })
 }
 
