@@ -200,7 +200,7 @@ fn take<'a>(rest: &mut &'a [u8], length: usize, newline: Option<usize>) -> &'a [
 mod tests {
     use proptest::prelude::*;
 
-    use super::{PieceEnd, Splitter};
+    use super::{Piece, PieceEnd, Splitter};
 
     /// Lines as (bytes, longer than the cap, ended by a newline), joined from their pieces.
     fn lines(stream: &[u8], cap: usize, cuts: &[usize]) -> Vec<(Vec<u8>, bool, bool)> {

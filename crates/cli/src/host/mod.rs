@@ -125,13 +125,12 @@ async fn host(args: &HostArgs, settings: &CliSettings) -> Result<(), HostCommand
         sessions.retire().await;
     } else {
         info!("the session host leaves");
-        match tokio::time::timeout(RELEASE_TIMEOUT, sessions.release()).await {
-            Ok(unstored) => {
-                for id in unstored {
-                    warn!(session = %id, "the last changes of a session were not stored");
-                }
-            }
-            Err(_) => warn!("some sessions did not store their last changes in time"),
+        let released = tokio::time::timeout(RELEASE_TIMEOUT, sessions.release()).await;
+        if released.is_err() {
+            warn!("some sessions did not store their last changes in time");
+        }
+        for id in released.unwrap_or_default() {
+            warn!(session = %id, "the last changes of a session were not stored");
         }
     }
     let closed = journal.close().await;

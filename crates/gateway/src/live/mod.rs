@@ -168,7 +168,7 @@ impl<C: Default + Send + 'static> LiveSessions<C> {
                 LiveState::Failed
             }
         };
-        self.remove(&live, &mut self.open());
+        remove(&live, &mut self.open());
         live.state.send_replace(state);
     }
 
@@ -233,16 +233,9 @@ impl<C: Default + Send + 'static> LiveSessions<C> {
         // Subscribing takes the same lock, so no subscription is added in between.
         let unused = live.state.receiver_count() == 0;
         if unused {
-            self.remove(live, &mut open);
+            remove(live, &mut open);
         }
         unused
-    }
-
-    /// Removes a live session, unless another one has taken its place.
-    fn remove(&self, live: &LiveSession<C>, open: &mut HashMap<SessionId, Arc<LiveSession<C>>>) {
-        if open.get(&live.session).is_some_and(|it| std::ptr::eq(&raw const **it, live)) {
-            open.remove(&live.session);
-        }
     }
 
     fn open(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<LiveSession<C>>>> {
@@ -313,6 +306,13 @@ impl<C> Clone for Subscription<C> {
     fn clone(&self) -> Self {
         let (all, live) = (self.all.clone(), Arc::clone(&self.live));
         Self { all, live, state: self.state.clone() }
+    }
+}
+
+/// Removes a live session, unless another one has taken its place.
+fn remove<C>(live: &LiveSession<C>, open: &mut HashMap<SessionId, Arc<LiveSession<C>>>) {
+    if open.get(&live.session).is_some_and(|it| std::ptr::eq(&raw const **it, live)) {
+        open.remove(&live.session);
     }
 }
 

@@ -183,7 +183,7 @@ async fn run(sessions: Sessions, id: SessionId, stage: watch::Sender<OpeningStag
     stage.send_replace(OpeningStage::Opened(session.clone()));
     // From here on the session is released through its handle, and not by cancelling this task.
     tokio::spawn(async move {
-        let driven = {
+        let task = {
             let sessions = sessions.clone();
             tokio::spawn(async move {
                 match driver {
@@ -194,7 +194,7 @@ async fn run(sessions: Sessions, id: SessionId, stage: watch::Sender<OpeningStag
                 }
             })
         };
-        if driven.await.is_err_and(|error| error.is_panic()) {
+        if task.await.is_err_and(|error| error.is_panic()) {
             sessions.fail_closed(id, &panicked());
         }
     });
