@@ -19,6 +19,8 @@ const MAX_SILENCE = 3 * HEARTBEAT;
 const CONNECT_TIMEOUT = 10_000;
 const MAX_BACKOFF = 30_000;
 const FIRST_BACKOFF = 500;
+/** The failures that the server's own announcement of one counts as: the next attempt is in 16 s. */
+const ANNOUNCED_FAILURES = 6;
 /** A page that returns to the foreground does not trust a connection that was silent for longer. */
 const MAX_SILENCE_FOREGROUND = HEARTBEAT + 5_000;
 
@@ -70,6 +72,11 @@ export class Connection {
     this.failures = 0;
     this.#closeSocket();
     this.#connect();
+  }
+
+  /** Takes its time before it reconnects: the server has said that it would fail again right away. */
+  backOff() {
+    this.failures = ANNOUNCED_FAILURES;
   }
 
   /** Closes it for good. */

@@ -360,7 +360,7 @@ export interface ForkRequest {
 }
 
 /** What a client that follows a session is sent. */
-export type Frame = Snapshot & { frame: "snapshot" } | UpdateFrame & { frame: "update" } | Heartbeat & { frame: "heartbeat" } | { frame: "deleted" };
+export type Frame = Snapshot & { frame: "snapshot" } | UpdateFrame & { frame: "update" } | Heartbeat & { frame: "heartbeat" } | { frame: "deleted" } | { detail: string; frame: "failed" };
 
 /** A branch, here or at a remote repository. */
 export interface GitBranch {

@@ -43,6 +43,8 @@ export class SessionPage {
     this.app = app;
     this.actions = new SessionActions(id, app.me.name);
     /** @type {Conversation | undefined} */ this.conversation = undefined;
+    /** @type {string | undefined} Why the server cannot show the session. */
+    this.failure = undefined;
     /** @type {import("./requests/request-cards.js").RequestCards | undefined} */ this.requestCards =
       undefined;
     /** @type {import("./conversation/search.js").ConversationSearch | undefined} */ this.searchBar =
@@ -370,6 +372,7 @@ export class SessionPage {
         const conversation = new Conversation(frame);
         if (before) keepOlder(before, conversation);
         this.conversation = conversation;
+        this.failure = undefined;
         this.scroll.keeping(() => this.transcript.show(conversation));
         this.#parts(new Set(["head", "status", "queue", "requests", "todos", "usage"]));
         if (!before) {
@@ -399,6 +402,10 @@ export class SessionPage {
       }
       case "deleted":
         this.app.deleted(this.id);
+        return;
+      case "failed":
+        this.failure = frame.detail;
+        this.connection.backOff();
         return;
       default:
         return;
@@ -492,8 +499,11 @@ export class SessionPage {
       return;
     }
     const wait = Math.max(0, Math.ceil(((state.retry ?? now) - now) / 1000));
-    const text =
-      wait > 0 ? `Connection lost. Reconnecting in ${wait} s.` : "Connection lost. Reconnecting.";
+    // Why the server has closed the connection, if it said so.
+    const lead = this.failure
+      ? `${this.failure[0].toUpperCase()}${this.failure.slice(1)}.`
+      : "Connection lost.";
+    const text = wait > 0 ? `${lead} Reconnecting in ${wait} s.` : `${lead} Reconnecting.`;
     if (this.banner.dataset.kind !== "lost") {
       this.banner.dataset.kind = "lost";
       fill(

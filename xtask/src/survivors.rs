@@ -1,8 +1,8 @@
 //! Finds processes that tests have left behind.
 //!
-//! Everything that a test starts inherits a variable with a value of this run. A test may start a
-//! program with another environment, so a program from the target directory counts too, as does one
-//! that works there.
+//! Everything that a test starts inherits a variable with a value of this run; tests that make an
+//! environment by hand pass it on. Towpath itself starts some processes without it, so a program from
+//! the target directory counts too, as does one that works there.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -129,14 +129,18 @@ mod tests {
         let mut by_directory = Command::new("sleep");
         by_directory.arg("60").env_clear().current_dir(&directory);
         let path = std::env::var_os("PATH").unwrap_or_default();
-        let mut children =
-            [by_mark.spawn().unwrap(), by_directory.env("PATH", path).spawn().unwrap()];
+        // An environment that a test made by hand passes the mark on.
+        let mut made_by_hand = Command::new("sleep");
+        made_by_hand.arg("60").env_clear().current_dir("/");
+        check.mark(&mut made_by_hand);
+        let mut children = [&mut by_mark, &mut by_directory, &mut made_by_hand]
+            .map(|command| command.env("PATH", &path).spawn().unwrap());
         let mut line = String::new();
         let stdout = children[0].stdout.take().unwrap();
         std::io::BufRead::read_line(&mut std::io::BufReader::new(stdout), &mut line).unwrap();
         let found = survivors(&check).unwrap();
         // A shell may have been seen before it became `sleep`.
-        assert_eq!(found.len(), 3, "{found:?}");
+        assert_eq!(found.len(), 4, "{found:?}");
         let nested = found.iter().find(|it| {
             let other =
                 children.iter().all(|child| !it.contains(&format!("process {}:", child.id())));

@@ -1,11 +1,13 @@
-//! The peak memory of Towpath's processes when sessions are large: a server whose followers do not
-//! read, a request for huge lines, and a run of a long session.
+//! The peak memory of Towpath's processes when sessions are large: a server whose clients do not
+//! read, requests for huge lines, many sessions that are followed at once, and a run of a long session.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use journal::{Batch, Journal, NewEntry, NewSession, Origin, SessionId};
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
 use tokio::runtime::Builder;
 use tokio::time::sleep;
 use uuid::Uuid;
@@ -16,7 +18,10 @@ use crate::error::BenchError;
 use crate::followers::AnyError;
 use crate::followers::server::{ServeSetup, TowpathServer};
 use crate::measure::{memory_field, peak_memory};
-use crate::table::BenchRow;
+use crate::table::{BenchRow, BenchTarget};
+
+/// What `docs/api.md` promises for everything that clients can do to a server, in MB.
+const MOST: BenchTarget = BenchTarget::AtMost(256.0);
 
 /// Followers that read nothing while the agent prints a huge line.
 const STALLED: usize = 30;
@@ -27,6 +32,11 @@ const HUGE_LINE: usize = 100_000_000;
 /// The lines of a session that is requested as lines, and the bytes of each.
 const LINES: usize = 60;
 const LINE: usize = 5_000_000;
+
+/// The sessions that are followed at once, and the lines of each.
+const SESSIONS: usize = 30;
+const SESSION_LINES: usize = 40;
+const SESSION_LINE: usize = 60_000;
 
 /// The events of a long session.
 const EVENTS: usize = 100_000;
@@ -50,14 +60,24 @@ pub(crate) fn rows(cache: &BenchCache) -> Result<Vec<BenchRow>, BenchError> {
     let runtime = runtime.map_err(|error| failed(error.into()))?;
     runtime
         .block_on(async {
-            Ok(vec![huge_line(cache).await?, huge_lines(cache).await?, long_run(cache).await?])
+            Ok(vec![
+                huge_line(cache).await?,
+                huge_lines(cache).await?,
+                many_sessions(cache).await?,
+                long_run(cache).await?,
+            ])
         })
         .map_err(failed)
 }
 
-fn row(job: &'static str, what: String, kilobytes: f64) -> BenchRow {
+fn row(
+    job: &'static str,
+    what: String,
+    kilobytes: f64,
+    target: impl Into<Option<BenchTarget>>,
+) -> BenchRow {
     eprintln!("bench: {job}: {:.0} MB", kilobytes / 1000.0);
-    BenchRow::amount(job, "", what, (kilobytes / 1000.0, " MB"), None)
+    BenchRow::amount(job, "", what, (kilobytes / 1000.0, " MB"), target.into())
 }
 
 async fn huge_line(cache: &BenchCache) -> Result<BenchRow, AnyError> {
@@ -73,7 +93,7 @@ async fn huge_line(cache: &BenchCache) -> Result<BenchRow, AnyError> {
     server.prompt_text(session, &format!("line {HUGE_LINE}")).await?;
     wait_until_quiet(&server, session).await?;
     let what = format!("{STALLED} stalled followers, a line of {} MB", HUGE_LINE / 1_000_000);
-    Ok(row("memory, server, huge line", what, server.process.peak_memory()?))
+    Ok(row("memory, server, huge line", what, server.process.peak_memory()?, MOST))
 }
 
 async fn wait_until_quiet(server: &TowpathServer, session: Uuid) -> Result<(), AnyError> {
@@ -93,19 +113,19 @@ async fn wait_until_quiet(server: &TowpathServer, session: Uuid) -> Result<(), A
 
 async fn huge_lines(cache: &BenchCache) -> Result<BenchRow, AnyError> {
     let setup = ServeSetup::new(cache)?;
-    let line = |number: usize| {
-        let text = format!("{number:08} {}", "0123456789abcdef".repeat(LINE / 16));
-        let content = serde_json::json!([{"type": "text", "text": text}]);
-        let message = serde_json::json!({"id": format!("m{number}"), "type": "message",
-            "role": "assistant", "model": "claude-bench", "content": content});
-        serde_json::json!({"type": "assistant", "message": message}).to_string().into_bytes()
-    };
-    let session = write(&setup, (0..LINES).map(line), 1).await?;
+    let session = write(&setup, (0..LINES).map(|number| answer(number, LINE)), 1).await?;
     let server = setup.serve()?;
+    let mut stalled = Vec::new();
+    for _ in 0..STALLED {
+        for path in ["lines?limit=1000", "events"] {
+            let path = format!("/api/v1/sessions/{session}/{path}");
+            stalled.push(stalled_request(&server, &path).await?);
+        }
+    }
     // The server may answer with fewer lines than there are.
     let (mut received, mut after) = (0, 0);
     loop {
-        let path = format!("/api/v1/sessions/{session}/lines?after={after}");
+        let path = format!("/api/v1/sessions/{session}/lines?limit=1000&after={after}");
         let page = server.get(&path).await?;
         received += page.len();
         let page: serde_json::Value = serde_json::from_str(&page)?;
@@ -116,8 +136,52 @@ async fn huge_lines(cache: &BenchCache) -> Result<BenchRow, AnyError> {
     if received < LINES * LINE {
         return Err(format!("only {received} bytes of the lines arrived").into());
     }
-    let what = format!("`/lines` of {LINES} × {} MB", LINE / 1_000_000);
-    Ok(row("memory, server, huge lines", what, server.process.peak_memory()?))
+    drop(stalled);
+    let megabytes = LINE / 1_000_000;
+    let what =
+        format!("`/lines?limit=1000` of {LINES} × {megabytes} MB, {STALLED} stalled clients");
+    Ok(row("memory, server, huge lines", what, server.process.peak_memory()?, MOST))
+}
+
+/// A line of the agent with a text of so many bytes.
+fn answer(number: usize, bytes: usize) -> Vec<u8> {
+    let text = format!("{number:08} {}", "0123456789abcdef".repeat(bytes / 16));
+    let content = serde_json::json!([{"type": "text", "text": text}]);
+    let message = serde_json::json!({"id": format!("m{number}"), "type": "message",
+        "role": "assistant", "model": "claude-bench", "content": content});
+    serde_json::json!({"type": "assistant", "message": message}).to_string().into_bytes()
+}
+
+/// Sends a request and reads nothing of the response.
+async fn stalled_request(server: &TowpathServer, path: &str) -> Result<TcpStream, AnyError> {
+    let mut stream = TcpStream::connect(server.address()).await?;
+    let (address, token) = (server.address(), server.token());
+    let request =
+        format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {token}\r\n\r\n");
+    stream.write_all(request.as_bytes()).await?;
+    Ok(stream)
+}
+
+async fn many_sessions(cache: &BenchCache) -> Result<BenchRow, AnyError> {
+    let setup = ServeSetup::new(cache)?;
+    let mut sessions = Vec::new();
+    for _ in 0..SESSIONS {
+        let lines = (0..SESSION_LINES).map(|number| answer(number, SESSION_LINE));
+        let lines = lines.chain([answer(SESSION_LINES, LINE)]);
+        sessions.push(write(&setup, lines, SESSION_LINES).await?);
+    }
+    let server = setup.serve()?;
+    let mut followers = Vec::new();
+    for session in sessions {
+        let mut socket = server.follow(session).await?;
+        socket.next().await?;
+        followers.push(socket);
+    }
+    let what = format!(
+        "{SESSIONS} sessions of {} MB, each followed",
+        (SESSION_LINES * SESSION_LINE + LINE) / 1_000_000
+    );
+    Ok(row("memory, server, many sessions", what, server.process.peak_memory()?, MOST))
 }
 
 async fn long_run(cache: &BenchCache) -> Result<BenchRow, AnyError> {
@@ -134,7 +198,8 @@ async fn long_run(cache: &BenchCache) -> Result<BenchRow, AnyError> {
     command.current_dir(setup.project()).stdin(Stdio::null());
     let megabytes = peak_memory(command.stdout(Stdio::null()).stderr(Stdio::null()))?;
     let what = format!("`run --resume` of {count} events");
-    Ok(row("memory, run, long session", what, megabytes * 1000.0))
+    // It is not a server; the figure shows whether the run keeps the session in memory.
+    Ok(row("memory, run, long session", what, megabytes * 1000.0, None))
 }
 
 /// Writes a session to the journal, some lines at once.

@@ -13,7 +13,7 @@ use session::{
 use uuid::Uuid;
 
 use crate::exit::{CommandStatus, report_error};
-use crate::sessions::{SessionLookupError, find_session, short_id};
+use crate::sessions::{SessionLookupError, find_session, report_unstored, short_id};
 use crate::settings::{AgentArgs, AgentLookupError, CliSettings, SettingsError};
 
 /// Send prompts later: once, or again and again
@@ -181,7 +181,7 @@ fn hosted(settings: &CliSettings, agent: &AgentArgs) -> Result<Sessions, Schedul
 }
 
 async fn close(sessions: Sessions) {
-    sessions.release().await;
+    report_unstored(&sessions.release().await);
     // What was scheduled is stored already.
     let _ = sessions.journal().clone().close().await;
 }

@@ -8,6 +8,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use test_support::test_run::clear_environment;
 
 /// A player that runs in a temporary directory.
 struct PlayerProcess {
@@ -21,7 +22,7 @@ const STREAM: [&str; 6] =
 
 fn command(home: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_towpath"));
-    command.arg("play").args(arguments).current_dir(home).env_clear();
+    clear_environment(command.arg("play").args(arguments).current_dir(home));
     command.env("HOME", home).env("TMPDIR", home).env("PATH", "/usr/local/bin:/usr/bin:/bin");
     command.env("TOWPATH_PLAY_PACE", "1").env("IS_SANDBOX", "1");
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -7,6 +7,7 @@ use session::shim::{
     ExitStatus, ProcessMarker, RunId, ShimCommand, ShimConfig, ShimConnection, ShimEvent,
     socket_path, start_shim,
 };
+use test_support::test_run::mark;
 
 #[test]
 fn the_binary_runs_as_a_shim() {
@@ -17,7 +18,7 @@ fn the_binary_runs_as_a_shim() {
         let config = ShimConfig {
             program: "/bin/cat".into(),
             arguments: Vec::new(),
-            environment: Vec::new(),
+            environment: mark().into_iter().collect(),
             working_directory: home.path().to_owned(),
             socket: socket_path(&directory, &home.path().join("run"), "s"),
             directory,

@@ -157,6 +157,31 @@ fn every_message_of_the_protocol_page_is_explained_and_every_link_leads_somewher
     }
 }
 
+/// What a test leaves behind is found by a variable, so no test may start a program without it.
+#[test]
+fn no_test_clears_an_environment_without_passing_the_mark_of_the_run_on() {
+    let crates = fs::read_dir(root().join("crates")).expect("crates").flatten();
+    let mut folders: Vec<PathBuf> = crates.map(|entry| entry.path().join("tests")).collect();
+    folders.push(root().join("crates/test-support/src"));
+    let (mut files, mut problems) = (0, Vec::new());
+    while let Some(folder) = folders.pop() {
+        for path in fs::read_dir(&folder).into_iter().flatten().flatten().map(|it| it.path()) {
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                files += 1;
+                let source = fs::read_to_string(&path).expect("a source file");
+                let passes_it_on = path.ends_with("test-support/src/test_run.rs");
+                if source.contains(concat!(".env_", "clear()")) && !passes_it_on {
+                    problems.push(path.display().to_string());
+                }
+            }
+        }
+    }
+    assert!(files > 100, "only {files} files found");
+    assert!(problems.is_empty(), "use `test_run::clear_environment` in {problems:#?}");
+}
+
 #[test]
 fn declarations_are_found_outside_tests_only() {
     let source = "pub struct Line<'a> {\npub(crate) enum Kind {\n    struct Inner;\ntype Pair = ();\n\

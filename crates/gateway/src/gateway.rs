@@ -12,12 +12,13 @@ use tokio::sync::Semaphore;
 
 use crate::access::{AuthenticatedClient, FailedSignIns, StreamAuthorization, TokenStore, Visitor};
 use crate::api::{
-    AgentVersions, FoldedTranscripts, FrameCache, ProjectCache, SessionList, UsageCache, prerender,
+    AgentVersions, CACHE_MEMORY, FoldedTranscripts, FrameCache, ProjectCache, SessionList,
+    UsageCache, prerender,
 };
 use crate::config::GatewayConfig;
 use crate::limits::{
-    MAX_ACP_CLIENTS, MAX_FILE_OPERATIONS, MAX_FOLDS, MAX_GIT_CHANGES, MAX_GIT_READS,
-    MAX_RELAYED_REQUESTS, MAX_RELAYED_TERMINALS, MAX_UPLOADS, POOL_BYTES,
+    LIVE_BYTES, MAX_ACP_CLIENTS, MAX_EXPORTS, MAX_FILE_OPERATIONS, MAX_FOLDS, MAX_GIT_CHANGES,
+    MAX_GIT_READS, MAX_RELAYED_REQUESTS, MAX_RELAYED_TERMINALS, MAX_UPLOADS, POOL_BYTES,
 };
 use crate::live::LiveSessions;
 use crate::memory_pool::MemoryPool;
@@ -49,6 +50,8 @@ pub(crate) struct GatewayState {
     pub(crate) notifier: Option<Notifier>,
     /// For operations that need threads or fold a part of a session again.
     pub(crate) expensive: Semaphore,
+    /// For exporting sessions.
+    pub(crate) exports: Semaphore,
     /// For git commands that read.
     pub(crate) git_reads: Semaphore,
     /// For git commands that change something, which can take long: hooks run.
@@ -106,7 +109,13 @@ impl Gateway {
         let checkpoints = config.data.join("views");
         let terminals = config.shell.clone().filter(|_| !sessions.is_relayed());
         Self(Arc::new(GatewayState {
-            live_sessions: LiveSessions::new(journal, checkpoints, prerender),
+            live_sessions: LiveSessions::new(
+                journal,
+                checkpoints,
+                prerender,
+                CACHE_MEMORY,
+                LIVE_BYTES,
+            ),
             session_list: SessionList::new(sessions.clone()),
             search: Search::new(sessions.clone()),
             usage: UsageCache::default(),
@@ -118,6 +127,7 @@ impl Gateway {
             presence,
             notifier,
             expensive: Semaphore::new(MAX_FOLDS),
+            exports: Semaphore::new(MAX_EXPORTS),
             git_reads: Semaphore::new(MAX_GIT_READS),
             git_changes: Semaphore::new(MAX_GIT_CHANGES),
             file_operations: Semaphore::new(MAX_FILE_OPERATIONS),

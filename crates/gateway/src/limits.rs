@@ -71,6 +71,15 @@ pub(crate) const MAX_ACP_MESSAGE_BYTES: usize = 4 << 20;
 /// has the whole of it in memory, so together they take no more than the pool.
 pub(crate) const MAX_ACP_CLIENTS: usize = 16;
 
+/// How much memory the documents of all sessions that clients have open may take together, with what
+/// was made of them for clients. Above it, those that no client has open any more are dropped, then
+/// old and long parts of the others, which are read again when they are needed; and if that is not
+/// enough, no further session is opened.
+pub(crate) const LIVE_BYTES: usize = 32 << 20;
+
+/// How many sessions are loaded at the same time, each some lines at a time; others wait in turn.
+pub(crate) const MAX_LOADS: usize = 2;
+
 /// How much of a session is read at once, unless a single line is longer.
 pub(crate) const READ_BYTES: usize = 1 << 20;
 
@@ -92,6 +101,10 @@ pub(crate) const MAX_REQUESTS_BYTES: usize = 4 << 20;
 
 /// How many operations that fold a part of a session again run at the same time; others wait.
 pub(crate) const MAX_FOLDS: usize = 2;
+
+/// How many sessions are exported at the same time; others wait. A long line takes many times its size
+/// while it becomes a part of a page.
+pub(crate) const MAX_EXPORTS: usize = 1;
 
 /// How many git commands that read run at the same time; others wait.
 pub(crate) const MAX_GIT_READS: usize = 4;

@@ -118,6 +118,11 @@ impl Problem {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "busy", "busy", detail)
     }
 
+    /// The document of a session cannot be made. The reason is in the log already.
+    pub(crate) fn unreadable(detail: &str) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "failed", "internal error", detail)
+    }
+
     /// The queue of a session is full.
     pub(crate) fn queue_full(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::TOO_MANY_REQUESTS, "queue-full", "the queue is full", detail)

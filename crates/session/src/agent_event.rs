@@ -108,7 +108,13 @@ impl AgentEvent {
     pub fn of_start(bytes: &[u8]) -> Self {
         let Some(kind) = wire::Kind::find(bytes) else { return Self::Output };
         if kind.name != "control_request" {
-            return TurnSignal::of_kind(&kind).map_or(Self::Output, Self::of_signal);
+            let mut event = TurnSignal::of_kind(&kind).map_or(Self::Output, Self::of_signal);
+            if let Self::TurnEnded(result) = &mut event {
+                // It would end the turn of a prompt. 2.1.325 prints it in front of the text.
+                let origin = find_text(bytes, b"\"origin\":{\"kind\"");
+                result.unsolicited = origin.is_some_and(|it| it == "task-notification");
+            }
+            return event;
         }
         let Some(id) = find_request_id(bytes) else {
             let name = wire::without_id("requests of this length");
@@ -279,6 +285,10 @@ mod tests {
         assert!(matches!(request, AgentEvent::UnsupportedRequest { id, .. } if id == "r"));
         let result = start(r#"{"type":"result","subtype":"success","result":"xxx"#);
         assert!(matches!(result, AgentEvent::TurnEnded(_)), "{result:?}");
+        let unsolicited = start(
+            r#"{"origin":{"kind":"task-notification","producer":"x"},"type":"result","subtype":"success","result":"xxx"#,
+        );
+        assert!(matches!(unsolicited, AgentEvent::TurnEnded(result) if result.unsolicited));
         let odd = start(r#"{"type":"control_request","request_id":"a\"b","request":{"x":"#);
         let AgentEvent::RequestOpened(odd) = odd else { panic!("{odd:?}") };
         assert!(!wire::is_answerable(&odd.id) && odd.kind == RequestKind::Unknown, "{odd:?}");

@@ -14,6 +14,7 @@ use wire::note::WatchConfig;
 use crate::catalog::AgentCatalog;
 use crate::options::SessionOptions;
 use crate::prompt_gate::PromptGate;
+use crate::shim::MAX_WRITE;
 
 /// Where sessions are stored, and how their agents are started.
 #[derive(Clone, Debug)]
@@ -106,7 +107,8 @@ impl UnattendedLimits {
     };
 }
 
-/// The timeouts of a session, in milliseconds, and how often its agent is restarted.
+/// The timeouts of a session, in milliseconds, how often its agent is restarted, and how long lines may
+/// be.
 #[derive(Clone, Copy, Debug)]
 pub struct SessionLimits {
     /// Until a new process must have answered `initialize`. A loaded machine needs seconds.
@@ -138,6 +140,11 @@ pub struct SessionLimits {
     pub sends_scheduled: bool,
     /// How many dollars all sessions may cost on a day (in UTC) before queued prompts wait for a person.
     pub budget_per_day: Option<f64>,
+    /// The longest line for the agent in bytes, with its newline. Shims refuse longer ones than the
+    /// default.
+    pub longest_write: usize,
+    /// The longest line of the agent in bytes that is read. A longer one is stored in parts.
+    pub longest_line: usize,
 }
 
 impl Default for SessionLimits {
@@ -158,6 +165,8 @@ impl Default for SessionLimits {
             restarts: 3,
             sends_scheduled: true,
             budget_per_day: None,
+            longest_write: MAX_WRITE,
+            longest_line: wire::DEFAULT_CAP,
         }
     }
 }

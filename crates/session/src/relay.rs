@@ -141,7 +141,7 @@ async fn pass_on(
                 return;
             }
             #[cfg(test)]
-            Some(OwnerCommand::Panic) => panic!("a test asked for it"),
+            Some(OwnerCommand::Panic | OwnerCommand::Fail) => panic!("a test asked for it"),
         }
     }
 }

@@ -14,6 +14,7 @@ pub mod packages;
 pub mod push_service;
 pub mod skewed_clock;
 pub mod small_disk;
+pub mod test_run;
 
 /// An HTTP client that uses no proxy.
 ///

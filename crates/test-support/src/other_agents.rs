@@ -11,6 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use serde_json::json;
 
 use crate::packages::{self, NodeRelease, OptionalPackages};
+use crate::test_run::{VARIABLE, clear_environment, mark};
 
 /// The release of Node.js that all of them run with. With an older one, npm silently installs old
 /// releases of some agents.
@@ -113,15 +114,17 @@ impl OtherAgentCommand {
     #[expect(clippy::disallowed_methods, reason = "tests start the agents they test")]
     pub fn to_command(&self) -> Command {
         let mut command = Command::new(&self.program);
-        command.args(&self.arguments).env_clear().envs(&self.environment);
+        clear_environment(command.args(&self.arguments)).envs(&self.environment);
         command
     }
 
     /// A shell script that starts the agent, for a program that wants one path.
     pub fn to_script(&self) -> String {
         let quote = |text: &str| format!("'{}'", text.replace('\'', "'\\''"));
-        let variables =
-            self.environment.iter().map(|(name, value)| format!("{name}={}", quote(value)));
+        let mark = mark().and_then(|(_, value)| Some((VARIABLE, value.into_string().ok()?)));
+        let mark = mark.map(|(name, value)| (name.to_owned(), value));
+        let variables = self.environment.clone().into_iter().chain(mark);
+        let variables = variables.map(|(name, value)| format!("{name}={}", quote(&value)));
         let variables: Vec<String> = variables.collect();
         let words: Vec<String> = self.arguments.iter().map(|it| quote(it)).collect();
         let program = quote(&self.program.display().to_string());

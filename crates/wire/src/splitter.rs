@@ -101,6 +101,16 @@ impl Splitter {
         }
     }
 
+    /// A splitter for a stream that begins inside a line longer than the cap.
+    pub fn inside_long_line(cap: usize) -> Self {
+        Self { in_long_line: true, ..Self::with_cap(cap) }
+    }
+
+    /// How long a line may be that is buffered whole.
+    pub fn cap(&self) -> usize {
+        self.cap
+    }
+
     /// Adds the next chunk. The caller must consume all returned pieces before it feeds another
     /// chunk.
     pub fn feed<'a>(&'a mut self, chunk: &'a [u8]) -> Pieces<'a> {
@@ -190,7 +200,7 @@ fn take<'a>(rest: &mut &'a [u8], length: usize, newline: Option<usize>) -> &'a [
 mod tests {
     use proptest::prelude::*;
 
-    use super::{PieceEnd, Splitter};
+    use super::{Piece, PieceEnd, Splitter};
 
     /// Lines as (bytes, longer than the cap, ended by a newline), joined from their pieces.
     fn lines(stream: &[u8], cap: usize, cuts: &[usize]) -> Vec<(Vec<u8>, bool, bool)> {
@@ -224,6 +234,17 @@ mod tests {
             .iter()
             .flat_map(|(line, _, newline)| line.iter().copied().chain(newline.then_some(b'\n')))
             .collect()
+    }
+
+    #[test]
+    fn a_stream_may_begin_inside_a_long_line() {
+        let mut splitter = Splitter::inside_long_line(4);
+        let mut pieces = splitter.feed(b"xx\nab\n");
+        let rest = Piece { bytes: b"xx", continued: true, end: PieceEnd::Newline };
+        assert_eq!(pieces.next(), Some(rest));
+        let next = Piece { bytes: b"ab", continued: false, end: PieceEnd::Newline };
+        assert_eq!(pieces.next(), Some(next));
+        assert_eq!(pieces.next(), None);
     }
 
     #[test]

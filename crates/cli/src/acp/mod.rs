@@ -21,7 +21,7 @@ use tracing::{info, warn};
 pub(crate) use arguments::AcpArgs;
 
 use crate::exit::{CommandStatus, report_error};
-use crate::sessions::unread_output_note;
+use crate::sessions::{report_unstored, unread_output_note};
 use crate::settings::{AgentLookupError, CliSettings, SettingsError};
 
 /// How long the last lines may take to be written.
@@ -125,7 +125,7 @@ async fn serve(args: &AcpArgs) -> Result<(), AcpError> {
         _ = terminate.recv() => {}
         _ = hang_up.recv() => {}
     }
-    sessions.release().await;
+    report_unstored(&sessions.release().await);
     sessions.journal().clone().close().await?;
     info!("the client is gone");
     Ok(())

@@ -14,7 +14,7 @@ use clap::Args;
 use session::host::{BackgroundHost, HostClient, HostListener, HostLock, SessionHost};
 use session::{AgentProgram, SessionLimits, SessionsConfig, UnattendedLimits};
 use tokio::time::{Instant, sleep};
-use tracing::info;
+use tracing::{info, warn};
 
 pub(crate) use server::{HostState, become_host, find_host, stop_background_host};
 
@@ -125,7 +125,13 @@ async fn host(args: &HostArgs, settings: &CliSettings) -> Result<(), HostCommand
         sessions.retire().await;
     } else {
         info!("the session host leaves");
-        let _ = tokio::time::timeout(RELEASE_TIMEOUT, sessions.release()).await;
+        let released = tokio::time::timeout(RELEASE_TIMEOUT, sessions.release()).await;
+        if released.is_err() {
+            warn!("some sessions did not store their last changes in time");
+        }
+        for id in released.unwrap_or_default() {
+            warn!(session = %id, "the last changes of a session were not stored");
+        }
     }
     let closed = journal.close().await;
     drop(lock);

@@ -38,7 +38,7 @@ use selection::{SelectedSession, SessionSelectionError};
 use terminal_session::{TerminalSession, TerminalSessionOptions};
 
 use crate::exit::{CommandStatus, print_note, report_error};
-use crate::sessions::{short_id, unread_output_note};
+use crate::sessions::{report_unstored, short_id, unread_output_note};
 use crate::settings::{AgentLookupError, CliSettings, SettingsError};
 
 /// How long to wait for an idle agent to stop at the end of a run.
@@ -301,7 +301,7 @@ async fn close(
             Err(error) => return Err(SessionSelectionError::Open(error).into()),
         }
     }
-    sessions.release().await;
+    report_unstored(&sessions.release().await);
     sessions.journal().clone().close().await?;
     let resume = format!("towpath run --resume {}", short_id(id));
     if deletes {

@@ -4,18 +4,18 @@ use std::time::Duration;
 
 use anstream::eprintln;
 use journal::SessionId;
-use session::{AgentProgram, Sessions, StoppedSession};
+use session::{AgentProgram, LeaveOutcome, Sessions, StoppedSession};
 
 use super::lock::ServerLock;
 use super::server_record::ServerRecord;
 use super::{ServeArgs, ServeError, home};
 use crate::exit::CommandStatus;
 use crate::host::stop_background_host;
-use crate::sessions::short_id;
+use crate::sessions::{report_unstored, short_id};
 use crate::settings::CliSettings;
 
 /// How long releasing the sessions may take. The next server takes over the others all the same.
-const RELEASE_TIMEOUT: Duration = Duration::from_secs(2);
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long stopping all agents may take. It is shorter than the time that `--stop` waits for the
 /// server.
@@ -38,11 +38,15 @@ pub(crate) async fn release(
 ) {
     match mode {
         StopMode::KeepAgents if temporary => {
+            // Everything that they have is removed with the demo.
             drop(tokio::time::timeout(RELEASE_TIMEOUT, sessions.stop()).await);
         }
-        // Nothing is lost if it takes longer: the journal has everything already.
         StopMode::KeepAgents => {
-            drop(tokio::time::timeout(RELEASE_TIMEOUT, sessions.release()).await);
+            match tokio::time::timeout(RELEASE_TIMEOUT, sessions.release()).await {
+                Ok(unstored) => report_unstored(&unstored),
+                // What agents have printed is in their spools.
+                Err(_) => eprintln!("note: some sessions did not store their last changes in time"),
+            }
         }
         StopMode::StopAgents => match tokio::time::timeout(STOP_TIMEOUT, sessions.stop()).await {
             Ok(Ok(stopped)) => lock.record_stopped(&report(&stopped)),
@@ -114,14 +118,17 @@ async fn stop_other(server: &ServerRecord) -> Result<CommandStatus, ServeError> 
     Ok(CommandStatus::Success)
 }
 
-/// The sessions whose agents were stopped. Failures are reported.
+/// The sessions whose agents were stopped. Failures, and changes that were not stored, are reported.
 fn report(stopped: &[StoppedSession]) -> Vec<SessionId> {
-    for StoppedSession { id, failure } in stopped {
+    for StoppedSession { id, failure, .. } in stopped {
         if let Some(problem) = failure {
             eprintln!("note: the agent of session {} may still run: {problem}", short_id(*id));
         }
     }
-    stopped.iter().filter(|it| it.failure.is_none()).map(|it| it.id).collect()
+    let unstored = stopped.iter().filter(|it| it.left == LeaveOutcome::NotStored);
+    report_unstored(&unstored.map(|it| it.id).collect::<Vec<_>>());
+    let ended = stopped.iter().filter(|it| it.had_agent && it.failure.is_none());
+    ended.map(|it| it.id).collect()
 }
 
 /// ` and 2 agents (sessions 1f0c3a52, 7d21e08b)`; nothing if there are none.

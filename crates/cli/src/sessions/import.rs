@@ -6,7 +6,7 @@ use clap::Args;
 use session::{SessionOptions, SessionSpec, Sessions};
 use transcripts::TranscriptFile;
 
-use super::{SessionsError, short_id};
+use super::{SessionsError, report_unstored, short_id};
 use crate::exit::{CommandStatus, report_error};
 
 #[derive(Args, Clone, Debug)]
@@ -54,7 +54,7 @@ pub(super) async fn import(
     for file in files {
         status = status.max(import_file(sessions, file).await?);
     }
-    sessions.release().await;
+    report_unstored(&sessions.release().await);
     Ok(status)
 }
 

@@ -286,6 +286,19 @@ pub(crate) fn unread_output_note(id: SessionId, problem: &dyn std::fmt::Display)
     format!("note: the last output of the agent of session {id} could not be read: {problem}")
 }
 
+/// Says which sessions could not store their last changes when they were released.
+pub(crate) fn report_unstored(sessions: &[SessionId]) {
+    for id in sessions {
+        let id = short_id(*id);
+        eprintln!(
+            "warning: the last changes of session {id} were not stored, because the disk is full or \
+             the journal does not answer\n\n\
+             hint: make room on the disk; the next command that opens the session stores what its \
+             agent has printed"
+        );
+    }
+}
+
 /// Finds a session: `last`, or the beginning of our id or of the CLI's.
 pub(crate) async fn find_session(
     journal: &Journal,

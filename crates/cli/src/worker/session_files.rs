@@ -92,9 +92,12 @@ impl SessionFiles for LocalSessionFiles {
     }
 }
 
-fn options(session: &SessionRecord) -> SessionOptions {
+/// The options of a session. What they say decides where its files are, so there are no others that
+/// would do.
+fn options(session: &SessionRecord) -> std::io::Result<SessionOptions> {
     let directory = session.directory.clone();
-    SessionOptions::from_json(&session.options, directory).unwrap_or_default()
+    SessionOptions::from_json(&session.options, directory)
+        .map_err(|it| std::io::Error::other(it.reason))
 }
 
 /// The transcript of the last conversation of a session; none if there is none.
@@ -103,7 +106,7 @@ fn transcript(
     session: &SessionRecord,
 ) -> std::io::Result<Option<Vec<u8>>> {
     let Some(id) = session.agent_ids.last().and_then(|id| id.parse().ok()) else { return Ok(None) };
-    let Some(store) = config.transcripts(&options(session)) else { return Ok(None) };
+    let Some(store) = config.transcripts(&options(session)?) else { return Ok(None) };
     transcript_part::read(&store, id)
 }
 
@@ -113,7 +116,7 @@ fn write_transcript(
     transcript: Option<&[u8]>,
     directory: &Path,
 ) -> std::io::Result<()> {
-    let options = SessionOptions { directory: directory.to_owned(), ..options(session) };
+    let options = SessionOptions { directory: directory.to_owned(), ..options(session)? };
     let Some(transcript) = transcript else {
         let reason = match &options.agent {
             Some(agent) => format!("what `{agent}` has recorded itself is on the other machine"),
@@ -132,4 +135,31 @@ pub(super) fn directory_name(session: &SessionRecord, of: &Path) -> PathBuf {
     let id = session.id.to_string();
     let name = name.filter(|it| !it.is_empty()).unwrap_or_else(|| "session".to_owned());
     PathBuf::from(format!("{name}-{}", &id[..8]))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use journal::{Journal, NewSession, SessionId, SessionRecord};
+    use uuid::Uuid;
+
+    use super::options;
+
+    async fn record(options: &str) -> SessionRecord {
+        let files = tempfile::tempdir().unwrap();
+        let journal = Journal::open(&files.path().join("journal.db")).unwrap().journal;
+        let (id, directory) = (SessionId(Uuid::from_u128(1)), Path::new("/project").to_owned());
+        let options = options.to_owned();
+        journal.create(NewSession { id, directory, title: None, options, at: 1 }).await.unwrap();
+        journal.session(id).await.unwrap().unwrap()
+    }
+
+    #[tokio::test]
+    async fn options_that_cannot_be_read_are_an_error_and_never_the_defaults() {
+        let read = options(&record(r#"{"disallowed_tools":["Bash"]}"#).await).unwrap();
+        assert_eq!(read.disallowed_tools, ["Bash"]);
+        let unreadable = options(&record(r#"{"disallowed_tools":["Ba"#).await);
+        assert!(unreadable.is_err(), "{unreadable:?}");
+    }
 }

@@ -37,7 +37,7 @@ pub(crate) async fn check() {
         reader.until(|entry| matches!(note(entry), Some(Note::AgentExited { .. }))).await;
     });
     join_all(ends).await;
-    towpath.sessions.release().await;
+    assert_eq!(towpath.sessions.release().await, []);
     assert_eq!(fixture.setup.processes(), [] as [i32; 0], "nothing is left running");
 }
 

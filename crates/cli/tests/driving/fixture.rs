@@ -13,6 +13,7 @@ use session::{
     SessionsConfig, UnattendedLimits,
 };
 use tempfile::TempDir;
+use test_support::test_run::mark;
 use testbed::api::{ApiOptions, ApiRequestKind, ApiScript, ApiServer};
 use testbed::scenario::Scenario;
 use uuid::Uuid;
@@ -142,7 +143,7 @@ impl TestSetup {
         let search_path = std::env::var_os("PATH").unwrap_or_default();
         let text = |name: &str, value: &str| (OsString::from(name), OsString::from(value));
         let path = |name: &str, value: &Path| (OsString::from(name), value.as_os_str().to_owned());
-        vec![
+        let mut environment = vec![
             ("PATH".into(), search_path),
             path("HOME", &self.path("home")),
             path("TMPDIR", &self.path("tmp")),
@@ -155,7 +156,9 @@ impl TestSetup {
             text("CLAUDE_CODE_MAX_RETRIES", "1"),
             text("DISABLE_AUTOUPDATER", "1"),
             text("DISABLE_TELEMETRY", "1"),
-        ]
+        ];
+        environment.extend(mark());
+        environment
     }
 
     pub(crate) fn towpath(&self) -> TowpathInstance {

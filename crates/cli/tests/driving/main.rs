@@ -13,6 +13,7 @@ mod options;
 mod random_kills;
 mod real_cli;
 mod repeated_kills;
+mod server_kills;
 mod silent_shims;
 
 use std::time::Duration;
@@ -38,6 +39,39 @@ async fn a_prompt_is_answered_and_the_journal_is_complete() {
     assert!(notes.contains(&Note::TurnEnded { turn: 1, ending: TurnEnding::Completed }));
     assert!(seen.iter().any(|entry| agent_line("Hello there")(entry)));
     assert_eq!(fixture.model_requests().len(), 1);
+    session.release().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn agents_have_the_mark_by_which_the_run_of_the_tests_finds_what_they_leave() {
+    let Some((name, value)) = test_support::test_run::mark() else {
+        println!("skipped: only `cargo xtask test` marks what it starts");
+        return;
+    };
+    let fixture = DrivingFixture::with_player(
+        "api tool Bash {\"command\":\"env > environment\",\"description\":\"x\"}\napi text \"done\"",
+    )
+    .await;
+    let towpath = fixture.towpath();
+    let session = towpath.create(&fixture).await;
+    let mut reader = JournalReader::new(&session, journal::Seq::default());
+    session.prompt(prompt("look")).await.expect("a queued prompt");
+    let mut request = String::new();
+    reader
+        .until(|entry| match note(entry) {
+            Some(Note::RequestOpened { request: id, .. }) => {
+                request = id;
+                true
+            }
+            _ => false,
+        })
+        .await;
+    let allow = RequestAnswer::Allow { input: None, remember: None, mode: None };
+    session.answer(&request, allow, ann()).await.expect("an answer");
+    reader.until(is_turn_over).await;
+    let environment = std::fs::read_to_string(fixture.project().join("environment"));
+    let mark = format!("{}={}", name.display(), value.display());
+    assert!(environment.expect("a file").lines().any(|line| line == mark), "{mark}");
     session.release().await;
 }
 
@@ -248,6 +282,11 @@ async fn random_kills_with_the_real_cli() {
     let begun = std::time::Instant::now();
     random_kills::check(&command).await;
     println!("the kills took {:.0} s", begun.elapsed().as_secs_f64());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_lost_or_doubled_when_a_server_and_its_processes_are_killed_at_random() {
+    server_kills::check().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -21,8 +21,8 @@ use uuid::Uuid;
 use wire::note::{Note, PromptState, TurnEnding};
 
 use crate::fixture::{
-    DrivingFixture, JournalReader, TIMEOUT, TestSetup, agent_line, ann, format_entries,
-    is_turn_over, note, notes, prompt, wait_until,
+    DrivingFixture, JournalReader, TIMEOUT, TestSetup, TowpathInstance, agent_line, ann,
+    format_entries, is_turn_over, note, notes, prompt, wait_until,
 };
 use crate::silent_shims::recorded_process;
 
@@ -30,7 +30,10 @@ const LANES: u64 = 8;
 const KILLS_PER_LANE: u64 = 25;
 
 /// The longest time in milliseconds from a [`KillMoment`] to the kill.
-const LONGEST_PAUSE: u64 = 300;
+pub(crate) const LONGEST_PAUSE: u64 = 300;
+
+/// The prompt that is sent after the last kill.
+pub(crate) const LAST_PROMPT: &str = "The last prompt.";
 
 /// How long a moment is waited for. It may never come: after a kill, the agent may have no turn to
 /// run.
@@ -39,17 +42,17 @@ const MOMENT_TIMEOUT: Duration = Duration::from_secs(10);
 const PLAN_VARIABLE: &str = "TOWPATH_TEST_RANDOM_KILLS";
 
 /// How long the whole test may take on a loaded machine.
-const SETTLE_TIMEOUT: Duration = Duration::from_mins(3);
+pub(crate) const SETTLE_TIMEOUT: Duration = Duration::from_mins(3);
 
 /// A process that is killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Victim {
+pub(crate) enum Victim {
     Towpath,
     Shim,
     Agent,
 }
 
-const VICTIMS: [&[Victim]; 6] = [
+pub(crate) const VICTIMS: [&[Victim]; 6] = [
     &[Victim::Towpath],
     &[Victim::Shim],
     &[Victim::Agent],
@@ -60,7 +63,7 @@ const VICTIMS: [&[Victim]; 6] = [
 
 /// After what a process is killed.
 #[derive(Clone, Copy, Debug)]
-enum KillMoment {
+pub(crate) enum KillMoment {
     Queued,
     AgentStarted,
     PromptWritten,
@@ -69,7 +72,7 @@ enum KillMoment {
     TurnEnded,
 }
 
-const MOMENTS: [KillMoment; 6] = [
+pub(crate) const MOMENTS: [KillMoment; 6] = [
     KillMoment::Queued,
     KillMoment::AgentStarted,
     KillMoment::PromptWritten,
@@ -94,7 +97,7 @@ impl KillMoment {
     }
 
     /// Waits for the moment in the journal of a session, which another process writes.
-    async fn wait(self, journal: &Journal, session: SessionId, after: Seq) {
+    pub(crate) async fn wait(self, journal: &Journal, session: SessionId, after: Seq) {
         let mut follower = journal.follow(session, after);
         let coming = async {
             loop {
@@ -117,9 +120,9 @@ struct LanePlan {
 
 /// What happened in a lane.
 #[derive(Default)]
-struct KillCounts {
-    kills: u64,
-    processes_killed: u64,
+pub(crate) struct KillCounts {
+    pub(crate) kills: u64,
+    pub(crate) processes_killed: u64,
     prompts: usize,
     acknowledged: usize,
     completed: usize,
@@ -130,6 +133,11 @@ struct KillCounts {
 
 pub(crate) async fn check(agent: &[OsString]) {
     let lanes = join_all((0..LANES).map(|lane| run_lane(agent.to_vec(), lane))).await;
+    report(&lanes, LANES * KILLS_PER_LANE);
+}
+
+/// Prints what happened in all lanes, and checks that it was enough.
+pub(crate) fn report(lanes: &[KillCounts], expected: u64) {
     let sum = |count: fn(&KillCounts) -> usize| lanes.iter().map(count).sum::<usize>();
     let kills: u64 = lanes.iter().map(|lane| lane.kills).sum();
     println!(
@@ -143,21 +151,21 @@ pub(crate) async fn check(agent: &[OsString]) {
         sum(|lane| lane.requests),
         sum(|lane| lane.commands_run),
     );
-    assert_eq!(kills, LANES * KILLS_PER_LANE);
+    assert_eq!(kills, expected);
     assert!(sum(|lane| lane.requests) > 0, "no permission was asked for");
     assert!(sum(|lane| lane.completed) > 0, "no turn was completed");
 }
 
-fn prompt_text(number: u64) -> String {
+pub(crate) fn prompt_text(number: u64) -> String {
     let tool = if number % 2 == 1 { " with a tool" } else { "" };
     format!("Prompt number {number}{tool}.")
 }
 
 /// The replies of the model: a command for every second prompt, which appends the prompt's number to
 /// a file, and words for everything else.
-fn replies() -> String {
+pub(crate) fn replies(prompts: u64) -> String {
     let mut replies = String::new();
-    for number in (1..=KILLS_PER_LANE).step_by(2) {
+    for number in (1..=prompts).step_by(2) {
         let text = prompt_text(number);
         let _ = writeln!(
             replies,
@@ -169,7 +177,7 @@ fn replies() -> String {
 }
 
 async fn run_lane(agent: Vec<OsString>, lane: u64) -> KillCounts {
-    let mut fixture = DrivingFixture::new(agent, &replies()).await;
+    let mut fixture = DrivingFixture::new(agent, &replies(KILLS_PER_LANE)).await;
     fixture.setup.idle = Duration::from_mins(5);
     let session = SessionId(Uuid::new_v4());
     let spec = SessionSpec {
@@ -225,7 +233,7 @@ async fn run_lane(agent: Vec<OsString>, lane: u64) -> KillCounts {
 }
 
 /// Kills the shim or the agent of a session. Returns whether it ran.
-fn kill_recorded(setup: &TestSetup, session: SessionId, victim: Victim) -> bool {
+pub(crate) fn kill_recorded(setup: &TestSetup, session: SessionId, victim: Victim) -> bool {
     let name = if victim == Victim::Shim { "shim" } else { "agent" };
     let Some(pid) = recorded_process(setup, session, name) else { return false };
     // Another process may have its id by now.
@@ -256,7 +264,7 @@ async fn settle(
     let towpath = fixture.towpath();
     let session = towpath.sessions.open(id).await.expect("a session");
     let answering = tokio::spawn(answer_requests(session.clone()));
-    session.prompt(prompt("The last prompt.")).await.expect("a queued prompt");
+    session.prompt(prompt(LAST_PROMPT)).await.expect("a queued prompt");
     let journal = towpath.sessions.journal();
     let settled = async {
         let mut reader = JournalReader::new(&session, Seq::default());
@@ -268,7 +276,24 @@ async fn settle(
     let entries = towpath.journal_of(id).await;
     assert!(came, "it does not settle:\n{}", format_entries(&entries));
     answering.abort();
+    check_outcome(fixture, &towpath, id, KILLS_PER_LANE, acknowledged, counts).await;
+    towpath.sessions.stop().await.expect("a journal");
+    wait_until("nothing is left", || fixture.setup.processes().is_empty()).await;
+    assert!(!session::shim::is_running(&fixture.setup.config().live_directory(id)));
+}
 
+/// Checks a session in which everything has happened: each thing once. `asked` is how many prompts
+/// were sent before the last one.
+pub(crate) async fn check_outcome(
+    fixture: &DrivingFixture,
+    towpath: &TowpathInstance,
+    id: SessionId,
+    asked: u64,
+    acknowledged: &[u64],
+    counts: &mut KillCounts,
+) {
+    let journal = towpath.sessions.journal();
+    let entries = towpath.journal_of(id).await;
     let all = notes(&entries);
     let prompts = journal.prompts(id).await.expect("prompts");
     for number in acknowledged {
@@ -276,7 +301,7 @@ async fn settle(
         assert!(known, "prompt {number} was acknowledged and forgotten");
     }
     let commands = std::fs::read_to_string(fixture.project().join("commands")).unwrap_or_default();
-    let started = started_turns(fixture);
+    let started = started_turns(fixture, asked);
     for prompt in &prompts {
         let text = &prompt.text;
         let completed = all.iter().any(|note| {
@@ -288,7 +313,7 @@ async fn settle(
         let context = || format!("{text} {:?}\n{}", prompt.state, format_entries(&entries));
         assert!(prompt.state.is_final(), "{}", context());
         assert!(allowed.contains(&times), "{times} times: {}", context());
-        let number = (1..=KILLS_PER_LANE).find(|number| prompt.id == prompt_id(*number));
+        let number = (1..=asked).find(|number| prompt.id == prompt_id(*number));
         if let Some(number) = number.filter(|number| number % 2 == 1) {
             let line = number.to_string();
             let runs = commands.lines().filter(|it| **it == line).count();
@@ -313,16 +338,13 @@ async fn settle(
     }
     counts.prompts = prompts.len();
     counts.acknowledged = acknowledged.len();
-    towpath.sessions.stop().await.expect("a journal");
-    wait_until("nothing is left", || fixture.setup.processes().is_empty()).await;
-    assert!(!session::shim::is_running(&fixture.setup.config().live_directory(id)));
 }
 
 /// How often a turn was started with each prompt, as the model saw it. No request has a prompt twice.
-fn started_turns(fixture: &DrivingFixture) -> BTreeMap<String, usize> {
+fn started_turns(fixture: &DrivingFixture, asked: u64) -> BTreeMap<String, usize> {
     let mut started = BTreeMap::new();
-    let last = "The last prompt.".to_owned();
-    let texts: Vec<String> = (1..=KILLS_PER_LANE).map(prompt_text).chain([last]).collect();
+    let last = LAST_PROMPT.to_owned();
+    let texts: Vec<String> = (1..=asked).map(prompt_text).chain([last]).collect();
     for request in fixture.model_requests() {
         for text in &texts {
             assert!(request.matches(text.as_str()).count() <= 1, "{text} is doubled: {request}");
@@ -341,7 +363,7 @@ fn started_turns(fixture: &DrivingFixture) -> BTreeMap<String, usize> {
     started
 }
 
-fn prompt_id(number: u64) -> Uuid {
+pub(crate) fn prompt_id(number: u64) -> Uuid {
     Uuid::from_u128(number.into())
 }
 
@@ -423,14 +445,14 @@ async fn answer_requests(session: Session) {
 }
 
 /// A random number generator whose numbers are the same in every run.
-struct SplitMix(u64);
+pub(crate) struct SplitMix(pub(crate) u64);
 
 impl SplitMix {
-    fn choose<T: Copy>(&mut self, from: &[T]) -> T {
+    pub(crate) fn choose<T: Copy>(&mut self, from: &[T]) -> T {
         from[usize::try_from(self.next()).unwrap_or(0) % from.len()]
     }
 
-    fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -52,7 +52,7 @@ async fn begun_sessions(fixture: &DrivingFixture, count: usize) -> Vec<(SessionI
         let seen = reader.until(agent_line("text_delta")).await;
         sessions.push((session.id(), seen.last().expect("an entry").seq));
     }
-    towpath.sessions.release().await;
+    assert_eq!(towpath.sessions.release().await, []);
     sessions
 }
 
@@ -233,7 +233,7 @@ pub(crate) async fn check_shim_stopped_later() {
     let over = Note::TurnEnded { turn: 2, ending: TurnEnding::Completed };
     assert!(notes(&seen).contains(&over), "{}", format_entries(&seen));
     session.close().await.expect("a stopped agent");
-    towpath.sessions.release().await;
+    assert_eq!(towpath.sessions.release().await, []);
 }
 
 /// Waits until a session has a problem or has none.

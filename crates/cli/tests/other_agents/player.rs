@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use test_support::test_run::clear_environment;
 
 use crate::client::{AgentClient, Permissions};
 use crate::programs;
@@ -37,7 +38,7 @@ impl PlayerDirectory {
 
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_towpath"));
-        command.args(["play", "--acp"]).args(arguments).env_clear();
+        clear_environment(command.args(["play", "--acp"]).args(arguments));
         command.env("HOME", self.root.path()).env("PATH", "/usr/local/bin:/usr/bin:/bin");
         command.env("TOWPATH_PLAY_PACE", "1").current_dir(self.root.path());
         command

@@ -196,6 +196,71 @@ async fn huge_lines_are_read_within_the_bound_by_many_at_once() {
     drop(stalled);
 }
 
+/// A session with long answers, a very long one at the end, and many prompts.
+async fn add_large_session(journal: &Journal, directory: &Path) -> SessionId {
+    let id = add_session(journal, directory).await;
+    let prompt = |number: usize| {
+        let message =
+            json!({ "role": "user", "content": format!("{number} {}", "why ".repeat(50)) });
+        let line = json!({ "type": "user", "message": message, "parent_tool_use_id": null,
+            "session_id": "s", "uuid": Uuid::new_v4() });
+        (Origin::Agent, line.to_string())
+    };
+    add_lines(journal, id, (0..300).map(prompt).collect()).await;
+    let answers = (0..40).map(|number| (Origin::Agent, answer(number, 60_000)));
+    add_lines(journal, id, answers.collect()).await;
+    add_line(journal, id, answer(99, 4_000_000)).await;
+    id
+}
+
+#[tokio::test]
+async fn one_client_that_follows_30_large_sessions_stays_within_the_bound() {
+    const SESSIONS: usize = 30;
+    let fixture = Fixture::new("api text \"hi\"").await;
+    let journal = open_journal(&fixture);
+    let mut sessions = Vec::new();
+    for _ in 0..SESSIONS {
+        sessions.push(add_large_session(&journal, &fixture.path("project")).await);
+    }
+    let server = fixture.serve().await;
+    let token = watch_token(&server).await;
+    check_peak(&server, "start");
+
+    let follows = sessions.iter().map(|id| format!("/sessions/{id}/follow"));
+    let follows = follows.collect::<Vec<_>>();
+    let mut clients = join_all(follows.iter().map(|path| server.follow_with(path, &token))).await;
+    for client in &mut clients {
+        client.until(|page| page.snapshots > 0).await;
+    }
+    check_peak(&server, "30 sessions are followed");
+
+    let outlines = sessions.iter().map(|id| format!("/sessions/{id}/outline"));
+    let outlines = outlines.collect::<Vec<_>>();
+    let all = join_all(outlines.iter().map(|path| download(&server, path, &token))).await;
+    assert!(all.iter().all(|(status, _)| *status == 200), "{all:?}");
+    check_peak(&server, "30 outlines");
+
+    let exports = sessions.iter().take(8).map(|id| format!("/sessions/{id}/export"));
+    let exports = exports.collect::<Vec<_>>();
+    let mut stalled = Vec::new();
+    for path in &exports {
+        stalled.push(stalled_request(&server, path, &token, "").await);
+    }
+    let all = join_all(exports.iter().map(|path| download(&server, path, &token))).await;
+    assert!(all.iter().all(|(status, length)| *status == 200 && *length > 1_000_000), "{all:?}");
+    check_peak(&server, "exports");
+    drop(stalled);
+
+    // Whatever was dropped of a document, what follows comes.
+    for (client, id) in clients.iter_mut().zip(&sessions) {
+        add_line(&journal, *id, answer(100, 100)).await;
+        let before = client.page.revision;
+        client.until(|page| page.revision > before).await;
+    }
+    check_peak(&server, "30 sessions went on");
+    journal.close().await.expect("it closes");
+}
+
 #[tokio::test]
 async fn a_line_of_100_megabytes_and_stalled_clients_stay_within_the_bound() {
     let fixture = Fixture::new("api text \"hi\"").await;

@@ -4,6 +4,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
+use test_support::packages;
+use test_support::small_disk::SmallDisk;
 use uuid::Uuid;
 
 use crate::fixture::{Fixture, TIMEOUT};
@@ -17,6 +21,45 @@ async fn stop_right_after_a_prompt_leaves_no_process_and_names_what_it_ended() {
     let named: usize = join_all((0..LANES).map(|_| stop_repeatedly())).await.into_iter().sum();
     assert!(named > 0, "no agent was ever running");
     println!("{named} of {} agents were running when they were stopped", LANES * ROUNDS);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_leaves_on_a_full_disk_says_what_it_could_not_store() {
+    // More than fits on the disk, so that it becomes full during the turn.
+    let reply =
+        "api repeat \"words that fill the disk one after the other \" 3000 hold gate after 100";
+    let fixture = Fixture::new(reply).await;
+    let data = fixture.path("data");
+    std::fs::create_dir_all(&data).expect("a directory");
+    let Some(disk) = packages::or_skip(SmallDisk::mount(&data, "1m")) else { return };
+    let mut server = fixture.serve().await;
+    let session = server.session(&fixture).await;
+    let mut page = server.follow(&format!("/sessions/{session}/follow")).await;
+    server.prompt(&session, "fill it").await;
+    page.until(|it| it.snapshots > 0 && it.contains("one after the other")).await;
+    fixture.api.open("gate");
+    // Once prompts are refused, something waits for space.
+    let refused = async {
+        loop {
+            let prompt = json!({ "id": Uuid::new_v4(), "text": "is there room" });
+            let (status, problem) =
+                server.post(&format!("/sessions/{session}/prompts"), prompt).await;
+            if problem["detail"].to_string().contains("was not carried out") {
+                return status;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let status = tokio::time::timeout(TIMEOUT, refused).await.expect("the disk becomes full");
+    assert_eq!(status, 507);
+    let pid = server.child.id().and_then(|it| Pid::from_raw(it.cast_signed())).expect("it runs");
+    kill_process(pid, Signal::TERM).expect("it can be signalled");
+    tokio::time::timeout(TIMEOUT, server.child.wait()).await.expect("in time").expect("an end");
+    let said = fixture.log();
+    let told = format!("the last changes of session {} were not stored", &session[..8]);
+    assert!(said.contains(&told), "{said}");
+    disk.grow("256m");
+    drop((page, server, fixture));
 }
 
 /// Returns how often an agent was ended.

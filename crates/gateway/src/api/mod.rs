@@ -46,7 +46,9 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 pub(crate) use agents::AgentVersions;
-pub(crate) use conversation::{FrameCache, PromptStateName, prerender, while_authorized};
+pub(crate) use conversation::{
+    CACHE_MEMORY, FrameCache, PromptStateName, prerender, while_authorized,
+};
 pub(crate) use folded_transcripts::FoldedTranscripts;
 pub(crate) use project_files::{FILE_POLICY, PDF_POLICY};
 pub(crate) use projects::ProjectCache;

@@ -15,9 +15,9 @@ use std::time::Duration;
 use journal::{
     Entry, Error, Journal, Origin, Seq, SessionId, SessionRecord, SessionStatus, SpoolPosition,
 };
-use tokio::task::spawn_blocking;
+use tokio::task::{JoinError, spawn_blocking};
 use tokio::time::{Instant, sleep};
-use tracing::debug;
+use tracing::{debug, error};
 use view::highlight::highlight;
 use wire::Kind;
 
@@ -73,6 +73,16 @@ struct CheckpointAttempt {
     saved: bool,
 }
 
+/// Why a session got no checkpoint.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum CheckpointError {
+    #[error(transparent)]
+    Journal(#[from] Error),
+    /// Folding or rendering the session panicked.
+    #[error("the session cannot be folded")]
+    Panicked(#[from] JoinError),
+}
+
 impl Lag {
     fn reaches(self, limit: Self) -> bool {
         self.entries >= limit.entries || self.bytes >= limit.bytes
@@ -119,8 +129,11 @@ impl CheckpointTask {
                     continue;
                 }
                 match self.catch_up(&record).await {
-                    Ok(()) | Err(Error::Gone) => {}
-                    Err(Error::Closed) => return Err(Error::Closed),
+                    Ok(()) | Err(CheckpointError::Journal(Error::Gone)) => {}
+                    Err(CheckpointError::Journal(Error::Closed)) => return Err(Error::Closed),
+                    Err(CheckpointError::Panicked(panic)) => {
+                        error!(session = %record.id, %panic, "a session cannot be folded");
+                    }
                     Err(error) => debug!(session = %record.id, %error, "no checkpoint was saved"),
                 }
                 // A session that failed is tried again when it has new entries.
@@ -178,7 +191,7 @@ impl CheckpointTask {
     }
 
     /// Folds the entries after a session's checkpoint and saves a new one.
-    pub(super) async fn catch_up(&self, record: &SessionRecord) -> Result<(), Error> {
+    pub(super) async fn catch_up(&self, record: &SessionRecord) -> Result<(), CheckpointError> {
         let session = record.id;
         let Replay { mut fold, mut rendered, position, mut entries, mut follower } =
             Replay::start(&self.journal, &self.checkpoints, session).await?;
@@ -202,7 +215,7 @@ impl CheckpointTask {
                     }
                     fold
                 });
-                fold = folded.await.map_err(|_| Error::Closed)?;
+                fold = folded.await?;
             }
             if let Some(last_entry) = last
                 && (at_end || last_entry.seq >= saved + SAVE_EVERY)
@@ -213,7 +226,7 @@ impl CheckpointTask {
                     let rendered = prerender(&fold, rendered.as_deref());
                     Checkpoint { fold, rendered, position }
                 });
-                let checkpoint = made.await.map_err(|_| Error::Closed)?;
+                let checkpoint = made.await?;
                 let Some(checkpoint) = self.checkpoints.save(session, checkpoint).await else {
                     return Ok(());
                 };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use journal::{Batch, Journal, NewEntry, NewSession, Origin, Seq, SessionId};
+use journal::{Batch, Entry, Journal, NewEntry, NewSession, Origin, Seq, SessionId};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::time::sleep;
@@ -16,7 +16,8 @@ use view::{Fold, Revision};
 use super::checkpoint::{CheckpointStore, Replay};
 use super::checkpoint_task::{CheckpointTask, MAX_STREAMED_ENTRIES};
 use super::{LiveDocument, LiveSessions, LiveState, Subscription, push};
-use crate::api::{FrameCache, prerender};
+use crate::api::{CACHE_MEMORY, FrameCache, prerender};
+use crate::limits::LIVE_BYTES;
 
 const SESSION: SessionId = SessionId(Uuid::from_u128(7));
 
@@ -115,12 +116,20 @@ async fn create(journal: &Journal, directory: &Path) {
 }
 
 async fn write(journal: &Journal, lines: impl IntoIterator<Item = Value>) -> Seq {
+    write_to(journal, SESSION, lines).await
+}
+
+async fn write_to(
+    journal: &Journal,
+    session: SessionId,
+    lines: impl IntoIterator<Item = Value>,
+) -> Seq {
     let entry = |line: Value| {
         let bytes = Bytes::from(line.to_string());
         NewEntry { origin: Origin::Agent, bytes, transient: false }
     };
     let entries = lines.into_iter().map(entry).collect();
-    journal.write(SESSION, Batch { at: 1, entries, ..Batch::default() }).await.unwrap()
+    journal.write(session, Batch { at: 1, entries, ..Batch::default() }).await.unwrap()
 }
 
 fn message(number: u64) -> Value {
@@ -162,6 +171,19 @@ fn streamed(number: u64, parts: usize) -> Vec<Value> {
     ));
     lines.push(event(json!({ "type": "message_stop" })));
     lines
+}
+
+fn live_sessions(journal: &Journal, checkpoints: &Path) -> LiveSessions<FrameCache> {
+    live_sessions_within(LIVE_BYTES, journal, checkpoints)
+}
+
+fn live_sessions_within(
+    budget: usize,
+    journal: &Journal,
+    checkpoints: &Path,
+) -> LiveSessions<FrameCache> {
+    let checkpoints = checkpoints.to_owned();
+    LiveSessions::new(journal.clone(), checkpoints, prerender, CACHE_MEMORY, budget)
 }
 
 #[tokio::test]
@@ -319,7 +341,7 @@ async fn a_session_of_100_000_entries_has_a_small_snapshot_and_opens_from_its_ch
         .await;
     }
     let views = data.path().join("views");
-    let live = LiveSessions::<FrameCache>::new(journal.clone(), views.clone(), prerender);
+    let live = live_sessions(&journal, &views);
     let task = tokio::spawn(live.clone().run_checkpoints());
     let saved = views.join(format!("{SESSION}.view"));
     while !saved.exists() {
@@ -327,8 +349,8 @@ async fn a_session_of_100_000_entries_has_a_small_snapshot_and_opens_from_its_ch
     }
     task.abort();
     let started = Instant::now();
-    let mut subscription = live.subscribe(SESSION);
-    assert!(subscription.ready().await);
+    let mut subscription = live.subscribe(SESSION).unwrap();
+    assert!(matches!(subscription.loaded().await, LiveState::Ready(_)));
     let (frame, revision) = subscription.with_document(|it| it.frame(None));
     println!("opened at {} after {:?}, {} bytes", revision.0, started.elapsed(), frame.len());
     assert_eq!(revision, Revision(100_000));
@@ -344,12 +366,12 @@ async fn clients_at_the_same_revision_share_a_frame_and_a_slow_one_gets_a_snapsh
     let journal = open(data.path()).await;
     write(&journal, (1..=3).map(|it| message_with(it, "alpha"))).await;
     let views = data.path().join("views");
-    let live = LiveSessions::<FrameCache>::new(journal.clone(), views, prerender);
-    let (mut one, other) = (live.subscribe(SESSION), live.subscribe(SESSION));
+    let live = live_sessions(&journal, &views);
+    let (mut one, other) = (live.subscribe(SESSION).unwrap(), live.subscribe(SESSION).unwrap());
     let frame = |subscription: &Subscription<FrameCache>, since| {
         subscription.with_document(|it| it.frame(since))
     };
-    assert!(one.ready().await);
+    assert!(matches!(one.loaded().await, LiveState::Ready(_)));
     let (snapshot, known) = frame(&one, None);
     assert_eq!(snapshot.as_bytes().as_ptr(), frame(&other, None).0.as_bytes().as_ptr(), "shared");
     write(&journal, [message_with(4, "omega")].into_iter()).await;
@@ -372,16 +394,140 @@ async fn clients_at_the_same_revision_share_a_frame_and_a_slow_one_gets_a_snapsh
     assert!(old.starts_with("{\"frame\":\"snapshot\"") && old.len() <= 200_000, "{}", old.len());
 }
 
+/// Panics at a line that only these tests write.
+pub(super) fn panic_if_asked(entry: &Entry) {
+    assert!(entry.bytes != PANIC.as_bytes(), "a test asked for it");
+}
+
+const PANIC: &str = r#"{"type":"panic"}"#;
+
+const OTHER: SessionId = SessionId(Uuid::from_u128(8));
+
+async fn create_other(journal: &Journal, directory: &Path) {
+    let (directory, options) = (directory.to_owned(), "{}".to_owned());
+    let new = NewSession { id: OTHER, directory, title: None, options, at: 1 };
+    journal.create(new).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_session_that_cannot_be_folded_fails_alone_and_its_clients_learn_it() {
+    let data = tempfile::tempdir().unwrap();
+    let journal = open(data.path()).await;
+    create_other(&journal, data.path()).await;
+    write(&journal, [message(1)].into_iter()).await;
+    let live = live_sessions(&journal, &data.path().join("v"));
+    let mut other = live.subscribe(OTHER).unwrap();
+    let mut early = live.subscribe(SESSION).unwrap();
+    assert_eq!(early.loaded().await, LiveState::Ready(Revision(1)));
+    // It fails while a client follows it.
+    write(&journal, [json!({ "type": "panic" })].into_iter()).await;
+    let soon = Duration::from_secs(30);
+    let state = tokio::time::timeout(soon, early.newer_than(Revision(1))).await;
+    assert_eq!(state.expect("the client does not wait"), LiveState::Failed);
+    // A new client is told too, and each of them tries again.
+    for _ in 0..2 {
+        let mut late = live.subscribe(SESSION).unwrap();
+        let state = tokio::time::timeout(soon, late.loaded()).await;
+        assert_eq!(state.expect("the client does not wait"), LiveState::Failed);
+        assert!(!live.open().contains_key(&SESSION), "nothing of it is kept");
+    }
+    assert!(matches!(other.loaded().await, LiveState::Ready(_)));
+}
+
+#[tokio::test]
+async fn a_document_that_cannot_be_shown_has_failed_for_all_its_clients() {
+    let data = tempfile::tempdir().unwrap();
+    let journal = open(data.path()).await;
+    write(&journal, [message(1)].into_iter()).await;
+    let live = live_sessions(&journal, &data.path().join("v"));
+    let (mut one, mut other) = (live.subscribe(SESSION).unwrap(), live.subscribe(SESSION).unwrap());
+    assert_eq!(one.loaded().await, LiveState::Ready(Revision(1)));
+    let shown = tokio::spawn(async move {
+        one.with_document(|_| panic!("a test asked for it"));
+    });
+    assert!(shown.await.unwrap_err().is_panic());
+    assert_eq!(other.newer_than(Revision(1)).await, LiveState::Failed);
+    write(&journal, [message(2)].into_iter()).await;
+    let mut next = live.subscribe(SESSION).unwrap();
+    assert_eq!(next.loaded().await, LiveState::Ready(Revision(2)));
+    assert_eq!(other.state(), LiveState::Failed);
+}
+
+#[tokio::test]
+async fn a_session_that_cannot_be_folded_keeps_no_other_from_its_checkpoint() {
+    let mut fixture = Fixture::new().await;
+    create_other(&fixture.journal, fixture.directory.path()).await;
+    fixture.write((1..=1500).map(message)).await;
+    let lines = (1..=1500).map(message).chain([json!({ "type": "panic" })]);
+    write_to(&fixture.journal, OTHER, lines).await;
+    fixture.task.round().await.expect("the task goes on");
+    assert!(fixture.checkpoint().exists());
+    assert_eq!(fixture.checkpoints.sessions(), [SESSION]);
+}
+
 #[tokio::test]
 async fn clients_learn_that_a_session_is_deleted() {
     let data = tempfile::tempdir().unwrap();
     let journal = open(data.path()).await;
     write(&journal, [message_with(1, "alpha")].into_iter()).await;
     let views = data.path().join("views");
-    let live = LiveSessions::<FrameCache>::new(journal.clone(), views, prerender);
-    let mut subscription = live.subscribe(SESSION);
-    assert!(subscription.ready().await);
+    let live = live_sessions(&journal, &views);
+    let mut subscription = live.subscribe(SESSION).unwrap();
+    assert!(matches!(subscription.loaded().await, LiveState::Ready(_)));
     journal.delete(SESSION).await.unwrap();
     assert_eq!(subscription.newer_than(Revision(1)).await, LiveState::Deleted);
     assert!(live.open().is_empty());
+}
+
+#[tokio::test]
+async fn open_sessions_stay_within_one_budget_and_only_the_last_are_refused() {
+    const BUDGET: usize = 6 << 20;
+    const SESSIONS: u128 = 12;
+    let data = tempfile::tempdir().unwrap();
+    let journal = open(data.path()).await;
+    let id = |number| SessionId(Uuid::from_u128(100 + number));
+    let text = "All work and no play. ".repeat(2_000);
+    for number in 0..SESSIONS {
+        let (directory, options) = (data.path().to_owned(), "{}".to_owned());
+        let new = NewSession { id: id(number), directory, title: None, options, at: 1 };
+        journal.create(new).await.unwrap();
+        let lines = (1..=40).map(|it| message_with(it, &text));
+        write_to(&journal, id(number), lines).await;
+    }
+    let live = live_sessions_within(BUDGET, &journal, &data.path().join("views"));
+    let load = async |number| {
+        let mut subscription = live.subscribe(id(number)).ok()?;
+        assert!(matches!(subscription.loaded().await, LiveState::Ready(_)));
+        subscription.with_document(|it| it.frame(None));
+        Some(subscription)
+    };
+    // A session that no client has open any more makes room at once.
+    for number in 0..SESSIONS {
+        assert!(load(number).await.is_some(), "{number}");
+        assert!(live.used() <= BUDGET, "{number}: {}", live.used());
+    }
+    // Open ones lose what can be read again. In the end, there is no more to drop.
+    let mut subscriptions = Vec::new();
+    let mut refused = 0;
+    for number in 0..SESSIONS {
+        match load(number).await {
+            Some(subscription) => subscriptions.push((number, subscription)),
+            None => refused += 1,
+        }
+        // One that is admitted may go above the budget before the others are shrunk.
+        assert!(live.used() <= BUDGET + (2 << 20), "{number}: {}", live.used());
+    }
+    assert!(subscriptions.len() >= 6, "only {} of {SESSIONS}", subscriptions.len());
+    assert!(refused > 0, "all of them fit into {BUDGET}: {}", live.used());
+    // Those that are open go on, and see new lines whole.
+    for (number, subscription) in &mut subscriptions {
+        let known = subscription.with_document(|it| it.frame(None)).1;
+        write_to(&journal, id(*number), [message_with(900, "omega")]).await;
+        assert!(matches!(subscription.newer_than(known).await, LiveState::Ready(_)));
+        let (update, _) = subscription.with_document(|it| it.frame(Some(known)));
+        assert!(update.contains("omega"), "{update}");
+    }
+    // Closing some lets others in.
+    subscriptions.truncate(2);
+    assert!(load(SESSIONS - 1).await.is_some());
 }

@@ -169,13 +169,15 @@ impl BackgroundHost {
         false
     }
 
-    /// Releases all sessions. Their agents finish their turns under their shims.
-    pub async fn release(&self) {
+    /// Releases all sessions. Their agents finish their turns under their shims. Returns the sessions
+    /// whose last changes could not be stored.
+    #[must_use = "the user has to know of changes that were not stored"]
+    pub async fn release(&self) -> Vec<SessionId> {
         let mut releases = JoinSet::new();
         for sessions in self.all_sessions() {
             releases.spawn(async move { sessions.release().await });
         }
-        while releases.join_next().await.is_some() {}
+        releases.join_all().await.concat()
     }
 
     /// Stops the agents, which have nothing to do, and releases all sessions.

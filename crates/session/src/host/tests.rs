@@ -73,7 +73,7 @@ async fn a_server_drives_the_sessions_of_its_clients() {
     let stored = server.journal().session(session.id()).await.unwrap().unwrap();
     assert!(stored.options.contains("opus"), "{}", stored.options);
     // The client goes away, and the session stays where it is.
-    client.release().await;
+    assert_eq!(client.release().await, []);
     assert_eq!(server.driven(), [session.id()]);
     let missing = client.open(SessionId(Uuid::new_v4())).await;
     assert!(matches!(missing, Err(OpenError::NoSuchSession(_))), "{missing:?}");
@@ -113,7 +113,7 @@ async fn a_client_goes_on_with_the_next_host() {
     session.set(model("opus"), ann()).await.unwrap();
     // A server takes over: the background host releases the session, and exits.
     let lock = listener.close();
-    first.release().await;
+    assert_eq!(first.release().await, []);
     drop(lock);
     let server = open_sessions(directory.path());
     let listener = listen(directory.path(), SessionHost::Server(server.clone()));
@@ -122,7 +122,7 @@ async fn a_client_goes_on_with_the_next_host() {
     assert_eq!(server.driven(), [session.id()]);
     // The server goes away too, and no other host can be started here.
     drop(listener);
-    server.release().await;
+    assert_eq!(server.release().await, []);
     session.set(model("haiku"), ann()).await.unwrap();
     assert!(!client.is_remote(session.id()));
 }
@@ -147,7 +147,7 @@ async fn a_background_host_stays_while_there_is_a_client_or_work() {
     };
     assert_eq!(session.prompt(prompt.clone()).await.unwrap(), PromptState::Queued);
     let journal = client.journal().clone();
-    client.release().await;
+    assert_eq!(client.release().await, []);
     // No agent can be started here, so the session fails in the end, and nothing is left to do.
     tokio::time::timeout(Duration::from_mins(1), &mut idle).await.unwrap();
     let record = journal.session(session.id()).await.unwrap().unwrap();
@@ -172,7 +172,7 @@ async fn a_background_host_starts_agents_as_each_client_would() {
         let session = new.create(spec(directory.path())).await.unwrap();
         ids.push(session.id());
     }
-    new.release().await;
+    assert_eq!(new.release().await, []);
     let mut connection =
         HostClient::connect(directory.path(), directory.path()).await.unwrap().unwrap();
     connection.open(ids[0], &with_variable("one")).await.unwrap();
@@ -184,10 +184,10 @@ async fn a_background_host_starts_agents_as_each_client_would() {
         host.all_sessions().iter().map(|it| it.config().environment[0].1.clone()).collect();
     assert_eq!(values, ["one", "two"]);
     // What is not used any more is forgotten, however many clients there were.
-    host.release().await;
+    assert_eq!(host.release().await, []);
     for number in 0..100 {
         connection.open(ids[0], &with_variable(&number.to_string())).await.unwrap();
-        host.release().await;
+        assert_eq!(host.release().await, []);
     }
     assert!(host.all_sessions().len() <= 2);
     let secret = format!("{:?}", with_variable("secret"));

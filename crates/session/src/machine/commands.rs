@@ -3,12 +3,11 @@
 use journal::PromptRecord;
 use uuid::Uuid;
 use wire::note::{Actor, Delivery, ExitCause, HoldReason, Note, PromptState, QueuePolicy, Rewind};
-use wire::outgoing::{OutgoingPrompt, OutgoingRequest, Priority};
+use wire::outgoing::{OutgoingPrompt, OutgoingRequest};
 
 use super::controls::ControlPurpose;
 use super::prompts::{images_of, images_to_content};
-use super::{CommandId, Effect, Machine, check_size};
-use crate::agent_message::AgentMessage;
+use super::{CommandId, Effect, Machine};
 use crate::command::{
     AgentQuery, CommandError, CommandOutput, CommandResult, NewPrompt, PromptChange, SessionCommand,
 };
@@ -65,7 +64,7 @@ impl Machine {
         }
         let valid =
             OutgoingPrompt::with_images(prompt.id, prompt.text.clone(), prompt.images.clone());
-        check_prompt(valid.map_err(|_| CommandError::EmptyPrompt)?)?;
+        self.limits.check_prompt(valid.map_err(|_| CommandError::EmptyPrompt)?)?;
         self.retry_failed_agent();
         let by = prompt.by.clone();
         self.queue_prompt(prompt);
@@ -101,7 +100,7 @@ impl Machine {
 
     /// Changes everything that is asked for, or nothing.
     fn change_prompt(&mut self, id: Uuid, change: PromptChange) -> CommandResult {
-        let now = self.wall;
+        let (now, limits) = (self.wall, self.limits);
         let record = self.prompts.waiting(id).map_err(not_waiting)?;
         let PromptChange { text, delivery } = change;
         if let Some(text) = &text {
@@ -109,7 +108,7 @@ impl Machine {
                 return Err(CommandError::EmptyPrompt);
             }
             if let Ok(prompt) = OutgoingPrompt::with_images(id, text.clone(), images_of(record)) {
-                check_prompt(prompt)?;
+                limits.check_prompt(prompt)?;
             }
             record.text.clone_from(text);
         }
@@ -265,12 +264,6 @@ impl Machine {
         };
         self.send_control(&request, ControlPurpose::Query { id });
     }
-}
-
-/// Refuses a prompt that could never be sent to the agent, before it is stored.
-pub(super) fn check_prompt(prompt: OutgoingPrompt) -> Result<(), CommandError> {
-    // As long as the line can become: a prompt may be steered later.
-    check_size("the prompt", &AgentMessage::Prompt(prompt.priority(Priority::Next)))
 }
 
 fn not_waiting(state: Option<PromptState>) -> CommandError {

@@ -7,7 +7,7 @@ use wire::json::Raw;
 use wire::note::{Actor, Note, Rewind, Setting};
 use wire::outgoing::OutgoingRequest;
 
-use super::{CommandId, Effect, Machine, check_size};
+use super::{CommandId, Effect, Machine};
 use crate::agent_message::{AgentMessage, SettingKey};
 use crate::command::{CommandError, CommandOutput, CommandResult};
 
@@ -112,7 +112,7 @@ impl Machine {
     }
 
     fn send_waiting(&mut self, id: String, message: AgentMessage, purpose: ControlPurpose) {
-        if let Err(error) = check_size("the request", &message) {
+        if let Err(error) = self.limits.check_size("the request", &message) {
             return self.give_up_control(&purpose, error);
         }
         self.effects.push(Effect::Send(Box::new(message)));

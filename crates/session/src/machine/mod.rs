@@ -35,6 +35,7 @@ use journal::{Grant, PromptRecord, RequestRecord, SessionId, SessionStatus};
 use uuid::Uuid;
 use wire::ReportedState;
 use wire::note::{Note, PromptState};
+use wire::outgoing::{OutgoingPrompt, Priority};
 
 use crate::agent_event::AgentEvent;
 use crate::agent_message::AgentMessage;
@@ -42,7 +43,6 @@ use crate::catalog::AgentProtocol;
 use crate::command::{CommandError, CommandResult, SessionCommand};
 use crate::config::{HookRequest, SessionLimits, WatchPolicy};
 use crate::options::{SessionOptions, UnreadableOptions};
-use crate::shim::MAX_WRITE;
 use agent::AgentState;
 pub use clock::ClockReading;
 use controls::ControlRequests;
@@ -106,11 +106,23 @@ pub struct Machine {
     effects: Vec<Effect>,
 }
 
-/// Refuses a line that the shim would not accept. The limit is that of the shim's protocol.
-fn check_size(what: &'static str, message: &AgentMessage) -> Result<(), CommandError> {
-    // The newline is added later. Messages without a line for the CLI are short.
-    let size = message.to_line().map_or(0, |line| line.as_str().len() + 1);
-    if size <= MAX_WRITE { Ok(()) } else { Err(CommandError::TooLarge { what: what.into(), size }) }
+impl SessionLimits {
+    /// Refuses a line that the shim would not accept.
+    fn check_size(&self, what: &'static str, message: &AgentMessage) -> Result<(), CommandError> {
+        // The newline is added later. Messages without a line for the CLI are short.
+        let size = message.to_line().map_or(0, |line| line.as_str().len() + 1);
+        if size <= self.longest_write {
+            Ok(())
+        } else {
+            Err(CommandError::TooLarge { what: what.into(), size })
+        }
+    }
+
+    /// Refuses a prompt that could never be sent to the agent, before it is stored.
+    fn check_prompt(&self, prompt: OutgoingPrompt) -> Result<(), CommandError> {
+        // As long as the line can become: a prompt may be steered later.
+        self.check_size("the prompt", &AgentMessage::Prompt(prompt.priority(Priority::Next)))
+    }
 }
 
 /// Something that happened to the session.

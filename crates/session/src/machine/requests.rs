@@ -10,7 +10,7 @@ use wire::outgoing::{
 };
 
 use super::choices::find_refusal;
-use super::{Effect, Machine, MachineSnapshot, check_size};
+use super::{Effect, Machine, MachineSnapshot};
 use crate::agent_event::PermissionRequest;
 use crate::agent_message::AgentMessage;
 use crate::catalog::AgentProtocol;
@@ -218,7 +218,7 @@ impl Machine {
         answer: &ControlReply,
     ) -> Result<(), CommandError> {
         let message = AgentMessage::Reply { request: request.to_owned(), reply: answer.clone() };
-        check_size("the answer", &message)?;
+        self.limits.check_size("the answer", &message)?;
         self.send(message);
         Ok(())
     }

@@ -9,7 +9,6 @@ use wire::note::{Actor, Delivery, Note, PromptState};
 use wire::outgoing::OutgoingPrompt;
 
 use super::Machine;
-use super::commands::check_prompt;
 use crate::command::{CommandError, CommandOutput, CommandResult, NewPrompt};
 use crate::schedule::{
     MAX_SCHEDULE_TEXT, MAX_SCHEDULES, NewSchedule, PromptSchedule, ScheduleError, ScheduleTimes,
@@ -43,7 +42,7 @@ impl Machine {
             return Err(CommandError::Invalid(text.into()));
         }
         let prompt = OutgoingPrompt::with_images(id, text.clone(), Vec::new());
-        check_prompt(prompt.map_err(|_| CommandError::EmptyPrompt)?)?;
+        self.limits.check_prompt(prompt.map_err(|_| CommandError::EmptyPrompt)?)?;
         let time_zone = ScheduleTimes::zone(&zone).map_err(invalid)?;
         let times = ScheduleTimes::parse(&when, &time_zone, self.wall).map_err(invalid)?;
         let next = times.after(self.wall, &time_zone);

@@ -13,7 +13,7 @@ use wire::note::{Delivery, ExitCause, Note, PromptState, TurnEnding};
 use wire::outgoing::{OutgoingPrompt, Priority};
 
 use super::prompts::images_of;
-use super::{Effect, Machine, MachineSnapshot, check_size};
+use super::{Effect, Machine, MachineSnapshot};
 use crate::agent_message::AgentMessage;
 use crate::config::SessionLimits;
 
@@ -235,7 +235,7 @@ impl Machine {
             None => prompt,
         };
         let message = AgentMessage::Prompt(prompt);
-        if let Err(error) = check_size("the prompt", &message) {
+        if let Err(error) = self.limits.check_size("the prompt", &message) {
             // An earlier version accepted it.
             self.note(Note::Problem { text: error.to_string() });
             self.set_prompt_state(id, PromptState::Cancelled, None);

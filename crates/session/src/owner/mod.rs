@@ -21,7 +21,8 @@ use std::io;
 use std::pin::Pin;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use journal::{Batch, Journal, Seq, SessionId};
+use bytes::Bytes;
+use journal::{Batch, Journal, Origin, Seq, SessionId, SessionRecord};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tracing::{info, warn};
@@ -47,6 +48,12 @@ use next::{next_command, next_event, next_leftover, next_result, next_write, sle
 use outbox::ShimOutbox;
 pub(crate) use process::ShimQuestion;
 
+/// How many entries are read at a time when the last line of the agent is looked for.
+const TAIL_ENTRIES: u64 = 16;
+
+/// How much of it is read.
+const LINE_START: usize = 64 << 10;
+
 /// What the handles of a session send to its owner.
 #[derive(Debug)]
 pub(crate) enum OwnerCommand {
@@ -64,6 +71,9 @@ pub(crate) enum OwnerCommand {
     },
     #[cfg(test)]
     Panic,
+    /// Ends the owner as an error of the journal does.
+    #[cfg(test)]
+    Fail,
 }
 
 pub(crate) type CommandReply = oneshot::Sender<Result<CommandOutput, Error>>;
@@ -149,6 +159,8 @@ impl Owner {
         let has_process =
             shim::is_running(&live) || shim::has_leftovers(&live, RunId(record.spool.run));
         let (protocol, agent) = find_agent(&config, &record);
+        let unfinished_line =
+            if has_process { read_unfinished_line(&journal, &record).await? } else { None };
         let epoch = Instant::now();
         let core = OwnerCore::new(OwnerSnapshot {
             now: ClockReading { wall: now(), monotonic: 0 },
@@ -161,6 +173,7 @@ impl Owner {
             watch: config.watch.clone(),
             protocol,
             agent,
+            unfinished_line,
         });
         let mut owner = Self {
             id,
@@ -249,6 +262,10 @@ impl Owner {
                 Err(error) => return Err(error.into()),
             },
             command = next_command(&mut self.backlog, &mut self.commands), if commands => {
+                #[cfg(test)]
+                if matches!(command, Some(OwnerCommand::Fail)) {
+                    return Err(journal::Error::TooLarge.into());
+                }
                 self.receive(command)
             }
             input = next_leftover(&mut self.leftovers), if ready => input?,
@@ -351,7 +368,7 @@ impl Owner {
             Some(OwnerCommand::Release { done }) => (Some(done), false),
             Some(OwnerCommand::Destroy { done }) => (Some(done), true),
             #[cfg(test)]
-            Some(OwnerCommand::Panic) => panic!("a test asked for it"),
+            Some(OwnerCommand::Panic | OwnerCommand::Fail) => panic!("a test asked for it"),
             None => (None, false),
         };
         self.leaving = Some(Leaving { done, kills });
@@ -447,11 +464,35 @@ impl Owner {
     }
 }
 
+/// The beginning of the agent's last line, if the journal has only a part of it: an owner ended while the
+/// agent printed a line that is too long to be held.
+async fn read_unfinished_line(
+    journal: &Journal,
+    record: &SessionRecord,
+) -> Result<Option<Bytes>, journal::Error> {
+    let mut start = None;
+    let mut end = record.last.0;
+    while end > 0 {
+        let after = end.saturating_sub(TAIL_ENTRIES);
+        let most = usize::try_from(TAIL_ENTRIES).unwrap_or(usize::MAX);
+        let tail = journal.read_within(record.id, Seq(after), most, usize::MAX, LINE_START);
+        let entries = tail.await?.into_iter().filter(|it| it.origin == Origin::Agent);
+        for entry in entries.rev().filter(|it| it.seq.0 <= end) {
+            if !entry.continues {
+                return Ok(start);
+            }
+            start = Some(entry.bytes);
+        }
+        end = after;
+    }
+    Ok(start)
+}
+
 /// How the agent of a session is spoken with, and its entry in the catalog. A catalog may lose an agent: only
 /// the CLI has none in its options, so another one is not taken for it.
 fn find_agent(
     config: &SessionsConfig,
-    record: &journal::SessionRecord,
+    record: &SessionRecord,
 ) -> (AgentProtocol, Option<AgentSpec>) {
     let options = SessionOptions::from_json(&record.options, record.directory.clone());
     let Some(name) = options.ok().and_then(|options| options.agent) else {

@@ -148,7 +148,7 @@ impl RemoteOwner {
                         Some(OwnerCommand::Release { done }) => return RelayEnd::Released(Some(done)),
                         None => return RelayEnd::Released(None),
                         #[cfg(test)]
-                        Some(OwnerCommand::Panic) => panic!("a test asked for it"),
+                        Some(OwnerCommand::Panic | OwnerCommand::Fail) => panic!("a test asked for it"),
                     };
                     self.last_number += 1;
                     connection.send(request_line(self.last_number, &request));
@@ -318,7 +318,7 @@ async fn next_release(
             Some(OwnerCommand::Release { done }) => return Some(done),
             None => return None,
             #[cfg(test)]
-            Some(OwnerCommand::Panic) => panic!("a test asked for it"),
+            Some(OwnerCommand::Panic | OwnerCommand::Fail) => panic!("a test asked for it"),
         };
         *last_number += 1;
         pending.insert(*last_number, Unanswered { request, reply, is_repeated: false });

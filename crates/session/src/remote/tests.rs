@@ -100,14 +100,14 @@ async fn a_client_takes_over_when_the_owner_leaves_and_the_owner_can_come_back()
     let (server, terminal) = (open_sessions(directory.path()), open_sessions(directory.path()));
     let session = new_session(&server, directory.path()).await;
     let remote = terminal.open(session.id()).await.unwrap();
-    server.release().await;
+    assert_eq!(server.release().await, []);
     remote.set(model("sonnet"), ann()).await.unwrap();
     assert!(stored_options(&terminal, session.id()).await.contains("sonnet"));
     // Now the first process is the client.
     let back = server.open(session.id()).await.unwrap();
     back.set(model("haiku"), ann()).await.unwrap();
     assert!(stored_options(&terminal, session.id()).await.contains("haiku"));
-    terminal.release().await;
+    assert_eq!(terminal.release().await, []);
     back.set(model("opus"), ann()).await.unwrap();
     assert!(stored_options(&server, session.id()).await.contains("opus"));
 }
@@ -118,7 +118,7 @@ async fn a_prompt_whose_owner_died_is_carried_out_once() {
     let terminal = open_sessions(directory.path());
     let session = new_session(&terminal, directory.path()).await;
     let id = session.id();
-    terminal.release().await;
+    assert_eq!(terminal.release().await, []);
     let live = terminal.config().live_directory(id);
     let ownership = Ownership::take(&live).unwrap();
     let greeting = OwnerGreeting { version: VERSION, pid: 1 };
@@ -181,7 +181,7 @@ async fn an_owner_of_another_version_is_not_talked_to() {
     let terminal = open_sessions(directory.path());
     let session = new_session(&terminal, directory.path()).await;
     let id = session.id();
-    terminal.release().await;
+    assert_eq!(terminal.release().await, []);
     let _ownership = Ownership::take(&terminal.config().live_directory(id)).unwrap();
     let greeting = OwnerGreeting { version: VERSION + 1, pid: 1 };
     let listener = pretend_to_own(&terminal, id);

@@ -32,7 +32,6 @@ use journal::{
 };
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tracing::warn;
 use uuid::Uuid;
 use wire::note::Note;
 
@@ -86,7 +85,7 @@ pub(crate) enum SessionSlot {
     Driven(Session),
     /// Another process drives it. Commands go there.
     Remote(Session),
-    /// It could not be opened, for this reason. The next `open` tries again.
+    /// It could not be opened or its owner failed, for this reason. The next `open` tries again.
     Failed(String),
     Deleting,
 }
@@ -413,7 +412,8 @@ impl Sessions {
 
     /// Whether nothing but this value refers to these sessions, and none is open.
     pub(crate) fn is_unused(&self) -> bool {
-        Arc::strong_count(&self.shared) == 1 && self.slots().is_empty()
+        let closed = |slot: &SessionSlot| matches!(slot, SessionSlot::Failed(_));
+        Arc::strong_count(&self.shared) == 1 && self.slots().values().all(closed)
     }
 
     /// Changes the title of a session.
@@ -448,26 +448,31 @@ impl Sessions {
         }
     }
 
-    /// Stops driving all sessions. Their agents finish their turns under their shims.
-    pub async fn release(&self) {
+    /// Stops driving all sessions. Their agents finish their turns under their shims. Returns the
+    /// sessions whose last changes could not be stored.
+    #[must_use = "the user has to know of changes that were not stored"]
+    pub async fn release(&self) -> Vec<SessionId> {
         let mut releases = JoinSet::new();
         for (_, slot) in self.slots().drain() {
             match slot {
                 SessionSlot::Driven(session) | SessionSlot::Remote(session) => {
                     releases.spawn(async move {
-                        if session.release().await == LeaveOutcome::NotStored {
-                            let id = session.id();
-                            warn!(session = %id, "the last changes of a session were not stored");
-                        }
+                        let outcome = session.release().await;
+                        (outcome == LeaveOutcome::NotStored).then(|| session.id())
                     });
                 }
                 SessionSlot::Opening(opening) => {
-                    releases.spawn(opening.cancel());
+                    releases.spawn(async move {
+                        opening.cancel().await;
+                        None
+                    });
                 }
                 SessionSlot::Failed(_) | SessionSlot::Deleting => {}
             }
         }
-        while releases.join_next().await.is_some() {}
+        let mut unstored: Vec<_> = releases.join_all().await.into_iter().flatten().collect();
+        unstored.sort_by_key(|id| id.0);
+        unstored
     }
 
     /// Removes a session whose owner has ended, unless it was opened again in the meantime.

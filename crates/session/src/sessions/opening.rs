@@ -4,10 +4,12 @@
 //! waits for it: a shim that is stopped is asked again until it answers.
 
 use std::io;
+use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use journal::SessionId;
 use rustix::process::{Pid, test_kill_process};
 use tokio::sync::{mpsc, watch};
@@ -105,7 +107,7 @@ impl Opening {
         matches!(*self.stage.borrow(), OpeningStage::Silent)
     }
 
-    /// Whether its task has ended without a result, because it panicked.
+    /// Whether its task has ended without a result, because it was cancelled.
     pub(super) fn is_over(&self) -> bool {
         self.stage.has_changed().is_err()
     }
@@ -142,12 +144,12 @@ impl OpeningWaiter {
 async fn run(sessions: Sessions, id: SessionId, stage: watch::Sender<OpeningStage>) {
     let opened = {
         let question = ShimQuestion::default();
-        let opening = sessions.open_slot(id, &stage, &question);
+        let opening = AssertUnwindSafe(sessions.open_slot(id, &stage, &question)).catch_unwind();
         tokio::pin!(opening);
         let mut waiting = Duration::ZERO;
         loop {
             tokio::select! {
-                opened = &mut opening => break opened,
+                opened = &mut opening => break opened.unwrap_or_else(|_| Err(panicked())),
                 () = tokio::time::sleep(SILENCE_CHECK) => {
                     if !matches!(*stage.borrow(), OpeningStage::TakingOver) {
                         continue;
@@ -181,11 +183,19 @@ async fn run(sessions: Sessions, id: SessionId, stage: watch::Sender<OpeningStag
     stage.send_replace(OpeningStage::Opened(session.clone()));
     // From here on the session is released through its handle, and not by cancelling this task.
     tokio::spawn(async move {
-        match driver {
-            Driver::Owner(owner) => drive(sessions, session, *owner).await,
-            Driver::Remote(remote, connection) => {
-                Box::pin(relay(sessions, session, *remote, connection)).await;
-            }
+        let task = {
+            let sessions = sessions.clone();
+            tokio::spawn(async move {
+                match driver {
+                    Driver::Owner(owner) => drive(sessions, session, *owner).await,
+                    Driver::Remote(remote, connection) => {
+                        Box::pin(relay(sessions, session, *remote, connection)).await;
+                    }
+                }
+            })
+        };
+        if task.await.is_err_and(|error| error.is_panic()) {
+            sessions.fail_closed(id, &panicked());
         }
     });
 }
@@ -236,10 +246,10 @@ async fn drive(sessions: Sessions, session: Session, mut owner: Owner) {
             Ok(()) = silence.changed() => sessions.change_problems(),
         }
     };
-    sessions.remove_closed(id);
-    sessions.change_problems();
     match ended {
         Ok(Ok(OwnerEnd { notice, delete })) => {
+            sessions.remove_closed(id);
+            sessions.change_problems();
             if delete && let Err(error) = sessions.delete(id).await {
                 warn!(session = %id, %error, "could not delete a session that has ended");
             }
@@ -247,11 +257,18 @@ async fn drive(sessions: Sessions, session: Session, mut owner: Owner) {
                 notice.send();
             }
         }
-        Ok(Err(problem)) => {
-            error!(session = %id, error = %with_causes(&problem), "a session failed");
+        Ok(Err(problem)) => sessions.fail_closed(id, &problem.into()),
+        Err(panic) => {
+            error!(session = %id, %panic, "a session's owner panicked");
+            sessions.fail_closed(id, &panicked());
         }
-        Err(panic) => error!(session = %id, %panic, "a session's owner panicked"),
     }
+}
+
+/// The error of a session whose task panicked. The panic itself was logged where it happened.
+fn panicked() -> OpenError {
+    let text = "an internal error in Towpath; its log says more";
+    OpenError::Takeover(Arc::new(io::Error::other(text)))
 }
 
 impl Sessions {
@@ -263,6 +280,8 @@ impl Sessions {
         question: &ShimQuestion,
     ) -> Result<(Session, Driver), OpenError> {
         let record = self.journal().session(id).await?;
+        #[cfg(test)]
+        super::test_setup::panic_if_asked(id);
         if let Some(reason) = record.and_then(|record| record.damage) {
             return Err(OpenError::Damaged { id, reason });
         }
@@ -385,6 +404,26 @@ impl Sessions {
             error => {
                 let reason = with_causes(error);
                 warn!(session = %id, error = %reason, "could not open a session");
+                slots.insert(id, SessionSlot::Failed(reason));
+            }
+        }
+        drop(slots);
+        self.change_problems();
+    }
+
+    /// Records why a session that was open can no longer be used, unless it was released or opened
+    /// again in the meantime. The next `open` tries again.
+    fn fail_closed(&self, id: SessionId, error: &OpenError) {
+        let mut slots = self.slots();
+        if let Some(SessionSlot::Driven(session) | SessionSlot::Remote(session)) = slots.get(&id)
+            && session.commands.is_closed()
+        {
+            let reason = with_causes(error);
+            error!(session = %id, error = %reason, "a session failed");
+            if let OpenError::Journal(journal::Error::NoSuchSession(_)) = error {
+                // Another process has deleted it.
+                slots.remove(&id);
+            } else {
                 slots.insert(id, SessionSlot::Failed(reason));
             }
         }

@@ -9,7 +9,7 @@ use tracing::warn;
 use wire::note::PromptState;
 
 use super::{OpenError, SessionSlot, Sessions, with_causes};
-use crate::session::Session;
+use crate::session::{LeaveOutcome, Session};
 use crate::shim::{self, OwnershipError};
 
 /// How long an agent may take to exit after it was told to.
@@ -25,18 +25,24 @@ const CLOSE_POLL: Duration = Duration::from_millis(20);
 #[derive(Clone, Debug)]
 pub struct StoppedSession {
     pub id: SessionId,
+    /// Whether it had an agent.
+    pub had_agent: bool,
+    /// Whether the last changes of the session were stored.
+    pub left: LeaveOutcome,
     /// Why its agent may still run; none if it was stopped.
     pub failure: Option<OpenError>,
 }
 
 impl Sessions {
     /// Stops driving all sessions, and stops all agents that no other process drives, with
-    /// everything they started. Returns the sessions whose agents ran.
+    /// everything they started. Returns the sessions whose agents ran, or whose last changes could not
+    /// be stored.
     ///
     /// A prompt that has not reached its agent stays in its queue.
     pub async fn stop(&self) -> Result<Vec<StoppedSession>, OpenError> {
         if self.is_relayed() {
-            self.release().await;
+            // What other machines drive has nothing to store here.
+            let _ = self.release().await;
             return Ok(Vec::new());
         }
         let mut stops = JoinSet::new();
@@ -45,14 +51,17 @@ impl Sessions {
             let (this, slot) = (self.clone(), slots.remove(&record.id));
             stops.spawn(async move {
                 let id = record.id;
-                match this.stop_one(&record, slot).await {
-                    Ok(false) | Err(OpenError::Owned(OwnershipError::Owned { .. })) => None,
-                    Ok(true) => Some(StoppedSession { id, failure: None }),
+                let mut left = LeaveOutcome::Stored;
+                let (had_agent, failure) = match this.stop_one(&record, slot, &mut left).await {
+                    Ok(ran) => (ran, None),
+                    Err(OpenError::Owned(OwnershipError::Owned { .. })) => (false, None),
                     Err(error) => {
                         warn!(session = %id, error = %with_causes(&error), "could not stop an agent");
-                        Some(StoppedSession { id, failure: Some(error) })
+                        (true, Some(error))
                     }
-                }
+                };
+                let is_worth_telling = had_agent || left == LeaveOutcome::NotStored;
+                is_worth_telling.then_some(StoppedSession { id, had_agent, left, failure })
             });
         }
         let mut stopped = Vec::new();
@@ -101,11 +110,13 @@ impl Sessions {
         while closings.join_next().await.is_some() {}
     }
 
-    /// Stops the agent of one session. Returns whether one ran.
+    /// Stops the agent of one session. Returns whether one ran. `left` is what became of the last
+    /// changes if this process drove the session, also if its agent could not be stopped.
     async fn stop_one(
         &self,
         record: &SessionRecord,
         slot: Option<SessionSlot>,
+        left: &mut LeaveOutcome,
     ) -> Result<bool, OpenError> {
         let id = record.id;
         let live = self.config().live_directory(id);
@@ -115,9 +126,9 @@ impl Sessions {
                 ran = shim::is_running(&live);
                 self.close(&session).await;
                 // It also waits for an agent that is just being started.
-                session.release().await;
+                *left = session.release().await;
             }
-            Some(SessionSlot::Remote(session)) => drop(session.release().await),
+            Some(SessionSlot::Remote(session)) => *left = session.release().await,
             Some(SessionSlot::Opening(opening)) => opening.cancel().await,
             Some(SessionSlot::Failed(_) | SessionSlot::Deleting) | None => {}
         }

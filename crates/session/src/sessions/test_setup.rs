@@ -1,9 +1,10 @@
 //! Sessions in a temporary directory that can start no agent, for tests.
 
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use journal::Journal;
+use journal::{Journal, SessionId};
 use tempfile::TempDir;
 use wire::note::Actor;
 
@@ -55,4 +56,20 @@ pub(crate) fn open_sessions(directory: &Path) -> Sessions {
 
 pub(crate) fn ann() -> Actor {
     Actor { name: "ann".to_owned(), via: "terminal".to_owned() }
+}
+
+/// The sessions whose opening panics.
+static PANICKING: Mutex<Vec<SessionId>> = Mutex::new(Vec::new());
+
+/// Sets whether opening a session panics.
+pub(crate) fn set_panicking(id: SessionId, panics: bool) {
+    let mut panicking = PANICKING.lock().unwrap_or_else(PoisonError::into_inner);
+    panicking.retain(|it| *it != id);
+    panicking.extend(panics.then_some(id));
+}
+
+/// Panics if a test has asked for it.
+pub(super) fn panic_if_asked(id: SessionId) {
+    let asked = PANICKING.lock().unwrap_or_else(PoisonError::into_inner).contains(&id);
+    assert!(!asked, "a test asked for it");
 }

@@ -6,7 +6,7 @@ use journal::{Batch, NewSession, PromptRecord, SessionId};
 use uuid::Uuid;
 use wire::note::{Delivery, PromptState, Setting};
 
-use super::test_setup::{AgentlessSessions, ann};
+use super::test_setup::{AgentlessSessions, ann, set_panicking};
 use super::{OpenError, Sessions};
 use crate::owner::OwnerCommand;
 use crate::session::Error;
@@ -19,19 +19,69 @@ async fn a_session_that_panics_ends_alone_and_can_be_opened_again() {
     let one = sessions.create(setup.spec()).await.unwrap();
     let other = sessions.create(setup.spec()).await.unwrap();
     let setting = || Setting::Model(Some("opus".to_owned()));
-    for _ in 0..20 {
+    for round in 0..20 {
         let failing = sessions.open(one.id()).await.unwrap();
         failing.set(setting(), ann()).await.unwrap();
         failing.commands.send(OwnerCommand::Panic).await.unwrap();
         failing.closed().await;
         assert!(matches!(failing.set(setting(), ann()).await, Err(Error::Closed)));
         other.set(setting(), ann()).await.unwrap();
+        if round % 2 == 0 {
+            let problem = problem_of(sessions, one.id()).await;
+            assert!(problem.contains("internal error"), "{problem}");
+        }
+        assert_eq!(sessions.problem(other.id()), None);
         let again = sessions.open(one.id()).await.unwrap();
         // The task that watched the failed owner must not remove the new one.
         tokio::task::yield_now().await;
         assert_eq!(sessions.open_sessions().len(), 2);
         again.set(setting(), ann()).await.unwrap();
+        assert_eq!(sessions.problem(one.id()), None);
     }
+}
+
+/// Waits until a session has a problem.
+async fn problem_of(sessions: &Sessions, id: SessionId) -> String {
+    let mut changes = sessions.problem_changes();
+    loop {
+        changes.mark_unchanged();
+        if let Some(problem) = sessions.problem(id) {
+            return problem;
+        }
+        changes.changed().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_session_whose_journal_cannot_be_read_says_so_and_can_be_opened_again() {
+    let setup = AgentlessSessions::new();
+    let sessions = &setup.sessions;
+    let one = sessions.create(setup.spec()).await.unwrap();
+    let other = sessions.create(setup.spec()).await.unwrap();
+    one.commands.send(OwnerCommand::Fail).await.unwrap();
+    let problem = problem_of(sessions, one.id()).await;
+    assert!(problem.contains("too large for the journal"), "{problem}");
+    assert_eq!(sessions.problem(other.id()), None);
+    let again = sessions.open(one.id()).await.unwrap();
+    again.set(Setting::Model(None), ann()).await.unwrap();
+    assert_eq!(sessions.problem(one.id()), None);
+}
+
+#[tokio::test]
+async fn an_opening_that_panics_says_so_and_can_be_tried_again() {
+    let setup = AgentlessSessions::new();
+    let sessions = &setup.sessions;
+    let id = sessions.store(setup.spec()).await.unwrap();
+    let other = sessions.create(setup.spec()).await.unwrap();
+    set_panicking(id, true);
+    let refused = sessions.open(id).await;
+    assert!(matches!(refused, Err(OpenError::Takeover(_))), "{refused:?}");
+    let problem = sessions.problem(id);
+    assert!(problem.as_ref().is_some_and(|it| it.contains("internal error")), "{problem:?}");
+    other.set(Setting::Model(None), ann()).await.unwrap();
+    set_panicking(id, false);
+    sessions.open(id).await.unwrap();
+    assert_eq!(sessions.problem(id), None);
 }
 
 #[tokio::test]

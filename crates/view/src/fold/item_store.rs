@@ -362,6 +362,34 @@ impl ItemStore {
         }
     }
 
+    /// Trims and evicts what it can until `bytes` are left, whatever the budget. The newest items
+    /// keep the beginnings of their texts, the very newest one included.
+    pub(super) fn shrink(&mut self, bytes: usize, now: Revision, evicted: impl FnMut(&Item)) {
+        let budget = std::mem::replace(&mut self.budget, bytes);
+        let newest = self.items.iter().rev().take(UNTRIMMED);
+        let long: Vec<Position> = newest
+            .filter(|(_, item)| is_finished(item) && text_bytes(item) > EXCERPT)
+            .map(|(position, _)| *position)
+            .collect();
+        for position in long.into_iter().rev() {
+            if self.bytes <= bytes {
+                break;
+            }
+            if let Some(item) = self.items.get_mut(&position) {
+                let before = item_bytes(item);
+                trim_item(item, EXCERPT);
+                self.bytes -= before - item_bytes(item);
+            }
+        }
+        self.trim(now, evicted);
+        self.budget = budget;
+    }
+
+    /// The memory that the items take, about.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     fn evict_beyond_horizon(&mut self, evicted: &mut impl FnMut(&Item)) {
         let Some(horizon) = self.horizon else { return };
         let beyond = self.items.range(horizon..).map(|(_, item)| item);

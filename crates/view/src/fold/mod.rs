@@ -52,6 +52,9 @@ pub const DEFAULT_BUDGET: usize = 32 << 20;
 /// Raw items are cut here; the journal has the rest.
 const RAW_BYTES: usize = 16 << 10;
 
+/// The memory that a turn takes beside its items, about.
+const TURN_BYTES: usize = 512;
+
 /// The rank of the first ordinary item of an entry. Lower ranks are for prompts that go in front of
 /// their turn.
 const RANK: u32 = 1024;
@@ -249,6 +252,27 @@ impl Fold {
             prompts.add(item);
         });
         visibility
+    }
+
+    /// Drops old and long parts until about `bytes` of document are left, or nothing more can be
+    /// dropped. The budget stays as it is. History pages bring everything back.
+    pub fn shrink(&mut self, bytes: usize) {
+        let now = self.rev();
+        let (turns, prompts) = (&mut self.turns, &mut self.evicted_prompts);
+        self.items.shrink(bytes, now, |item| {
+            turns.mark_evicted(item.turn);
+            prompts.add(item);
+        });
+    }
+
+    /// How many bytes of memory the document takes, about.
+    pub fn memory(&self) -> usize {
+        let queue = self.queue.value.iter().map(|it| it.text.len());
+        let requests = self.requests.value.iter().map(|it| it.input.len());
+        self.items.bytes()
+            + self.turns.count() * TURN_BYTES
+            + self.evicted_prompts.bytes()
+            + queue.chain(requests).sum::<usize>()
     }
 
     pub fn revision(&self) -> Revision {

@@ -49,6 +49,11 @@ impl OutlinePrompt {
 pub(super) struct EvictedPrompts(std::collections::VecDeque<OutlinePrompt>);
 
 impl EvictedPrompts {
+    /// The memory that they take, about.
+    pub(super) fn bytes(&self) -> usize {
+        self.0.len() * (size_of::<OutlinePrompt>() + MAX_TEXT)
+    }
+
     pub(super) fn add(&mut self, item: &Item) {
         let Some(prompt) = OutlinePrompt::of(item) else { return };
         self.0.push_back(prompt);

@@ -80,6 +80,10 @@ impl TurnTracker {
         self.all.values()
     }
 
+    pub(super) fn count(&self) -> usize {
+        self.all.len()
+    }
+
     pub(super) fn is_open(&self) -> bool {
         self.open.is_some()
     }

@@ -42,7 +42,7 @@ async fn a_copied_session_knows_what_was_said_and_adds_nothing_to_the_original()
         original.prompt(prompt("recall")).await.expect("a queued prompt");
         let (_, seen) = turn_ending(&mut first).await;
         assert!(said(&seen).ends_with("Before, you said: remember the milk"), "{}", said(&seen));
-        towpath.sessions.release().await;
+        assert_eq!(towpath.sessions.release().await, []);
     }
 }
 

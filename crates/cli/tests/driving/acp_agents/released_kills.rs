@@ -206,7 +206,7 @@ async fn check_kill(fixture: &DrivingFixture, id: SessionId, victim: ReleasedVic
     assert_eq!(ending, TurnEnding::Completed, "{case}");
     let answer = said(since_prompt(&seen));
     assert_eq!(answer.matches("Hello from the model").count(), 1, "{case}: {answer}");
-    towpath.sessions.release().await;
+    assert_eq!(towpath.sessions.release().await, []);
 }
 
 /// What holds for the journal of a session, whatever was killed.
@@ -230,7 +230,7 @@ async fn check_journal(fixture: &DrivingFixture, id: SessionId, name: &str) {
     assert!(prompts.iter().all(|it| is_over(it.state)), "{name}: {prompts:?}");
     let session = towpath.sessions.open(id).await.expect("a session");
     session.close().await.expect("a stopped agent");
-    towpath.sessions.release().await;
+    assert_eq!(towpath.sessions.release().await, []);
     wait_until("nothing is left", || fixture.setup.processes().is_empty()).await;
 }
 

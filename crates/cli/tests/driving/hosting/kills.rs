@@ -86,5 +86,5 @@ pub(crate) async fn check(victim: HostedVictim, point: KillPoint) {
         assert_eq!(last.matches(words).count(), 1, "{case}: {words} in {last}");
     }
     session.close().await.expect("a stopped agent");
-    towpath.sessions.release().await;
+    assert_eq!(towpath.sessions.release().await, []);
 }

@@ -43,7 +43,7 @@ pub(crate) async fn check_exit() {
     JournalReader::new(&session, Seq::default()).until(agent_line("text_delta")).await;
     let host = fixture.host().expect("a host");
     let journal = session.journal().clone();
-    client.sessions.release().await;
+    assert_eq!(client.sessions.release().await, []);
     drop((client, session));
     // Without a client the turn goes on, however long it takes.
     tokio::time::sleep(LINGER + LINGER / 5).await;

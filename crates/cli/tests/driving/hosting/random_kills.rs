@@ -70,5 +70,5 @@ pub(crate) async fn check_random_kills() {
     println!("{} hosts were killed; {PROMPTS} prompts, 0 lost, 0 doubled", hosts.len());
     assert!(hosts.len() > 5, "{hosts:?}");
     session.close().await.expect("a stopped agent");
-    client.sessions.release().await;
+    assert_eq!(client.sessions.release().await, []);
 }

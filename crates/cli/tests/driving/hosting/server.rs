@@ -7,6 +7,7 @@ use std::process::{Child, Command, Output, Stdio};
 
 use journal::{Seq, SessionId};
 use rustix::process::{Pid, Signal, kill_process};
+use test_support::test_run::clear_environment;
 use uuid::Uuid;
 use wire::note::{Note, TurnEnding};
 
@@ -61,7 +62,7 @@ impl Drop for RunningServer {
 #[expect(clippy::disallowed_methods, reason = "the test starts the program itself")]
 fn command(fixture: &HostedFixture, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_towpath"));
-    command.args(arguments).env_clear().envs(fixture.setup().config().environment);
+    clear_environment(command.args(arguments)).envs(fixture.setup().config().environment);
     command.env("TOWPATH_DATA", fixture.setup().data()).stdin(Stdio::null());
     command.current_dir(fixture.setup().project());
     command
@@ -137,7 +138,7 @@ pub(crate) async fn check_server() {
         assert_eq!(last.matches(words).count(), 1, "{words} in {last}");
     }
     session.close().await.expect("a stopped agent");
-    client.sessions.release().await;
+    assert_eq!(client.sessions.release().await, []);
 }
 
 /// `doctor` shows the host, and `serve --stop` stops it and its agents.
@@ -169,7 +170,7 @@ pub(crate) async fn check_commands() {
     let listed = run(&fixture, &["sessions", "--json"]);
     let listed: serde_json::Value = serde_json::from_slice(&listed.stdout).expect("JSON");
     assert_eq!(listed[0]["status"], "running", "{listed}");
-    client.sessions.release().await;
+    assert_eq!(client.sessions.release().await, []);
     let stopped = run(&fixture, &["serve", "--stop"]);
     let said = String::from_utf8_lossy(&stopped.stderr).into_owned();
     assert_eq!(stopped.status.code(), Some(0), "{said}");

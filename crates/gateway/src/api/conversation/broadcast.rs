@@ -5,12 +5,13 @@
 //! is left to its own task, which hands it back when the client has caught up.
 
 use std::future::poll_fn;
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use axum::extract::ws::{Message, Utf8Bytes, WebSocket};
-use futures_util::{SinkExt as _, StreamExt as _};
+use futures_util::{FutureExt as _, SinkExt as _, StreamExt as _};
 use tokio::sync::{Notify, oneshot};
 use tokio::task::{unconstrained, yield_now};
 use tokio::time::{Instant, sleep, timeout};
@@ -74,6 +75,8 @@ pub(super) enum ClientProgress {
     /// Its own task has to send.
     Behind,
     SessionDeleted,
+    /// The session cannot be shown.
+    SessionFailed,
 }
 
 impl Broadcast {
@@ -113,15 +116,13 @@ async fn run(broadcast: Weak<Broadcast>, mut subscription: ConversationSubscript
         match state {
             LiveState::Ready(now) => {
                 // Sockets count against the budget of a task, and would all seem full beyond it.
-                unconstrained(send_to_all(&mut clients, &subscription)).await;
+                let sending = unconstrained(send_to_all(&mut clients, &subscription));
+                if AssertUnwindSafe(sending).catch_unwind().await.is_err() {
+                    hand_over_all(&clients);
+                }
                 sent = now;
             }
-            LiveState::Deleted => {
-                for client in clients.iter().filter_map(Weak::upgrade) {
-                    client.hand_over(&mut client.state());
-                }
-                return;
-            }
+            LiveState::Deleted | LiveState::Failed => return hand_over_all(&clients),
             LiveState::Loading => {}
         }
         // At most half of the time goes into sending; what changes meanwhile is in the next frame.
@@ -130,6 +131,13 @@ async fn run(broadcast: Weak<Broadcast>, mut subscription: ConversationSubscript
         if pause >= MIN_PAUSE {
             sleep(pause).await;
         }
+    }
+}
+
+/// Has each client's own task go on.
+fn hand_over_all(clients: &[Weak<BroadcastClient>]) {
+    for client in clients.iter().filter_map(Weak::upgrade) {
+        client.hand_over(&mut client.state());
     }
 }
 
@@ -229,6 +237,7 @@ impl BroadcastClient {
         // revision has changed. So, as the state is locked, one of both sees every change.
         let now = match subscription.state() {
             LiveState::Deleted => return ClientProgress::SessionDeleted,
+            LiveState::Failed => return ClientProgress::SessionFailed,
             LiveState::Loading => return ClientProgress::Behind,
             LiveState::Ready(now) => now,
         };

@@ -47,6 +47,8 @@ pub(super) async fn download(
     QueryParams(ExportQuery { output }): QueryParams<ExportQuery>,
 ) -> ApiResult<Response> {
     let last = find_record(&gateway, id).await?.last;
+    // Exports wait for each other first, so that they leave others a turn.
+    let export = gateway.exports.acquire().await.map_err(|it| Problem::failed(&it))?;
     let permit = gateway.expensive.acquire().await.map_err(|it| Problem::failed(&it))?;
     let mut page = spawn_blocking(move || PageInProgress::new(!output))
         .await
@@ -64,7 +66,7 @@ pub(super) async fn download(
     let nonce = CspNonce(Uuid::new_v4().as_u128());
     let parts =
         spawn_blocking(move || page.finish(nonce)).await.map_err(|it| Problem::failed(&it))??;
-    drop(permit);
+    drop((permit, export));
     let name = format!("attachment; filename=\"session-{}.html\"", &id.to_string()[..8]);
     let name = HeaderValue::from_str(&name).map_err(|it| Problem::failed(&it))?;
     let head = [

@@ -21,13 +21,14 @@ use view::Revision;
 
 use super::broadcast::{Broadcast, BroadcastClient, ClientProgress};
 use super::frame::{ConversationFrame, Heartbeat, SessionListFrame};
-use super::{ConversationSubscription, subscribe};
+use super::{ConversationSubscription, UNREADABLE, load};
 use crate::access::{AuthenticatedClient, StreamAuthorization};
 use crate::api::extract::{PathParams, QueryParams};
 use crate::api::frame_sender::FrameSender;
 use crate::api::sessions::SessionResponse;
 use crate::api::tag;
 use crate::gateway::{Gateway, now};
+use crate::live::LiveState;
 use crate::notifications::PresenceGuard;
 use crate::problem::{ApiResult, Problem};
 
@@ -73,7 +74,10 @@ pub(in crate::api) async fn session(
     upgrade: Upgrade,
 ) -> ApiResult<Response> {
     let upgrade = with_limits(upgrade)?;
-    let subscription = subscribe(&gateway, id).await?;
+    let (subscription, state) = load(&gateway, id).await?;
+    if state == LiveState::Deleted {
+        return Err(Problem::not_found("session"));
+    }
     let authorization = gateway.authorize_stream(&client);
     Ok(upgrade.on_upgrade(async move |socket| {
         let client = BroadcastClient::new(socket, since.map(Revision), gateway.memory.clone());
@@ -128,6 +132,10 @@ enum FollowEvent {
 }
 
 async fn follow_session(client: BroadcastClient, subscription: ConversationSubscription) {
+    if subscription.state() == LiveState::Failed {
+        // A browser sees nothing of a request that is refused, so it is told in a frame.
+        return end(&client, &failed()).await;
+    }
     let client = Arc::new(client);
     let broadcast = join_broadcast(&subscription);
     broadcast.add(&client);
@@ -142,11 +150,9 @@ async fn follow_session(client: BroadcastClient, subscription: ConversationSubsc
             ClientProgress::CaughtUp => false,
             ClientProgress::Behind => true,
             ClientProgress::SessionDeleted => {
-                if client.send(serialise(&ConversationFrame::Deleted)).await.is_some() {
-                    client.close().await;
-                }
-                return;
+                return end(&client, &ConversationFrame::Deleted).await;
             }
+            ClientProgress::SessionFailed => return end(&client, &failed()).await,
         };
         let event = tokio::select! {
             biased;
@@ -180,6 +186,17 @@ async fn follow_session(client: BroadcastClient, subscription: ConversationSubsc
         if sent.is_none() {
             return;
         }
+    }
+}
+
+fn failed() -> ConversationFrame {
+    ConversationFrame::Failed { detail: UNREADABLE.to_owned() }
+}
+
+/// Sends the last frame of a connection.
+async fn end(client: &BroadcastClient, frame: &ConversationFrame) {
+    if client.send(serialise(frame)).await.is_some() {
+        client.close().await;
     }
 }
 

@@ -28,6 +28,8 @@ pub(crate) enum ConversationFrame {
     Heartbeat(Heartbeat),
     /// The session was deleted.
     Deleted,
+    /// The session cannot be shown, for this reason. The connection is closed; a later one may work.
+    Failed { detail: String },
 }
 
 /// The newest part of a conversation.

@@ -17,7 +17,7 @@ use super::parts::{TodoResponse, TurnResponse};
 use super::streamed_text::StreamedText;
 use crate::api::consent::RequestCard;
 use crate::limits::MAX_TODOS;
-use crate::live::LiveDocument;
+use crate::live::{CacheMemory, LiveDocument};
 
 /// How many of the newest items a snapshot may hold.
 const MAX_ITEMS: usize = 150;
@@ -54,6 +54,11 @@ pub(crate) struct FrameCache {
     /// Sends the frames to the clients that keep up, while there are any.
     pub(super) broadcast: Weak<Broadcast>,
 }
+
+/// The memory of the caches of live sessions. Text that is being streamed is not counted: it is not
+/// dropped either.
+pub(crate) const CACHE_MEMORY: CacheMemory<FrameCache> =
+    CacheMemory { bytes: FrameCache::bytes, clear: FrameCache::clear };
 
 /// Items that were rendered for a checkpoint: highlighting code is most of the work of a first
 /// frame.
@@ -104,9 +109,20 @@ impl FrameCache {
     fn restore(&mut self, fold: &Fold, rendered: &[u8]) {
         let rendered: RenderedItems = serde_json::from_slice(rendered).unwrap_or_default();
         if rendered.base == fold.conversation(0).head.cwd {
+            self.item_bytes += rendered.items.iter().map(|(.., json)| json.len()).sum::<usize>();
             let items = rendered.items.into_iter().map(|(id, rev, json)| (id, (rev, json)));
             self.items.extend(items);
         }
+    }
+
+    fn bytes(&self) -> usize {
+        self.item_bytes + self.frames.values().map(|frame| frame.len()).sum::<usize>()
+    }
+
+    fn clear(&mut self) {
+        self.items = HashMap::new();
+        self.item_bytes = 0;
+        self.frames = HashMap::new();
     }
 
     fn frame(&mut self, fold: &Fold, since: Option<Revision>) -> Utf8Bytes {

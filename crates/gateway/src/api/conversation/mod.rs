@@ -32,7 +32,7 @@ use view::{Fold, HistoryPage, Item, OlderItems, Position, Turn};
 pub(crate) use follow::while_authorized;
 pub(super) use follow::{ClientFrame, Upgrade};
 pub(super) use frame::{ConversationFrame, SessionListFrame};
-pub(crate) use frame_cache::{FrameCache, prerender};
+pub(crate) use frame_cache::{CACHE_MEMORY, FrameCache, prerender};
 pub(crate) use parts::PromptStateName;
 pub(super) use parts::{DeliveryKind, PlanLimitResponse, TokenCountsResponse};
 
@@ -42,7 +42,7 @@ use super::sessions::find_record;
 use super::tag;
 use crate::gateway::Gateway;
 use crate::limits::{MAX_ITEM_SOURCE_BYTES, MAX_LINE_BYTES, MAX_PAGE_BYTES, READ_BYTES};
-use crate::live::{Subscription, push};
+use crate::live::{LiveState, Subscription, push};
 use crate::problem::{ApiResult, Problem};
 use item::ItemResponse;
 use parts::TurnResponse;
@@ -58,6 +58,9 @@ const ITEM_FOLD_BYTES: usize = 8 << 20;
 
 /// What folding it takes from the pool: what is kept, a long line as it is read, and its text.
 const ITEM_FOLD_LEASE: usize = ITEM_FOLD_BYTES + MAX_LINE_BYTES + (8 << 20);
+
+/// What a client is told of a session that cannot be shown.
+const UNREADABLE: &str = "the session cannot be shown; the server's log says why";
 
 pub(super) type ConversationSubscription = Subscription<FrameCache>;
 
@@ -236,9 +239,21 @@ async fn whole_item(
 
 /// Subscribes to a session and waits until its document is loaded.
 pub(super) async fn subscribe(gateway: &Gateway, id: Uuid) -> ApiResult<ConversationSubscription> {
+    match load(gateway, id).await? {
+        (_, LiveState::Deleted) => Err(Problem::not_found("session")),
+        (_, LiveState::Failed) => Err(Problem::unreadable(UNREADABLE)),
+        (subscription, LiveState::Loading | LiveState::Ready(_)) => Ok(subscription),
+    }
+}
+
+/// Subscribes to a session and waits until its document is loaded or cannot be.
+async fn load(gateway: &Gateway, id: Uuid) -> ApiResult<(ConversationSubscription, LiveState)> {
     find_record(gateway, id).await?;
-    let mut subscription = gateway.live_sessions.subscribe(SessionId(id));
-    if subscription.ready().await { Ok(subscription) } else { Err(Problem::not_found("session")) }
+    let mut subscription = gateway.live_sessions.subscribe(SessionId(id)).map_err(|_full| {
+        Problem::unavailable("too many large sessions are open; try again when some are closed")
+    })?;
+    let state = subscription.loaded().await;
+    Ok((subscription, state))
 }
 
 async fn fold_page(gateway: &Gateway, id: Uuid, page: &HistoryPage) -> ApiResult<OlderItems> {

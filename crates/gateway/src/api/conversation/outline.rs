@@ -2,6 +2,7 @@
 
 use axum::extract::State;
 use axum::response::Response;
+use bytes::Bytes;
 use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -9,13 +10,16 @@ use view::OutlinePrompt;
 
 use super::subscribe;
 use crate::api::extract::PathParams;
-use crate::api::large_body::large_json;
+use crate::api::large_body::json_body;
 use crate::api::tag;
 use crate::gateway::Gateway;
-use crate::problem::ApiResult;
+use crate::problem::{ApiResult, Problem};
 
 /// A response has at most this many prompts, the newest ones.
 const MAX_PROMPTS: usize = 5000;
+
+/// What it takes from the pool to make a response: the prompts that are remembered, and their JSON.
+const OUTLINE_LEASE: usize = 6 << 20;
 
 /// The prompts of a session, in order.
 #[derive(Debug, Serialize, ToSchema)]
@@ -48,11 +52,15 @@ pub(super) async fn show(
     PathParams(id): PathParams<Uuid>,
 ) -> ApiResult<Response> {
     let subscription = subscribe(&gateway, id).await?;
+    let lease = gateway.memory.lease(OUTLINE_LEASE).await;
     let mut all = subscription.with_document(|it| it.fold.outline());
     let total = all.len();
     all.drain(..total.saturating_sub(MAX_PROMPTS));
     let prompts = all.into_iter().map(OutlinePromptResponse::from).collect();
-    large_json(&gateway, &OutlineResponse { prompts, total }).await
+    let json = serde_json::to_vec(&OutlineResponse { prompts, total });
+    let json = Bytes::from(json.map_err(|it| Problem::failed(&it))?);
+    drop(lease);
+    Ok(json_body(&gateway, json).await)
 }
 
 impl From<OutlinePrompt> for OutlinePromptResponse {

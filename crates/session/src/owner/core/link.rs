@@ -1,11 +1,10 @@
 //! The core's connection to the process: attaching, starting, losing it, and its exit.
 
 use journal::{OutboundLine, SessionStatus};
-use wire::Splitter;
 
 use super::batch::Outgoing;
 use super::liveness::{Liveness, LivenessStep, PATIENCE};
-use super::{AttachOutcome, CoreStep, OwnerCore, OwnerEffect, Stage, StartOutcome};
+use super::{AttachOutcome, CoreStep, OwnerCore, OwnerEffect, Stage, StartOutcome, splitter};
 use crate::machine::{AgentExit, Input};
 use crate::shim::{ExitStatus, ShimCommand, ShimEvent};
 
@@ -92,7 +91,8 @@ impl OwnerCore {
     fn attach(&mut self, inherited: bool, stop: Option<ShimCommand>) {
         let since = self.now.monotonic;
         self.link = Link::Attaching { since, reported: false, inherited, stop };
-        // The journal ends with a whole line, so a half-read line is read again.
+        // The journal ends with a whole line, so a half-read line is read again. Of a line that is
+        // too long to be held, the rest is read.
         self.restart_output();
         self.effects.push(OwnerEffect::Attach { run: self.run, from: self.offset });
     }
@@ -103,9 +103,8 @@ impl OwnerCore {
         self.effects.push(OwnerEffect::ReadLeftovers { run: self.run, from: self.offset });
     }
 
-    fn restart_output(&mut self) {
-        self.splitter = Splitter::new();
-        self.long_line = None;
+    pub(super) fn restart_output(&mut self) {
+        self.splitter = splitter(self.splitter.cap(), self.long_line.as_ref());
         self.received = self.offset;
     }
 
@@ -287,6 +286,7 @@ impl OwnerCore {
         }
         self.link = Link::None;
         self.stderr.clear();
+        self.long_line = None;
         self.restart_output();
         if let Some(driver) = self.dialect.driver() {
             driver.agent_gone();

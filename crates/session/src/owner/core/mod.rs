@@ -70,7 +70,8 @@ pub struct OwnerCore {
     link: Link,
     /// The number of the current process in the session.
     run: u64,
-    /// How much of its output is in the journal or in the batch: whole lines.
+    /// How much of its output is in the journal or in the batch: whole lines, and parts of one that is
+    /// too long to be held.
     offset: u64,
     /// How many lines were written to it.
     writes: u64,
@@ -117,6 +118,9 @@ pub struct OwnerSnapshot {
     pub protocol: AgentProtocol,
     /// The agent's entry in the catalog; none for the CLI, and for an agent that is no longer there.
     pub agent: Option<AgentSpec>,
+    /// Where a line begins of which the journal has a part: it is too long to be held, and the agent
+    /// had not finished it.
+    pub unfinished_line: Option<Bytes>,
 }
 
 impl OwnerSnapshot {
@@ -159,6 +163,7 @@ impl OwnerSnapshot {
             watch,
             protocol: AgentProtocol::StreamJson,
             agent: None,
+            unfinished_line: None,
         }
     }
 }
@@ -191,6 +196,14 @@ enum UnfinishedLine {
     Start(Vec<u8>),
 }
 
+/// A splitter for the output behind what is in the journal.
+fn splitter(cap: usize, long_line: Option<&UnfinishedLine>) -> Splitter {
+    match long_line {
+        Some(_) => Splitter::inside_long_line(cap),
+        None => Splitter::with_cap(cap),
+    }
+}
+
 /// Random ids that follow from a seed, so that a simulation can be repeated.
 #[derive(Debug)]
 struct IdSequence(u128);
@@ -207,14 +220,15 @@ impl OwnerCore {
     pub fn new(snapshot: OwnerSnapshot) -> Self {
         let OwnerSnapshot { now, seed, limits, record, prompts, requests, has_process, .. } =
             snapshot;
-        let OwnerSnapshot { watch, protocol, agent, .. } = snapshot;
-        let dialect = match protocol {
+        let OwnerSnapshot { watch, protocol, agent, unfinished_line, .. } = snapshot;
+        let mut dialect = match protocol {
             AgentProtocol::StreamJson => AgentDialect::StreamJson,
             AgentProtocol::Acp => {
                 let driver = AcpDriver::new(agent, record.spool.run, record.agent_state);
                 AgentDialect::Acp(Box::new(driver))
             }
         };
+        let long_line = unfinished_line.map(|start| UnfinishedLine::new(&start, &mut dialect));
         let was_active = matches!(record.status, SessionStatus::Running | SessionStatus::Waiting);
         let agent_may_run = was_active || record.spool.run > 0 && has_process;
         let mut ids = IdSequence(seed);
@@ -251,9 +265,9 @@ impl OwnerCore {
             offset: record.spool.offset,
             writes: record.writes,
             delivered: 0,
-            splitter: Splitter::new(),
+            splitter: splitter(limits.longest_line, long_line.as_ref()),
             received: record.spool.offset,
-            long_line: None,
+            long_line,
             stderr: Vec::new(),
             conversations: record.agent_ids,
             titled: record.title.is_some(),
@@ -502,7 +516,8 @@ impl OwnerCore {
         self.start_driver(&conversation);
         self.run += 1;
         self.offset = 0;
-        self.received = 0;
+        self.long_line = None;
+        self.restart_output();
         self.writes = 0;
         self.delivered = 0;
         self.link = Link::Starting;

@@ -6,14 +6,26 @@ use wire::{Piece, PieceEnd};
 
 use super::{CoreStep, OwnerCore, UnfinishedLine};
 use crate::agent_event::AgentEvent;
+use crate::dialect::AgentDialect;
 use crate::machine::Input;
 use crate::shim::ShimEvent;
 
 /// How much of the agent's stderr is kept to explain its exit.
 const STDERR_LIMIT: usize = 4 << 10;
 
-/// How much of a line that is too long to be held is looked at.
+/// How much of a line that is too long to be held a driver looks at.
 const LINE_START: usize = 4 << 10;
+
+impl UnfinishedLine {
+    /// A line that begins like this.
+    pub(super) fn new(start: &[u8], dialect: &mut AgentDialect) -> Self {
+        if dialect.driver().is_some() {
+            Self::Start(start[..start.len().min(LINE_START)].to_vec())
+        } else {
+            Self::Event(AgentEvent::of_start(start))
+        }
+    }
+}
 
 impl OwnerCore {
     pub(super) fn shim_event(&mut self, event: ShimEvent) {
@@ -103,11 +115,7 @@ impl OwnerCore {
     /// it, its start says so.
     fn part_of_line(&mut self, piece: Piece<'_>) {
         if !piece.continued {
-            self.long_line = Some(if self.dialect.driver().is_some() {
-                UnfinishedLine::Start(piece.bytes[..piece.bytes.len().min(LINE_START)].to_vec())
-            } else {
-                UnfinishedLine::Event(AgentEvent::of_start(piece.bytes))
-            });
+            self.long_line = Some(UnfinishedLine::new(piece.bytes, &mut self.dialect));
         }
         let bytes = Bytes::copy_from_slice(piece.bytes);
         let unfinished = piece.end == PieceEnd::More;
@@ -122,10 +130,10 @@ impl OwnerCore {
 
     /// Stores what a dead agent printed behind the last newline.
     pub(super) fn finish_output(&mut self) {
-        let mut splitter = std::mem::take(&mut self.splitter);
-        if let Some(piece) = splitter.finish() {
-            self.offset += piece.bytes.len() as u64;
-            let bytes = Bytes::copy_from_slice(piece.bytes);
+        let rest = self.splitter.finish().map(|piece| Bytes::copy_from_slice(piece.bytes));
+        self.long_line = None;
+        if let Some(bytes) = rest {
+            self.offset += bytes.len() as u64;
             self.steps.push_back(CoreStep::Line { bytes, transient: false, unfinished: false });
         }
     }

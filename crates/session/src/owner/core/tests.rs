@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use journal::{SessionId, SessionStatus};
+use journal::{SessionId, SessionStatus, SpoolPosition};
 use uuid::Uuid;
 use wire::note::{Actor, Delivery, Note, QueuePolicy};
 
@@ -249,4 +249,44 @@ fn unreadable_options_are_not_taken_for_defaults() {
         assert!(!effects.iter().any(|it| matches!(it, OwnerEffect::Start { .. })), "{options}");
         assert_eq!(core.machine().status(), SessionStatus::Failed);
     }
+}
+
+#[test]
+fn a_request_too_long_to_be_held_is_answered_by_the_owner_that_reads_its_end() {
+    let session = SessionId(Uuid::nil());
+    let limits = SessionLimits { longest_line: 64, ..SessionLimits::default() };
+    let mut snapshot = OwnerSnapshot::new(at(0), session, limits, Path::new("/p"), "{}");
+    snapshot.record.status = SessionStatus::Running;
+    snapshot.record.spool = SpoolPosition { run: 1, offset: 100 };
+    snapshot.has_process = true;
+    let start =
+        r#"{"type":"control_request","request_id":"r","request":{"subtype":"can_use_tool","#;
+    snapshot.unfinished_line = Some(start.into());
+    let mut core = OwnerCore::new(snapshot);
+    let effects = core.on(at(0), OwnerInput::TakeOver);
+    assert!(matches!(effects[..], [OwnerEffect::Attach { run: 1, from: 100 }]), "{effects:?}");
+    let attached = AttachOutcome::Attached { last_write: 0, pings: false };
+    let effects = core.on(at(0), OwnerInput::Attached(attached));
+    assert!(matches!(effects[..], [OwnerEffect::LoadOutbound]), "{effects:?}");
+    settle(&mut core, 0, OwnerInput::Outbound(Vec::new()));
+    // The connection is lost once more before the line ends.
+    let output = |offset, bytes: &[u8]| {
+        OwnerInput::Shim(ShimEvent::Output { offset, bytes: bytes.to_vec() })
+    };
+    settle(&mut core, 0, output(100, b"\"input\":\"xxxxx"));
+    let effects = settle(&mut core, 0, OwnerInput::Disconnected);
+    let again = |it: &OwnerEffect| matches!(it, OwnerEffect::Attach { run: 1, from: 114 });
+    assert!(effects.iter().any(again), "{effects:?}");
+    let attached = AttachOutcome::Attached { last_write: 1, pings: false };
+    let _ = core.on(at(0), OwnerInput::Attached(attached));
+    settle(&mut core, 0, OwnerInput::Outbound(Vec::new()));
+    let effects = settle(&mut core, 0, output(114, b"xxx\"}}\n"));
+    let answers = |it: &OwnerEffect| match it {
+        OwnerEffect::Write(batch) => batch.outbound.iter().any(|line| {
+            line.bytes.starts_with(b"{\"type\":\"control_response\"")
+                && String::from_utf8_lossy(&line.bytes).contains("\"request_id\":\"r\"")
+        }),
+        _ => false,
+    };
+    assert!(effects.iter().any(answers), "{effects:?}");
 }

@@ -26,6 +26,13 @@ pub(super) struct ShimFixture {
     directory: TempDir,
 }
 
+/// What agents inherit: how to find programs, and the variable by which a run of the tests finds what
+/// they leave behind.
+fn environment() -> Vec<(OsString, OsString)> {
+    let inherited = |name: &str| Some((name.into(), std::env::var_os(name)?));
+    ["PATH", "TOWPATH_TEST_RUN"].into_iter().filter_map(inherited).collect()
+}
+
 impl ShimFixture {
     /// A shim whose agent is this shell script.
     pub(super) fn new(script: &str) -> Self {
@@ -37,7 +44,7 @@ impl ShimFixture {
         let config = ShimConfig {
             program: OsString::from("sh"),
             arguments: vec!["-c".into(), script.into()],
-            environment: vec![("PATH".into(), std::env::var_os("PATH").expect("a PATH"))],
+            environment: environment(),
             working_directory: directory.path().to_owned(),
             socket: socket_path(&live, &directory.path().join("run"), "s"),
             directory: live,

@@ -6,11 +6,12 @@ use wire::note::RequestKind;
 use wire::{ReportedState, TurnResult};
 
 use super::users::Random;
+use super::world::LONGEST_LINE;
 
 /// Appends the line for an event with its newline. Where it makes no difference to the session, the
 /// line has one of many shapes: odd, deep, long or no JSON at all.
 pub(super) fn print(out: &mut Vec<u8>, event: &AgentEvent, random: &mut Random) {
-    let line = match event {
+    let mut line = match event {
         AgentEvent::Output => return print_other(out, random),
         AgentEvent::TurnStarted { conversation } => {
             json!({"type": "system", "subtype": "init", "session_id": conversation, "tools": []})
@@ -64,6 +65,7 @@ pub(super) fn print(out: &mut Vec<u8>, event: &AgentEvent, random: &mut Random) 
             }
         },
     };
+    lengthen(&mut line, event, random);
     serde_json::to_writer(&mut *out, &line).expect("a line");
     out.push(b'\n');
 }
@@ -131,6 +133,15 @@ fn request_line(request: &PermissionRequest, random: &mut Random) -> serde_json:
         line["request"]["blocked_path"] = json!(-1);
     }
     line
+}
+
+/// Sometimes makes a line longer than what is read as a whole. Its beginning stays.
+fn lengthen(line: &mut serde_json::Value, event: &AgentEvent, random: &mut Random) {
+    let may_be_long = matches!(event, AgentEvent::TurnEnded(_) | AgentEvent::HookCalled(_))
+        || matches!(event, AgentEvent::RequestOpened(it) if it.kind != RequestKind::Unknown);
+    if may_be_long && random.one_in(16) {
+        line["zzz"] = json!("x".repeat(LONGEST_LINE));
+    }
 }
 
 #[test]

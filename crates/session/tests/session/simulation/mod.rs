@@ -271,7 +271,7 @@ fn finish(world: &mut World) {
         }
         if world.finish_write()
             || world.finish_attach()
-            || world.read_leftovers(100_000)
+            || world.read_leftovers(2_000)
             || world.finish_start()
             || world.deliver_commands(usize::MAX)
             || world.read_output(500)

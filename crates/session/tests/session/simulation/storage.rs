@@ -5,7 +5,7 @@ use std::path::Path;
 
 use bytes::Bytes;
 use journal::{
-    Batch, Grant, OutboundLine, PromptRecord, RequestRecord, Seq, SessionId, SessionRecord,
+    Batch, Grant, Origin, OutboundLine, PromptRecord, RequestRecord, Seq, SessionId, SessionRecord,
 };
 use towpath_session::machine::{AgentExit, ClockReading};
 use towpath_session::owner::OwnerSnapshot;
@@ -16,6 +16,7 @@ use uuid::Uuid;
 use super::agent_model::AgentModel;
 use super::lines;
 use super::users::Random;
+use super::world::LONGEST_WRITE;
 
 /// The milliseconds of a day.
 const DAY: u64 = 24 * 60 * 60 * 1000;
@@ -31,6 +32,8 @@ pub(super) struct StoredSession {
     pub(super) costs: BTreeMap<u64, f64>,
     /// What this session has cost.
     pub(super) cost: f64,
+    /// Where the agent's last line begins, if the journal has only a part of it.
+    pub(super) unfinished: Option<Bytes>,
 }
 
 impl StoredSession {
@@ -49,6 +52,7 @@ impl StoredSession {
             outbound: BTreeMap::new(),
             costs: BTreeMap::new(),
             cost: 0.0,
+            unfinished: None,
         }
     }
 
@@ -56,6 +60,14 @@ impl StoredSession {
     pub(super) fn write(&mut self, batch: &Batch) -> Seq {
         let record = &mut self.record;
         record.last.0 += batch.entries.len() as u64;
+        let entries = batch.entries.iter().enumerate();
+        for (position, entry) in entries.filter(|(_, entry)| entry.origin == Origin::Agent) {
+            self.unfinished = if batch.unfinished.contains(&position) {
+                self.unfinished.take().or_else(|| Some(entry.bytes.clone()))
+            } else {
+                None
+            };
+        }
         for prompt in &batch.prompts {
             self.prompts.insert(prompt.id, prompt.clone());
         }
@@ -168,6 +180,7 @@ impl SimulatedShim {
         match command {
             ShimCommand::Write { number, .. } if number <= self.last_write => Received::Nothing,
             ShimCommand::Write { number, bytes } => {
+                assert!(bytes.len() <= LONGEST_WRITE, "a line of {} bytes", bytes.len());
                 let open = !self.agent.closed && self.exit().is_none();
                 if number > self.last_write + 1 || !open || !has_room {
                     let last = self.last_write;

@@ -8,6 +8,8 @@ use uuid::Uuid;
 use wire::consent::RuleId;
 use wire::note::{Actor, Delivery, QueuePolicy, Rewind, Setting};
 
+use super::world::LONGEST_WRITE;
+
 /// Marks the ids of schedules.
 const SCHEDULE: u128 = 0x5eed << 100;
 
@@ -52,7 +54,7 @@ impl Users {
         match random.below(24) {
             0..=6 => SessionCommand::Prompt(self.prompt(random, by)),
             7 => {
-                let text = (!random.one_in(4)).then(|| "changed".to_owned());
+                let text = (!random.one_in(4)).then(|| text_like("changed", random));
                 let delivery = if random.one_in(2) { Delivery::Steer } else { Delivery::Queue };
                 let delivery = random.one_in(2).then_some(delivery);
                 let change = PromptChange { text, delivery };
@@ -77,7 +79,10 @@ impl Users {
                 SessionCommand::Interrupt { queue, by, turn: None }
             }
             18 => {
-                let model = |random: &mut Random| format!("model-{}", random.below(9));
+                let model = |random: &mut Random| {
+                    let number = random.below(9);
+                    text_like(&format!("model-{number}"), random)
+                };
                 let setting = match random.below(7) {
                     6 => {
                         let value = (!random.one_in(4)).then(|| random.below(3) + 1);
@@ -122,7 +127,7 @@ impl Users {
         let id = Uuid::from_u128(SCHEDULE | self.schedules);
         let times = ["in 30s", "in 5m", "in 2h", "every 1m", "every 20m", "every day 09:00", "no"];
         let when = (*random.pick(&times).unwrap_or(&"in 5m")).to_owned();
-        let (text, zone) = ("do it later".to_owned(), "America/New_York".to_owned());
+        let (text, zone) = (text_like("do it later", random), "America/New_York".to_owned());
         SessionCommand::Schedule(NewSchedule { id, text, when, zone, by })
     }
 
@@ -134,8 +139,8 @@ impl Users {
             self.new_id()
         };
         let delivery = if random.one_in(2) { Delivery::Steer } else { Delivery::Queue };
-        let text = if random.one_in(30) { " " } else { "do it" };
-        NewPrompt { id, text: text.to_owned(), images: Vec::new(), delivery, by }
+        let text = if random.one_in(30) { " ".to_owned() } else { text_like("do it", random) };
+        NewPrompt { id, text, images: Vec::new(), delivery, by }
     }
 
     /// A valid new prompt.
@@ -164,10 +169,21 @@ fn bob() -> Actor {
     Actor { name: "bob".to_owned(), via: "browser".to_owned() }
 }
 
+/// A text, or one that is about as long as a line for the agent may be, or longer.
+fn text_like(text: &str, random: &mut Random) -> String {
+    if !random.one_in(20) {
+        return text.to_owned();
+    }
+    let length = LONGEST_WRITE - 600 + usize::try_from(random.below(800)).unwrap_or(0);
+    // Some characters take more room in a line than in a text.
+    let character = if random.one_in(4) { "\n" } else { "x" };
+    format!("{text} {}", character.repeat(length))
+}
+
 fn random_answer(random: &mut Random) -> RequestAnswer {
     match random.below(6) {
-        0 => RequestAnswer::Answers(vec![("Which?".to_owned(), "This".to_owned())]),
-        1 => RequestAnswer::Deny { message: "no".to_owned(), interrupt: true },
+        0 => RequestAnswer::Answers(vec![("Which?".to_owned(), text_like("This", random))]),
+        1 => RequestAnswer::Deny { message: text_like("no", random), interrupt: true },
         2 => RequestAnswer::Deny { message: String::new(), interrupt: false },
         3 => {
             let until = Some(if random.one_in(2) { u64::MAX } else { 1 });

@@ -56,7 +56,7 @@ fn step(world: &mut AcpWorld) {
         return world.take_over();
     }
     world.deliver(usize::MAX);
-    match world.random.below(32) {
+    match world.random.below(36) {
         0..=4 => world.random_command(),
         5..=14 => drop(world.step_agent()),
         15..=22 => {
@@ -79,6 +79,12 @@ fn step(world: &mut AcpWorld) {
         28 if world.random.one_in(6) => world.kill_agent(),
         29 if world.random.one_in(6) => world.die(),
         30 if world.random.one_in(4) => world.lose_connection(),
+        31 if world.random.one_in(6) => {
+            let stopped = world.random.one_in(2);
+            world.stop_shim(stopped);
+        }
+        32 if world.random.one_in(4) => world.step_clock(),
+        33 if world.random.one_in(4) => world.fill_disk(),
         _ => {}
     }
 }
@@ -86,6 +92,7 @@ fn step(world: &mut AcpWorld) {
 /// Lets everything finish without faults.
 fn finish(world: &mut AcpWorld) {
     world.faulty = false;
+    world.stop_shim(false);
     if let Some(shim) = &mut world.shim {
         shim.agent.faults.behave();
     }

@@ -20,7 +20,10 @@ use crate::simulation::users::{Random, Users};
 #[expect(clippy::struct_excessive_bools, reason = "the state of a run has many independent parts")]
 pub(super) struct AcpWorld {
     pub(super) random: Random,
+    /// The monotonic time.
     pub(super) now: u64,
+    /// How far the wall clock is ahead of it.
+    pub(super) wall: u64,
     pub(super) core: OwnerCore,
     pub(super) down: bool,
     pub(super) faulty: bool,
@@ -33,6 +36,7 @@ pub(super) struct AcpWorld {
     attaching: Option<(u64, u64)>,
     leftovers: Option<usize>,
     writing: Option<Box<Batch>>,
+    pub(super) disk_is_full: bool,
     pub(super) invariants: Invariants,
     pub(super) users: Users,
     commands: u64,
@@ -50,6 +54,8 @@ pub(super) struct AcpWorld {
 pub(super) struct AcpShim {
     run: u64,
     lives: bool,
+    /// Whether the shim and its agent were stopped and do nothing.
+    pub(super) stopped: bool,
     spool: Vec<u8>,
     last_write: u64,
     reports: Vec<ShimEvent>,
@@ -68,10 +74,12 @@ impl AcpWorld {
         };
         let stored = StoredSession::new(&options);
         let now = 1_000_000;
+        let clock = ClockReading { wall: now, monotonic: now };
         let mut world = Self {
-            core: new_core(&stored, now, 1, false),
+            core: new_core(&stored, clock, 1, false),
             random,
             now,
+            wall: 1_700_000_000_000,
             down: false,
             faulty: true,
             stored,
@@ -83,6 +91,7 @@ impl AcpWorld {
             attaching: None,
             leftovers: None,
             writing: None,
+            disk_is_full: false,
             invariants: Invariants::default(),
             users: Users::default(),
             commands: 0,
@@ -108,7 +117,7 @@ impl AcpWorld {
     }
 
     fn clock(&self) -> ClockReading {
-        ClockReading { wall: self.now, monotonic: self.now }
+        ClockReading { wall: self.wall + self.now, monotonic: self.now }
     }
 
     pub(super) fn pause(&self) -> Option<u64> {
@@ -128,9 +137,50 @@ impl AcpWorld {
         }
         self.now = self.now.max(until);
         let now = self.now;
-        if self.shim.as_ref().is_some_and(|shim| shim.kill_at.is_some_and(|at| at <= now)) {
+        let shim = self.shim.as_ref().filter(|shim| !shim.stopped);
+        if shim.is_some_and(|shim| shim.kill_at.is_some_and(|at| at <= now)) {
             self.kill_agent();
         }
+    }
+
+    /// The shim is stopped, or continued. What takes its time then is nobody's fault.
+    pub(super) fn stop_shim(&mut self, stopped: bool) {
+        self.record(|| format!("the shim is stopped: {stopped}"));
+        if let Some(shim) = self.shim.as_mut().filter(|shim| shim.lives) {
+            shim.stopped = stopped;
+            self.slow |= stopped;
+        }
+    }
+
+    /// Sets the wall clock, or suspends the machine, whose monotonic clock does not go on then.
+    pub(super) fn step_clock(&mut self) {
+        let length = 1 + self.random.below(3 * 60 * 60 * 1000);
+        self.record(|| format!("the clock is set by {length} ms"));
+        if self.random.one_in(2) {
+            self.wall -= length;
+        } else {
+            self.wall += length;
+        }
+    }
+
+    /// Lets the journal refuse everything for a while, in which the agent goes on.
+    pub(super) fn fill_disk(&mut self) {
+        let until = self.now + self.random.below(3 * 60 * 1000);
+        self.record(|| format!("the disk is full until {until}"));
+        self.disk_is_full = true;
+        self.slow = true;
+        self.random_command();
+        while !self.down && !self.core.is_ready() && self.now < until {
+            if !self.finish_write() {
+                let Some(pause) = self.pause() else { break };
+                self.now += pause;
+                self.take(OwnerInput::Tick);
+            }
+            if self.random.one_in(8) {
+                self.step_agent();
+            }
+        }
+        self.disk_is_full = false;
     }
 
     pub(super) fn take_over(&mut self) {
@@ -139,7 +189,7 @@ impl AcpWorld {
         let run = self.stored.record.spool.run;
         let has_process = self.shim.as_ref().is_some_and(|shim| shim.lives || shim.run == run);
         let seed = self.random.below(u64::MAX);
-        self.core = new_core(&self.stored, self.now, seed, has_process);
+        self.core = new_core(&self.stored, self.clock(), seed, has_process);
         self.take(OwnerInput::TakeOver);
     }
 
@@ -213,6 +263,10 @@ impl AcpWorld {
                 let (grants, linked) = (self.stored.grants.clone(), Vec::new());
                 return Some(OwnerInput::Grants { grants, linked });
             }
+            OwnerEffect::LoadDayCost { .. } | OwnerEffect::LoadOutbound if self.chance(60) => {
+                self.record(|| "that cannot be read, and the owner ends".to_owned());
+                self.die();
+            }
             OwnerEffect::LoadDayCost { day } => {
                 // Other sessions go on too.
                 let others = if self.random.one_in(3) { 0.4 } else { 0.0 };
@@ -257,8 +311,10 @@ impl AcpWorld {
 
     pub(super) fn finish_write(&mut self) -> bool {
         let Some(batch) = self.writing.take() else { return false };
-        if self.chance(30) {
-            self.take(OwnerInput::Written(Err(WriteFailure::Busy)));
+        if self.disk_is_full || self.chance(30) {
+            let full = self.disk_is_full || self.random.one_in(2);
+            let failure = if full { WriteFailure::Full } else { WriteFailure::Busy };
+            self.take(OwnerInput::Written(Err(failure)));
             return true;
         }
         let last = self.store(&batch);
@@ -290,7 +346,9 @@ impl AcpWorld {
     pub(super) fn deliver(&mut self, most: usize) -> bool {
         let mut delivered = false;
         for _ in 0..most {
-            let Some(shim) = self.shim.as_mut().filter(|_| self.connected) else { break };
+            let Some(shim) = self.shim.as_mut().filter(|it| self.connected && !it.stopped) else {
+                break;
+            };
             let Some(command) = self.in_flight.pop_front() else { break };
             delivered = true;
             if !shim.lives {
@@ -329,6 +387,7 @@ impl AcpWorld {
         if let Some(shim) = &mut self.shim {
             shim.agent.exit.get_or_insert(AgentExit::Killed(9));
             shim.lives &= !shim_too;
+            shim.stopped &= shim.lives;
         }
         self.orphan();
     }
@@ -340,7 +399,7 @@ impl AcpWorld {
     }
 
     pub(super) fn step_agent(&mut self) -> bool {
-        let Some(shim) = &mut self.shim else { return false };
+        let Some(shim) = self.shim.as_mut().filter(|shim| !shim.stopped) else { return false };
         let did = shim.agent.step(&mut self.random, &mut self.sessions, &mut self.runs);
         shim.spool.append(&mut shim.agent.output);
         let exited = shim.agent.exit.is_some();
@@ -351,7 +410,7 @@ impl AcpWorld {
     }
 
     fn live_shim(&mut self) -> Option<&mut AcpShim> {
-        self.shim.as_mut().filter(|_| self.connected && self.core.is_ready())
+        self.shim.as_mut().filter(|it| self.connected && !it.stopped && self.core.is_ready())
     }
 
     pub(super) fn read_output(&mut self, most: u64) -> bool {
@@ -407,7 +466,8 @@ impl AcpWorld {
     }
 
     pub(super) fn finish_attach(&mut self) -> bool {
-        let Some((run, from)) = self.attaching.filter(|_| self.core.is_ready()) else {
+        let stopped = self.shim.as_ref().is_some_and(|shim| shim.stopped);
+        let Some((run, from)) = self.attaching.filter(|_| self.core.is_ready() && !stopped) else {
             return false;
         };
         self.attaching = None;
@@ -475,6 +535,7 @@ impl AcpWorld {
         self.shim = Some(AcpShim {
             run,
             lives: true,
+            stopped: false,
             spool: Vec::new(),
             last_write: 0,
             reports: Vec::new(),
@@ -499,9 +560,9 @@ impl AcpWorld {
     }
 }
 
-fn new_core(stored: &StoredSession, now: u64, seed: u64, has_process: bool) -> OwnerCore {
+fn new_core(stored: &StoredSession, now: ClockReading, seed: u64, has_process: bool) -> OwnerCore {
     OwnerCore::new(OwnerSnapshot {
-        now: ClockReading { wall: now, monotonic: now },
+        now,
         seed: u128::from(seed) << 13,
         limits: SessionLimits {
             request: Some(60_000),
@@ -515,5 +576,6 @@ fn new_core(stored: &StoredSession, now: u64, seed: u64, has_process: bool) -> O
         watch: WatchPolicy::default(),
         protocol: AgentProtocol::Acp,
         agent: None,
+        unfinished_line: stored.unfinished.clone().filter(|_| has_process),
     })
 }

@@ -25,6 +25,12 @@ use super::invariants::Invariants;
 use super::storage::{SimulatedShim, StoredSession};
 use super::users::{Random, Users};
 
+/// The longest line that a shim takes. Every run has some that are longer.
+pub(super) const LONGEST_WRITE: usize = 4 << 10;
+
+/// The longest line of the agent that is read whole.
+pub(super) const LONGEST_LINE: usize = 8 << 10;
+
 #[expect(clippy::struct_excessive_bools, reason = "the state of a run has many independent parts")]
 pub(super) struct World {
     pub(super) random: Random,
@@ -101,6 +107,8 @@ impl World {
             request: random.one_in(2).then_some(60_000),
             park: (!random.one_in(4)).then_some(90_000),
             budget_per_day: random.one_in(3).then_some(1.5),
+            longest_write: LONGEST_WRITE,
+            longest_line: LONGEST_LINE,
             ..SessionLimits::default()
         };
         let options = SessionOptions {
@@ -289,6 +297,7 @@ fn new_core(
         watch: watch.clone(),
         protocol: AgentProtocol::StreamJson,
         agent: None,
+        unfinished_line: stored.unfinished.clone().filter(|_| has_process),
     })
 }
 

@@ -53,8 +53,16 @@ impl World {
                 self.writing = Some(batch);
             }
             OwnerEffect::LoadGrants { .. } => {
-                let (grants, linked) = (self.stored.grants.clone(), Vec::new());
+                let (mut grants, linked) = (self.stored.grants.clone(), Vec::new());
+                if self.chance(20) {
+                    // They cannot be read, so a person is asked.
+                    grants.clear();
+                }
                 return Some(OwnerInput::Grants { grants, linked });
+            }
+            OwnerEffect::LoadDayCost { .. } | OwnerEffect::LoadOutbound if self.chance(40) => {
+                self.record(|| "that cannot be read, and the owner ends".to_owned());
+                self.die();
             }
             OwnerEffect::LoadDayCost { day } => {
                 // Other sessions go on too.
