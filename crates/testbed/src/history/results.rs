@@ -366,6 +366,12 @@ fn first_difference(difference: &VerifyDifference) -> String {
             let _ = write!(text, "; {label} {}", shortened(part));
         }
     }
+    // An agent that refuses to start says why.
+    if let (true, Some(line)) =
+        (text.starts_with("the agent exited"), difference.stderr.trim().lines().next())
+    {
+        let _ = write!(text, "; stderr {}", shortened(line));
+    }
     text
 }
 
