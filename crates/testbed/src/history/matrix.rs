@@ -1,6 +1,7 @@
 //! Scenarios by releases: what each of them did.
 
 use super::applied::applied_digest;
+use super::changes::changes_of;
 use super::results::{HistoryOutcome, HistoryRelease, HistoryResult};
 use crate::scenario::{
     AgentVersion, CLAUDE, Scenario, ScenarioError, ScenarioProtocol, with_moved_bound,
@@ -71,6 +72,10 @@ impl HistoryScenario {
         let (agent, version) = (release.agent.as_str(), release.version);
         let is_of = |text: &str| result.scenario == applied_digest(text, agent, version);
         if is_of(&self.text) {
+            let of_change = changes_of(&self.text, agent).remove(&change).unwrap_or_default();
+            if version < change && of_change.only_adds_checks() {
+                return result.not_yet.contains(&change.to_string());
+            }
             return differs != self.applies_to(release);
         }
         differs && is_of(&with_moved_bound(&self.text, agent, change, version))

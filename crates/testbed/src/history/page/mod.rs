@@ -250,6 +250,7 @@ mod tests {
                     difference: differs.then(|| "no matching line".to_owned()),
                     runs: None,
                     passes: None,
+                    not_yet: Vec::new(),
                 };
                 release.results.insert(name.to_owned(), result);
             }
@@ -288,6 +289,7 @@ mod tests {
             difference: None,
             runs: None,
             passes: None,
+            not_yet: Vec::new(),
         }
     }
 
