@@ -702,6 +702,45 @@ fn kinds_of_a_whole_run_are_kept_with_its_results() {
 }
 
 #[test]
+fn the_lines_of_a_release_are_recorded() {
+    let history = History::new(&[("hello", HELLO), ("ends", ENDS)]);
+    let file = history.project.path("lines.jsonl");
+    let record = |arguments: &[&str]| {
+        history.verify(&[&["--record-lines", "lines.jsonl"], arguments].concat())
+    };
+    assert_eq!(record(&["--claude", "npm:9.9.5"]).code, 0);
+    let text = fs::read_to_string(&file).expect("lines");
+    assert!(text.starts_with("{\"version\":\"9.9.5\"}\n{\"name\":\"ends\","), "{text}");
+    assert!(text.ends_with("\"orders\":[\"system/init result/success\"]}\n"), "{text}");
+    // What is known from earlier runs was not recorded.
+    assert_eq!(record(&["--claude", "npm:9.9.5"]).code, 0);
+    assert_eq!(fs::read_to_string(&file).expect("lines"), text);
+    let other = record(&["--claude", "./agent"]);
+    assert!(other.stderr.contains("`--record-lines` needs one release"), "{other}");
+}
+
+#[test]
+fn the_lines_of_the_built_in_agent_are_compared_with_those_of_a_release() {
+    let text = "# It answers\n\napi text \"Hi.\"\n\n> user \"hi\"\n< result\neof\nexit 0\n";
+    let project = Project::new(&[("hi", text)]);
+    let verify = |order: &str| {
+        let lines = format!(
+            "{{\"version\":\"2.1.325\"}}\n{{\"name\":\"hi\",\"scenario\":\"-\",\"orders\":[\"{order}\"]}}\n"
+        );
+        fs::write(project.path("lines.jsonl"), lines).expect("lines");
+        project.run(&["verify", "--claude", "play", "--timeout", "30", "--lines", "lines.jsonl"])
+    };
+    assert_eq!(verify("system/init assistant result/success").code, 0);
+    let other = verify("system/init system/status assistant result/success");
+    assert_eq!(other.code, 1, "{other}");
+    assert!(other.stdout.contains("the order of the lines is another one"), "{other}");
+    assert!(other.stdout.contains("system/init system/status assistant"), "{other}");
+    fs::write(project.path("lines.jsonl"), "no lines\n").expect("lines");
+    let broken = project.run(&["verify", "--claude", "play", "--lines", "lines.jsonl"]);
+    assert_eq!(broken.code, 2, "{broken}");
+}
+
+#[test]
 fn kinds_and_fields_of_captures_are_compared() {
     let project = Project::new(&[]);
     for (version, line) in
