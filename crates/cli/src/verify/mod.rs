@@ -177,9 +177,7 @@ fn verify(options: &VerifyArgs) -> Result<CommandStatus, VerifyError> {
     let results = repetition.results();
     let is_suite = options.scenarios.is_empty();
     known.write_project(&loaded, &agents, &results, is_suite)?;
-    if let Some(path) = &options.record_lines {
-        lines::record(path, &loaded, &agents, &results)?;
-    }
+    lines::record(options.record_lines.as_deref(), &loaded, &agents, &results)?;
     let has_captures = results.iter().any(|result| {
         result.capture_path.as_ref().is_some_and(|path| path.starts_with(failures.path()))
     });

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use super::super::matrix::HistoryScenario;
 use super::super::release_kinds::ReleaseKinds;
 use super::super::results::HistoryRelease;
-use super::markdown::{code, versions, wrapped};
+use super::markdown::{code, link, versions, wrapped};
 use crate::scenario::AgentVersion;
 
 /// A release that was run whole, with what it printed.
@@ -56,7 +56,7 @@ pub(super) fn write_kinds(
     for kind in &kinds {
         let presence = section.presence(kind, None);
         let printed = section.printed(&presence);
-        let example = section.example(kind).map(|it| super::markdown::link(it));
+        let example = section.example(kind).map(link);
         let _ = writeln!(page, "| {} | {printed} | {} |", code(kind), example.unwrap_or_default());
     }
     section.write_fields(&kinds, page);
