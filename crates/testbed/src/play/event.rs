@@ -173,7 +173,7 @@ impl ToolOutcome {
 
 /// What a host asks about the files of the project.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum FileQuery {
+pub(crate) enum HostFileQuery {
     /// The entries of a directory.
     Suggestions(String),
     /// What is in a file.
@@ -252,7 +252,7 @@ pub(crate) enum PlayerEffect {
     QueryFiles {
         /// The id of the control request.
         request: Value,
-        query: FileQuery,
+        query: HostFileQuery,
     },
     /// Restores files to their state before a prompt.
     RewindFiles {

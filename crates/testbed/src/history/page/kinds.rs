@@ -29,7 +29,7 @@ struct KindChange {
 
 /// Something that a release may print, and where it does.
 #[derive(Debug)]
-struct Presence {
+struct KindPresence {
     is_in_first: bool,
     changes: Vec<KindChange>,
 }
@@ -70,7 +70,7 @@ struct KindsSection<'a> {
 
 impl KindsSection<'_> {
     /// Where a kind is printed, or a field of it.
-    fn presence(&self, kind: &str, field: Option<&str>) -> Presence {
+    fn presence(&self, kind: &str, field: Option<&str>) -> KindPresence {
         let fields = |it: &PrintedRelease<'_>| it.kinds.fields(kind).cloned();
         let examples: BTreeSet<String> = self
             .releases
@@ -102,7 +102,7 @@ impl KindsSection<'_> {
             came: *came,
         });
         let is_in_first = known.first().is_some_and(|(_, found)| *found);
-        Presence { is_in_first, changes: changes.collect() }
+        KindPresence { is_in_first, changes: changes.collect() }
     }
 
     /// Whether a release would show what a scenario shows elsewhere: the scenario was run with it, or
@@ -115,7 +115,7 @@ impl KindsSection<'_> {
     }
 
     /// In words, when something is printed.
-    fn printed(&self, presence: &Presence) -> String {
+    fn printed(&self, presence: &KindPresence) -> String {
         if presence.changes.len() > MAX_CHANGES {
             return "not in every run".to_owned();
         }

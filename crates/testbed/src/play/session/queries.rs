@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::play::event::{FileQuery, PlayerEffect};
+use crate::play::event::{HostFileQuery, PlayerEffect};
 use crate::play::permission::{PlayerRule, RuleBehavior, RuleSource};
 use crate::play::release::PlayerBehavior;
 use crate::play::session::PlayerSession;
@@ -39,10 +39,10 @@ impl PlayerSession {
     ) -> bool {
         let text = |key: &str| request[key].as_str().unwrap_or_default().to_owned();
         match subtype {
-            "file_suggestions" => self.ask_files(id, FileQuery::Suggestions(text("query"))),
+            "file_suggestions" => self.ask_files(id, HostFileQuery::Suggestions(text("query"))),
             "read_file" => {
                 let max = request["max_bytes"].as_u64().and_then(|it| usize::try_from(it).ok());
-                self.ask_files(id, FileQuery::Contents { path: text("path"), max });
+                self.ask_files(id, HostFileQuery::Contents { path: text("path"), max });
             }
             "seed_read_state" => self.respond(id, Value::Null),
             "background_tasks" => self.respond(id, json!({})),
@@ -106,7 +106,7 @@ impl PlayerSession {
         true
     }
 
-    fn ask_files(&mut self, id: &Value, query: FileQuery) {
+    fn ask_files(&mut self, id: &Value, query: HostFileQuery) {
         self.effects.push(PlayerEffect::QueryFiles { request: id.clone(), query });
     }
 

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::play::event::FileQuery;
+use crate::play::event::HostFileQuery;
 
-impl FileQuery {
+impl HostFileQuery {
     /// The answer, or an error for the host.
     pub(crate) fn answer(&self, cwd: &Path) -> Result<Value, String> {
         match self {
@@ -56,7 +56,7 @@ fn contents(path: &str, max: Option<usize>, cwd: &Path) -> Option<Value> {
 mod tests {
     use serde_json::json;
 
-    use super::FileQuery;
+    use super::HostFileQuery;
 
     #[test]
     fn only_files_of_the_project_are_shown() {
@@ -66,16 +66,16 @@ mod tests {
         std::fs::write(cwd.join("src/a.txt"), "one\n").unwrap();
         std::fs::write(directory.path().join("secret"), "no").unwrap();
         let contents =
-            |path: &str, max| FileQuery::Contents { path: path.to_owned(), max }.answer(&cwd);
+            |path: &str, max| HostFileQuery::Contents { path: path.to_owned(), max }.answer(&cwd);
         let whole = contents("src/a.txt", None).unwrap();
         assert_eq!((&whole["contents"], &whole["truncated"]), (&json!("one\n"), &json!(null)));
         let part = contents("src/a.txt", Some(2)).unwrap();
         assert_eq!((&part["contents"], &part["truncated"]), (&json!("on"), &json!(true)));
         assert_eq!(contents("../secret", None), Err("read denied: ../secret".to_owned()));
         assert_eq!(contents("", None), Err("read denied: ".to_owned()));
-        let found = FileQuery::Suggestions("./".to_owned()).answer(&cwd).unwrap();
+        let found = HostFileQuery::Suggestions("./".to_owned()).answer(&cwd).unwrap();
         assert_eq!(found["suggestions"], json!([{ "path": "src/" }]));
-        let found = FileQuery::Suggestions("src/".to_owned()).answer(&cwd).unwrap();
+        let found = HostFileQuery::Suggestions("src/".to_owned()).answer(&cwd).unwrap();
         assert_eq!(found["suggestions"], json!([]));
     }
 }
