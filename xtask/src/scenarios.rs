@@ -16,6 +16,9 @@ use crate::test_programs;
 /// The release of the CLI that runs every scenario.
 const CLI: &str = "2.1.325";
 
+/// The order of the lines that this release prints.
+const LINES: &str = "scenarios/results/claude/lines/2.1.325.jsonl";
+
 /// An older release of the CLI, which runs the scenarios that depend on the version.
 const OLD_CLI: &str = "2.1.37";
 
@@ -36,7 +39,7 @@ pub(crate) fn job(check: &SurvivorCheck) -> CheckJob {
     let work = move |log: &mut JobLog| {
         let verify = || {
             let mut command = Command::new(test_programs::towpath());
-            command.args(["verify", "--again", "--timeout", "60"]);
+            command.args(["verify", "--again", "--lines", LINES]);
             command.envs(marks.clone()).current_dir(cargo::root());
             command
         };

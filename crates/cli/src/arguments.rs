@@ -290,6 +290,12 @@ pub(crate) struct VerifyArgs {
     /// Save every capture: DIR/VERSION/NAME/{stdin.jsonl,stdout.jsonl,stderr.txt,requests.jsonl,run.json}
     #[arg(long, value_name = "DIR")]
     pub(crate) record: Option<PathBuf>,
+    /// Add the order of the lines that a release prints to this file, for `--lines`
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["times", "once", "lines"])]
+    pub(crate) record_lines: Option<PathBuf>,
+    /// Compare the order of the lines that the built-in agent prints with those in this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) lines: Option<PathBuf>,
     /// Set when this program has restarted itself without a network
     #[arg(long, hide = true)]
     pub(crate) isolated: bool,

@@ -447,7 +447,7 @@ impl History {
 }
 
 #[test]
-fn a_release_between_others_that_pass_gets_no_condition() {
+fn a_release_between_others_that_pass_is_left_out_with_a_condition() {
     let history = History::new(&[("hello", HELLO)]);
     let results = ["--results", "scenarios/results"];
     let around = [&["--claude", "npm:9.9.3,9.9.8"], &results[..]].concat();
@@ -456,13 +456,19 @@ fn a_release_between_others_that_pass_gets_no_condition() {
     let bound = [&["--bound-differences", "--claude", "npm:9.9.5"], &results[..]].concat();
     let output = history.verify(&bound);
     assert_eq!(output.code, 0, "{output}");
-    assert_eq!(
-        output.stdout, "hello: no condition, it passes before and after 9.9.5 (9.9.3 and 9.9.8)\n",
-        "{output}"
-    );
+    assert_eq!(output.stdout, "hello: [<9.9.5 >=9.9.8] at line 5\n", "{output}");
     let file = history.project.path("scenarios/hello.scenario");
-    assert_eq!(fs::read_to_string(file).expect("a scenario"), HELLO);
+    let text = || fs::read_to_string(&file).expect("a scenario");
+    assert_eq!(text(), HELLO.replace("< result", "[<9.9.5 >=9.9.8] < result"));
     assert!(history.verify(&around).stdout.contains("(2 known from earlier runs)"));
+
+    // Both ends are searched for.
+    let refined = history.verify(&[&["--refine-bounds"], &results[..]].concat());
+    let mut moved: Vec<&str> = refined.stdout.lines().collect();
+    moved.sort_unstable();
+    assert_eq!(moved, ["hello: 9.9.5 is right", "hello: 9.9.8 became 9.9.6"], "{refined}");
+    assert_eq!(text(), HELLO.replace("< result", "[<9.9.5 >=9.9.6] < result"));
+    assert_eq!(history.verify(&["--claude", "npm:9.9.3,9.9.5,9.9.6,9.9.8"]).code, 0);
 }
 
 #[test]
@@ -521,6 +527,28 @@ fn conditions_are_moved_to_the_exact_release_of_their_change() {
     let again = history.verify(&[&["--refine-bounds", "ends"], &results[..]].concat());
     assert_eq!(again.stdout, "every condition is at the exact release of its change\n", "{again}");
     assert_eq!(history.verify(&["--refine-bounds"]).code, 2, "the results are needed");
+}
+
+#[test]
+fn a_check_that_was_only_added_is_searched_with_the_check() {
+    // It passes with every release as it is, although turns end in this way only since 9.9.6.
+    let adds = ENDS.replace("< result/success\n", "[>=9.9.9] < result/finished\n");
+    let history = History::new(&[("adds", &adds)]);
+    let results = ["--results", "scenarios/results"];
+    let sampled = [&["--claude", "npm:9.9.2,9.9.8,9.9.9"], &results[..]].concat();
+    assert_eq!(history.verify(&sampled).code, 0);
+    let page = || history.verify(&["--history"]).stdout;
+    assert!(page().contains("[adds](../scenarios/adds.scenario) (at the latest here)"));
+
+    let refined = history.verify(&[&["--refine-bounds"], &results[..]].concat());
+    assert_eq!(refined.stdout, "adds: 9.9.9 became 9.9.6\n", "{refined}");
+    let file = history.project.path("scenarios/results/claude/9.9.5.jsonl");
+    let before = fs::read_to_string(file).expect("results");
+    assert!(before.contains("\"outcome\":\"passed\""), "{before}");
+    assert!(before.contains("\"not_yet\":[\"9.9.6\"]"), "{before}");
+    assert!(page().contains("[adds](../scenarios/adds.scenario) (exactly here)"), "{}", page());
+    let again = history.verify(&[&["--refine-bounds"], &results[..]].concat());
+    assert_eq!(again.stdout, "every condition is at the exact release of its change\n", "{again}");
 }
 
 #[test]
@@ -671,6 +699,45 @@ fn kinds_of_a_whole_run_are_kept_with_its_results() {
     verify(&[]);
     let without = known.replace("9.5\"}", "9.5\",\"without\":[\"ends\"]}");
     assert_eq!(kinds(), without.replace("{\"ends\"", "{\"hello\""));
+}
+
+#[test]
+fn the_lines_of_a_release_are_recorded() {
+    let history = History::new(&[("hello", HELLO), ("ends", ENDS)]);
+    let file = history.project.path("lines.jsonl");
+    let record = |arguments: &[&str]| {
+        history.verify(&[&["--record-lines", "lines.jsonl"], arguments].concat())
+    };
+    assert_eq!(record(&["--claude", "npm:9.9.5"]).code, 0);
+    let text = fs::read_to_string(&file).expect("lines");
+    assert!(text.starts_with("{\"version\":\"9.9.5\"}\n{\"name\":\"ends\","), "{text}");
+    assert!(text.ends_with("\"orders\":[\"system/init result/success\"]}\n"), "{text}");
+    // What is known from earlier runs was not recorded.
+    assert_eq!(record(&["--claude", "npm:9.9.5"]).code, 0);
+    assert_eq!(fs::read_to_string(&file).expect("lines"), text);
+    let other = record(&["--claude", "./agent"]);
+    assert!(other.stderr.contains("`--record-lines` needs one release"), "{other}");
+}
+
+#[test]
+fn the_lines_of_the_built_in_agent_are_compared_with_those_of_a_release() {
+    let text = "# It answers\n\napi text \"Hi.\"\n\n> user \"hi\"\n< result\neof\nexit 0\n";
+    let project = Project::new(&[("hi", text)]);
+    let verify = |order: &str| {
+        let lines = format!(
+            "{{\"version\":\"2.1.325\"}}\n{{\"name\":\"hi\",\"scenario\":\"-\",\"orders\":[\"{order}\"]}}\n"
+        );
+        fs::write(project.path("lines.jsonl"), lines).expect("lines");
+        project.run(&["verify", "--claude", "play", "--timeout", "30", "--lines", "lines.jsonl"])
+    };
+    assert_eq!(verify("system/init assistant result/success").code, 0);
+    let other = verify("system/init system/status assistant result/success");
+    assert_eq!(other.code, 1, "{other}");
+    assert!(other.stdout.contains("the order of the lines is another one"), "{other}");
+    assert!(other.stdout.contains("system/init system/status assistant"), "{other}");
+    fs::write(project.path("lines.jsonl"), "no lines\n").expect("lines");
+    let broken = project.run(&["verify", "--claude", "play", "--lines", "lines.jsonl"]);
+    assert_eq!(broken.code, 2, "{broken}");
 }
 
 #[test]

@@ -1,10 +1,10 @@
 //! `towpath verify --bound-differences`: writes a condition into every scenario that differs with a release.
 //!
 //! The condition is at the next newer release with which the scenario is known to pass, or, if it passes
-//! only with older ones, at the release itself. It is written at the step that differs if the rest of
+//! only with older ones, at the release itself. If it passes with both, the condition leaves out what
+//! is from the release to the newer one. It is written at the step that differs if the rest of
 //! the scenario then passes, and otherwise for the whole scenario. `--refine-bounds` then moves it to the
-//! exact release. A scenario that passes before and after the release gets no condition: one condition
-//! cannot leave out a release in the middle without the older ones that pass.
+//! exact releases.
 
 use std::collections::HashMap;
 use std::fs;
@@ -55,16 +55,6 @@ impl BoundError {
             _ => None,
         }
     }
-}
-
-/// What can be written about a release with which a scenario differs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum BoundChoice {
-    Write(VersionBound),
-    /// It passes with these releases, the nearest ones on both sides.
-    PassesBeforeAndAfter(AgentVersion, AgentVersion),
-    /// It is not known to pass with any other release.
-    Unknown,
 }
 
 /// A scenario that differs with a release, and the condition that says so.
@@ -179,15 +169,8 @@ impl BoundCommand<'_> {
             let passed = releases.iter().filter(|it| it.agent == CLAUDE && it.passed(name, text));
             let passed: Vec<AgentVersion> = passed.map(|it| it.version).collect();
             match bound_for(self.version, &passed) {
-                BoundChoice::Write(bound) => {
-                    differences.push(UnboundDifference { scenario, line, bound });
-                }
-                BoundChoice::PassesBeforeAndAfter(before, after) => writeln!(
-                    io::stdout().lock(),
-                    "{name}: no condition, it passes before and after {} ({before} and {after})",
-                    self.version
-                )?,
-                BoundChoice::Unknown => {
+                Some(bound) => differences.push(UnboundDifference { scenario, line, bound }),
+                None => {
                     eprintln!("{name} is left out: it is not known to pass with any release");
                 }
             }
@@ -229,14 +212,15 @@ impl BoundCommand<'_> {
 }
 
 /// The condition on the versions that leaves out one release, and none with which the scenario passes.
-fn bound_for(version: AgentVersion, passed: &[AgentVersion]) -> BoundChoice {
+/// None if it is not known to pass with any other release.
+fn bound_for(version: AgentVersion, passed: &[AgentVersion]) -> Option<VersionBound> {
     let older = passed.iter().copied().filter(|it| *it < version).max();
     let newer = passed.iter().copied().filter(|it| *it > version).min();
     match (older, newer) {
-        (Some(older), Some(newer)) => BoundChoice::PassesBeforeAndAfter(older, newer),
-        (None, Some(newer)) => BoundChoice::Write(VersionBound::Since(newer)),
-        (Some(_), None) => BoundChoice::Write(VersionBound::Before(version)),
-        (None, None) => BoundChoice::Unknown,
+        (Some(_), Some(newer)) => Some(VersionBound::Except(version, newer)),
+        (None, Some(newer)) => Some(VersionBound::Since(newer)),
+        (Some(_), None) => Some(VersionBound::Before(version)),
+        (None, None) => None,
     }
 }
 
@@ -248,21 +232,21 @@ fn write_file(path: &Path, text: &str) -> Result<(), BoundError> {
 mod tests {
     use testbed::scenario::{AgentVersion, VersionBound};
 
-    use super::{BoundChoice, bound_for};
+    use super::bound_for;
 
     #[test]
     fn a_condition_leaves_out_no_release_that_passes() {
         let version = |patch| AgentVersion(2, 1, patch);
-        let since = |patch| BoundChoice::Write(VersionBound::Since(version(patch)));
-        let before = |patch| BoundChoice::Write(VersionBound::Before(version(patch)));
-        let both = |older, newer| BoundChoice::PassesBeforeAndAfter(version(older), version(newer));
-        let table: [(&[u32], BoundChoice); 6] = [
+        let since = |patch| Some(VersionBound::Since(version(patch)));
+        let before = |patch| Some(VersionBound::Before(version(patch)));
+        let except = |from, until| Some(VersionBound::Except(version(from), version(until)));
+        let table: [(&[u32], Option<VersionBound>); 6] = [
             (&[9, 7], since(7)),
             (&[3], before(5)),
-            (&[3, 7], both(3, 7)),
-            (&[9, 1, 7, 4, 2], both(4, 7)),
-            (&[5], BoundChoice::Unknown),
-            (&[], BoundChoice::Unknown),
+            (&[3, 7], except(5, 7)),
+            (&[9, 1, 7, 4, 2], except(5, 7)),
+            (&[5], None),
+            (&[], None),
         ];
         for (passed, expected) in table {
             let passed: Vec<AgentVersion> = passed.iter().copied().map(version).collect();

@@ -111,7 +111,12 @@ impl KeptResults {
                 let digest = applied_digest(text, &agent.name, agent.version);
                 let counts = (result.attempts, result.passes);
                 let digests = (digest, conversation);
-                if let Some(entry) = HistoryResult::of(&result.outcome, counts, digests, text) {
+                if let Some(mut entry) = HistoryResult::of(&result.outcome, counts, digests, text) {
+                    // What the release does not have yet was shown by another text of the scenario.
+                    let earlier = release.results.get(&scenario.name);
+                    if let Some(earlier) = earlier.filter(|it| it.scenario == entry.scenario) {
+                        entry.not_yet.clone_from(&earlier.not_yet);
+                    }
                     let entry = match release.results.get(&scenario.name) {
                         Some(earlier) if !result.kept => entry.merged(counts, earlier),
                         _ => entry,

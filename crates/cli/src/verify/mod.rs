@@ -6,6 +6,7 @@ mod bound;
 mod history;
 mod isolation;
 mod kept_results;
+mod lines;
 mod output;
 mod refine;
 mod release_run;
@@ -14,6 +15,7 @@ mod selection;
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anstream::eprintln;
@@ -72,6 +74,10 @@ enum VerifyError {
     Write(#[from] io::Error),
     #[error("could not write `{}`", path.display())]
     WriteFile { path: PathBuf, source: io::Error },
+    #[error("could not read `{}`", path.display())]
+    ReadLines { path: PathBuf, source: io::Error },
+    #[error("`--record-lines` needs one release of Claude Code, as in `--claude npm:2.1.325`")]
+    NoReleaseOfLines,
     #[error("interrupted before all scenarios were finished")]
     Interrupted,
     #[error("could not create a directory for captures")]
@@ -118,8 +124,11 @@ fn verify(options: &VerifyArgs) -> Result<CommandStatus, VerifyError> {
         choices.push(VerifyAgentChoice::Play);
     }
     // A page and captures are made from runs, so that nothing can be taken from earlier ones.
-    let uses_kept =
-        !(options.again || options.times.is_some() || options.markdown || options.record.is_some());
+    let uses_kept = !(options.again
+        || options.times.is_some()
+        || options.markdown
+        || options.record.is_some()
+        || options.record_lines.is_some());
     let known = KeptResults::load(&environment, options.results.clone(), uses_kept);
     let is_known = |choice: &VerifyAgentChoice| known.covers(choice, &loaded);
     if !options.isolated {
@@ -152,6 +161,7 @@ fn verify(options: &VerifyArgs) -> Result<CommandStatus, VerifyError> {
         capture_dir: options.record.clone(),
         failure_dir: failures.path().to_owned(),
         confirm: !options.once,
+        line_order: lines::load(options.lines.as_deref(), &loaded)?.map(Arc::new),
     };
     let run = SuiteRun { options, runtime: &runtime, loaded: &loaded, known: &known, config };
     let mut repetition = VerifyRepetition::default();
@@ -167,6 +177,7 @@ fn verify(options: &VerifyArgs) -> Result<CommandStatus, VerifyError> {
     let results = repetition.results();
     let is_suite = options.scenarios.is_empty();
     known.write_project(&loaded, &agents, &results, is_suite)?;
+    lines::record(options.record_lines.as_deref(), &loaded, &agents, &results)?;
     let has_captures = results.iter().any(|result| {
         result.capture_path.as_ref().is_some_and(|path| path.starts_with(failures.path()))
     });

@@ -109,6 +109,7 @@ impl VerifyTable<'_> {
             if kept > 0 { format!(" ({kept} known from earlier runs)") } else { String::new() };
         let seconds = self.duration.as_secs_f64();
         writeln!(out, "\n{}{known} in {seconds:.1} s", totals(count))?;
+        self.write_certainty(out)?;
         for result in self.results.iter().filter(|it| it.attempts > 1 && !it.kept) {
             if let VerifyOutcome::Passed = result.outcome {
                 let scenario = &self.scenarios[result.scenario].name;
@@ -120,6 +121,23 @@ impl VerifyTable<'_> {
             Some(repetition) => self.write_repetition(repetition, out),
             None => Ok(()),
         }
+    }
+
+    /// Says how sure it is: a difference counts once it was seen twice with nothing else running.
+    fn write_certainty(&self, out: &mut impl Write) -> io::Result<()> {
+        let repeated = self.results.iter().filter(|it| it.attempts > 1 && !it.kept);
+        let count = |key: &str| repeated.clone().filter(|it| it.outcome.key() == key).count();
+        let mut parts = Vec::new();
+        match count("differs") {
+            0 => {}
+            1 => parts.push("the difference was seen twice alone".to_owned()),
+            differ => parts.push(format!("{differ} differences were each seen twice alone")),
+        }
+        match count("passed") {
+            0 => {}
+            alone => parts.push(format!("{alone} passed only when alone")),
+        }
+        if parts.is_empty() { Ok(()) } else { writeln!(out, "{}", parts.join("; ")) }
     }
 
     /// Writes which outcomes were not the same in all runs.

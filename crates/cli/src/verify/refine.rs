@@ -140,17 +140,21 @@ impl Refine<'_> {
             return Ok(());
         }
         let texts = searches.iter().map(|it| (&it.refinement, it.refinement.text().to_owned()));
-        let as_they_are = self.verdicts(version, &texts.collect::<Vec<_>>())?;
-        // With a scenario that passes as it is, the change is still to come.
+        // One run of each is enough to search with: what is found is run again until it is certain.
+        let once = ["--once".into()];
+        let as_they_are = self.verdicts(version, &texts.collect::<Vec<_>>(), &once)?;
+        // With a scenario that passes as it is, the change is still to come, unless the change only
+        // adds checks.
+        let is_open = |it: &RefineSearch, verdict: BoundVerdict| {
+            verdict != BoundVerdict::Passed || it.refinement.only_adds_checks()
+        };
         let rest = searches.iter().zip(&as_they_are);
-        let rest = rest.filter(|(_, verdict)| **verdict != BoundVerdict::Passed);
+        let rest = rest.filter(|(it, verdict)| is_open(it, **verdict));
         let rest = rest.map(|(it, _)| (&it.refinement, it.refinement.moved_to(version)));
-        let mut moved = self.verdicts(version, &rest.collect::<Vec<_>>())?.into_iter();
+        let mut moved = self.verdicts(version, &rest.collect::<Vec<_>>(), &once)?.into_iter();
         for (search, as_it_is) in searches.iter_mut().zip(as_they_are) {
-            let moved = match as_it_is {
-                BoundVerdict::Passed => BoundVerdict::Unknown,
-                _ => moved.next().unwrap_or(BoundVerdict::Unknown),
-            };
+            let moved = if is_open(search, as_it_is) { moved.next() } else { None };
+            let moved = moved.unwrap_or(BoundVerdict::Unknown);
             if !search.refinement.add(version, as_it_is, moved) {
                 let name = &search.refinement.scenario;
                 eprintln!("{version} says nothing about {name}: {as_it_is:?}, {moved:?}");
@@ -164,6 +168,7 @@ impl Refine<'_> {
         &self,
         version: AgentVersion,
         texts: &[(&BoundRefinement, String)],
+        options: &[OsString],
     ) -> Result<Vec<BoundVerdict>, RefineError> {
         let agent = VerifyAgent::known_release(version);
         let directory = tempfile::tempdir().map_err(RefineError::Directory)?;
@@ -177,8 +182,7 @@ impl Refine<'_> {
                 files.push(file);
             }
         }
-        // One run of each is enough to search with: what is found is run again until it is certain.
-        let results = self.run_release(version, &files, &["--once".into()])?;
+        let results = self.run_release(version, &files, options)?;
         let verdicts = texts.iter().map(|(refinement, _)| {
             let name = &refinement.scenario;
             if !files.contains(&scenario_file(directory.path(), name)) {
@@ -226,14 +230,14 @@ impl Refine<'_> {
                 runs.insert(evidence, ReleaseOutcome::Differs);
             }
         }
-        let results = self.options.results.clone().unwrap_or_default();
+        let directory = self.options.results.clone().unwrap_or_default();
         for (version, expected) in runs {
             if let Err(error) = agents::fetch_one(version, self.environment).await {
                 report_error(&error, error.hint().as_deref());
                 continue;
             }
             let files: Vec<PathBuf> = expected.keys().cloned().collect();
-            let options = ["--results".into(), results.clone().into_os_string()];
+            let options = ["--results".into(), directory.clone().into_os_string()];
             let results = self.run_release(version, &files, &options)?;
             for (file, expected) in expected {
                 let name = file.file_stem().unwrap_or_default().to_string_lossy();
@@ -241,6 +245,36 @@ impl Refine<'_> {
                 if outcome != Some(expected) {
                     eprintln!(
                         "{name} with {version}: expected {expected:?}, but it is {outcome:?}"
+                    );
+                }
+            }
+        }
+        self.write_not_yet(found)
+    }
+
+    /// Keeps that the additional checks do not pass with the release before the change.
+    fn write_not_yet(&self, found: &[(RefineSearch, VerifyChange)]) -> Result<(), RefineError> {
+        let store = HistoryStore::new(self.options.results.clone().unwrap_or_default());
+        let mut searches: BTreeMap<AgentVersion, Vec<(&BoundRefinement, AgentVersion)>> =
+            BTreeMap::new();
+        for (RefineSearch { refinement, .. }, change) in found {
+            let before = BoundRefinement::evidence(change).find(|it| *it != change.after);
+            if let Some(before) = before.filter(|_| refinement.only_adds_checks()) {
+                searches.entry(before).or_default().push((refinement, change.after));
+            }
+        }
+        for (version, searches) in searches {
+            let texts: Vec<_> =
+                searches.iter().map(|(it, _)| (*it, it.moved_to(version))).collect();
+            let verdicts = self.verdicts(version, &texts, &[])?;
+            for ((refinement, after), verdict) in searches.into_iter().zip(verdicts) {
+                let name = refinement.scenario.as_str();
+                if verdict == BoundVerdict::Differs {
+                    store.add_not_yet(CLAUDE, version, (name, after))?;
+                } else {
+                    eprintln!(
+                        "{name} with {version}: expected a difference with the checks of {after}, \
+                         but it is {verdict:?}"
                     );
                 }
             }

@@ -22,6 +22,36 @@ pub struct HistoryChange {
     pub ends: bool,
 }
 
+/// The first words of steps that check something.
+const CHECKS: [&str; 15] = [
+    "<",
+    "<~",
+    "<!",
+    "says",
+    "count",
+    "request",
+    "requests",
+    "exit",
+    "alive",
+    "stderr",
+    "is",
+    "is-not",
+    "wait-file",
+    "gone",
+    "left",
+];
+
+impl HistoryChange {
+    /// Whether the scenario only checks more since the release. Then it passes before the release
+    /// too, wherever the change is, and shows nothing unless these checks are made there.
+    pub(super) fn only_adds_checks(&self) -> bool {
+        let is_check =
+            |step: &String| step.split_whitespace().next().is_some_and(|it| CHECKS.contains(&it));
+        let is_whole = self.starts || self.ends;
+        self.before.is_empty() && !is_whole && self.after.iter().any(is_check)
+    }
+}
+
 /// How exactly the release of a change is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HistoryEvidence {
@@ -108,7 +138,7 @@ mod tests {
     const OLD: AgentVersion = AgentVersion(2, 1, 37);
     const NEW: AgentVersion = AgentVersion(2, 1, 150);
 
-    const TEXT: &str = "# T\n\n> user \"hi\"\n[>=2.1.150] < system\neof\n";
+    const TEXT: &str = "# T\n\n> user \"hi\"\n[<2.1.150] < user\n[>=2.1.150] < system\neof\n";
 
     #[test]
     fn steps_with_bounds_are_what_was_and_what_is() {
@@ -142,6 +172,7 @@ mod tests {
             difference: None,
             runs: None,
             passes: None,
+            not_yet: Vec::new(),
         };
         let results = BTreeMap::from([("s".to_owned(), result)]);
         HistoryRelease { agent: "claude".to_owned(), version, is_whole: false, results }
@@ -187,6 +218,22 @@ mod tests {
         let stale = release(NEW, Passed, &TEXT.replace("system", "assistant"));
         let all = [release(BEFORE, Passed, TEXT), stale];
         assert_eq!(evidence(TEXT, &all), HistoryEvidence::After(BEFORE));
+    }
+
+    #[test]
+    fn a_check_that_is_only_added_must_have_been_made_before() {
+        use HistoryOutcome::Passed;
+        let added = "# T\n\n> user \"hi\"\n[>=2.1.150] < system\neof\n";
+        let new = release(NEW, Passed, added);
+        let before = release(BEFORE, Passed, added);
+        assert_eq!(evidence(added, &[before.clone(), new.clone()]), HistoryEvidence::Unknown);
+        let mut shown = before;
+        shown.results.get_mut("s").unwrap().not_yet = vec![NEW.to_string()];
+        assert_eq!(evidence(added, &[shown, new.clone()]), HistoryEvidence::Exact);
+        // What is only started in another way shows itself.
+        let args = "# T\n\n[>=2.1.150] args --new\n> user \"hi\"\neof\n";
+        let both = [release(BEFORE, Passed, args), release(NEW, Passed, args)];
+        assert_eq!(evidence(args, &both), HistoryEvidence::Exact);
     }
 
     #[test]

@@ -1,8 +1,7 @@
 //! Scenarios by releases: what each of them did.
 
-use std::collections::BTreeMap;
-
 use super::applied::applied_digest;
+use super::changes::changes_of;
 use super::results::{HistoryOutcome, HistoryRelease, HistoryResult};
 use crate::scenario::{
     AgentVersion, CLAUDE, Scenario, ScenarioError, ScenarioProtocol, with_moved_bound,
@@ -73,12 +72,16 @@ impl HistoryScenario {
         let (agent, version) = (release.agent.as_str(), release.version);
         let is_of = |text: &str| result.scenario == applied_digest(text, agent, version);
         if is_of(&self.text) {
+            let of_change = changes_of(&self.text, agent).remove(&change).unwrap_or_default();
+            if version < change && of_change.only_adds_checks() {
+                return result.not_yet.contains(&change.to_string());
+            }
             return differs != self.applies_to(release);
         }
         differs && is_of(&with_moved_bound(&self.text, agent, change, version))
     }
 
-    fn applies_to(&self, release: &HistoryRelease) -> bool {
+    pub(super) fn applies_to(&self, release: &HistoryRelease) -> bool {
         self.scenario.condition.applies_to(&release.agent, release.version)
     }
 
@@ -122,19 +125,6 @@ impl<'a> HistoryMatrix<'a> {
     pub(super) fn counts(&self, release: &HistoryRelease) -> [usize; 5] {
         let cells: Vec<HistoryCell> = self.scenarios.iter().map(|it| it.cell(release)).collect();
         HistoryCell::ALL.map(|kind| cells.iter().filter(|it| **it == kind).count())
-    }
-
-    /// The scenarios that did not pass with all releases, those with equal rows together.
-    pub(super) fn varying(&self) -> Vec<(Vec<HistoryCell>, Vec<&'a HistoryScenario>)> {
-        let mut rows: BTreeMap<Vec<HistoryCell>, Vec<&HistoryScenario>> = BTreeMap::new();
-        for scenario in &self.scenarios {
-            let row: Vec<HistoryCell> =
-                self.releases.iter().map(|release| scenario.cell(release)).collect();
-            if row.iter().any(|cell| *cell != HistoryCell::Passed) {
-                rows.entry(row).or_default().push(scenario);
-            }
-        }
-        rows.into_iter().collect()
     }
 
     /// What no condition explains: the scenarios that differ, each with the versions and the first

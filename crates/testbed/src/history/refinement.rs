@@ -9,7 +9,7 @@ use super::HistoryEvidence;
 use super::changes::changes_of;
 use super::matrix::HistoryScenario;
 use super::results::HistoryRelease;
-use crate::scenario::{AgentVersion, Scenario, with_moved_bound};
+use crate::scenario::{AgentVersion, Scenario, with_moved_bound, without_versions};
 use crate::verify::{VerifyBisection, VerifyChange};
 
 /// The first release that takes its input as `stream-json`. Earlier ones cannot run a scenario.
@@ -32,6 +32,9 @@ pub struct BoundRefinement {
     agent: String,
     text: String,
     bisection: VerifyBisection,
+    /// Whether the change is one that only adds checks, so that the scenario as it is passes on both
+    /// sides of it.
+    only_adds_checks: bool,
     /// How many releases in a row have said nothing.
     left_out: u32,
 }
@@ -59,13 +62,18 @@ impl BoundRefinement {
             releases.iter().filter(|release| release.agent == agent).cloned().collect();
         // A file with errors is reported when it is loaded.
         let Ok(history) = HistoryScenario::parse(scenario, text) else { return Vec::new() };
-        let bounds: Vec<AgentVersion> = changes_of(text, agent).into_keys().collect();
+        let changes = changes_of(text, agent);
+        let bounds: Vec<AgentVersion> = changes.keys().copied().collect();
         let is_inexact = |bound: &&AgentVersion| {
             let evidence = HistoryEvidence::of(&history, **bound, &releases, published);
             evidence != HistoryEvidence::Exact && published.contains(bound)
         };
         let searches = bounds.iter().filter(is_inexact).map(|bound| {
-            let passed = releases.iter().filter(|release| release.passed(scenario, text));
+            let only_adds_checks = changes[bound].only_adds_checks();
+            let passed = releases.iter().filter(|release| {
+                release.passed(scenario, text)
+                    && (!only_adds_checks || history.is_evidence(release, *bound))
+            });
             // What is between two conditions is not known to pass, but is not part of this change.
             let ends = passed.map(|it| it.version).chain(bounds.iter().copied());
             let before = ends.filter(|it| it < bound).max().unwrap_or(NO_RELEASE);
@@ -80,6 +88,7 @@ impl BoundRefinement {
                     [before].into_iter().chain(between).collect(),
                     true,
                 ),
+                only_adds_checks,
                 left_out: 0,
             }
         });
@@ -106,20 +115,26 @@ impl BoundRefinement {
     }
 
     /// The scenario with the condition at `version` or where it was, whichever makes the scenario
-    /// apply to that version.
+    /// apply to that version; without any condition on the whole scenario if neither does, as with the
+    /// first release that it is not for.
     pub fn applying_to(&self, version: AgentVersion) -> String {
-        let moved = self.moved_to(version);
-        let applies = |text: &str| {
+        let applies = |text: &String| {
             Scenario::parse(&self.scenario, text)
                 .is_ok_and(|it| it.condition.applies_to(&self.agent, version))
         };
-        if applies(&moved) { moved } else { self.text.clone() }
+        let candidates = [self.moved_to(version), self.text.clone()];
+        candidates.into_iter().find(applies).unwrap_or_else(|| without_versions(&self.text))
     }
 
     /// A text of the scenario, which may have changed meanwhile, with the condition at another
     /// release.
     pub fn moved_in(&self, text: &str, version: AgentVersion) -> String {
         with_moved_bound(text, &self.agent, self.bound, version)
+    }
+
+    /// Whether the condition must be moved to a release even if the scenario passes as it is.
+    pub fn only_adds_checks(&self) -> bool {
+        self.only_adds_checks
     }
 
     /// The releases whose results show that the change is where it was found.
@@ -137,7 +152,9 @@ impl BoundRefinement {
     ) -> bool {
         use BoundVerdict::{Differs, NotApplicable, Passed};
         let is_before = match (as_it_is, moved) {
-            (Passed, _) | (NotApplicable, Differs) => true,
+            (Passed, Passed) if self.only_adds_checks => false,
+            (Passed | NotApplicable, Differs) => true,
+            (Passed, _) if !self.only_adds_checks => true,
             (_, Passed) | (Differs, NotApplicable) => false,
             // Several steps changed, and not all in the same release; or it is not certain.
             _ => {
@@ -158,7 +175,7 @@ mod tests {
 
     use super::{BoundRefinement, BoundVerdict, NO_RELEASE};
     use crate::history::{HistoryOutcome, HistoryRelease, HistoryResult, applied_digest};
-    use crate::scenario::AgentVersion;
+    use crate::scenario::{AgentVersion, ScenarioCondition};
     use BoundVerdict::{Differs, NotApplicable, Passed, Unknown};
 
     const TEXT: &str = "# T\n\n> user \"hi\"\n[<2.1.40] < user\n[>=2.1.40] < system\neof\n";
@@ -181,6 +198,7 @@ mod tests {
             difference: None,
             runs: None,
             passes: None,
+            not_yet: Vec::new(),
         };
         let results = BTreeMap::from([("s".to_owned(), result)]);
         HistoryRelease { agent: "claude".to_owned(), version, is_whole: false, results }
@@ -264,9 +282,42 @@ mod tests {
     }
 
     #[test]
+    fn both_ends_of_a_gap_are_searched() {
+        let text = "# T\n\n> user \"hi\"\n[<2.1.20 >=2.1.30] < user\neof\n";
+        let releases = [passed(10, text), passed(20, text), passed(40, text)];
+        let all = BoundRefinement::all_of(("s", text), "claude", &releases, &published());
+        // The step is in the conversation, is not, and is again.
+        let is_said = |version: AgentVersion| version.2 < 13 || version.2 >= 26;
+        let found = all.into_iter().map(|mut search| {
+            loop {
+                let version = match search.step() {
+                    Ok(version) => version,
+                    Err(change) => return (search.bound, change.after),
+                };
+                let verdict = |text: &str| {
+                    let line = text.lines().find(|it| it.starts_with('[')).unwrap();
+                    let condition: ScenarioCondition =
+                        line[1..line.find(']').unwrap()].parse().unwrap();
+                    let is_expected = condition.applies_to("claude", version);
+                    if is_expected && !is_said(version) { Differs } else { Passed }
+                };
+                let moved = search.moved_to(version);
+                assert!(search.add(version, verdict(search.text()), verdict(&moved)));
+            }
+        });
+        let found: Vec<_> = found.collect();
+        assert_eq!(found, [(version(20), version(13)), (version(30), version(26))]);
+    }
+
+    #[test]
     fn the_condition_is_moved_in_the_text() {
         let search = &BoundRefinement::all_of(("s", TEXT), "claude", &[], &published())[0];
         assert_eq!(search.moved_to(version(12)), TEXT.replace("2.1.40", "2.1.12"));
         assert_eq!(search.moved_in("[<2.1.40] eof\n", version(12)), "[<2.1.12] eof\n");
+        // The first release that a scenario is not for is run without the condition.
+        let whole = "# T\n\nversions <2.1.40\n> user \"hi\"\neof\n";
+        let search = &BoundRefinement::all_of(("s", whole), "claude", &[], &published())[0];
+        assert_eq!(search.applying_to(version(40)), whole.replace("versions <2.1.40\n", ""));
+        assert_eq!(search.applying_to(version(39)), whole);
     }
 }

@@ -53,6 +53,10 @@ pub struct HistoryResult {
     pub runs: Option<usize>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub passes: Option<usize>,
+    /// The later releases, named in conditions of the scenario, whose additional checks this release
+    /// does not pass: what they check has not come yet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_yet: Vec<String>,
 }
 
 /// The outcomes that say something about an agent.
@@ -134,6 +138,22 @@ impl HistoryStore {
     pub fn save(&self, release: &HistoryRelease) -> Result<(), HistoryStoreError> {
         let path = self.file(&release.agent, release.version);
         write(&path, &release.to_text())
+    }
+
+    /// Keeps that a release does not pass the checks that a scenario makes since a later one. The
+    /// scenario must have a result with the release.
+    pub fn add_not_yet(
+        &self,
+        agent: &str,
+        version: AgentVersion,
+        (scenario, later): (&str, AgentVersion),
+    ) -> Result<(), HistoryStoreError> {
+        let mut release = self.load(agent, version)?;
+        let Some(result) = release.results.get_mut(scenario) else { return Ok(()) };
+        result.not_yet.push(later.to_string());
+        result.not_yet.sort();
+        result.not_yet.dedup();
+        self.save(&release)
     }
 
     /// The kinds of lines of a release, if they were kept.
@@ -292,6 +312,7 @@ impl HistoryResult {
             difference: difference.map(first_difference),
             runs: is_flaky.then_some(runs),
             passes: is_flaky.then_some(passes),
+            not_yet: Vec::new(),
         })
     }
 }
@@ -365,6 +386,12 @@ fn first_difference(difference: &VerifyDifference) -> String {
         if let Some(part) = part {
             let _ = write!(text, "; {label} {}", shortened(part));
         }
+    }
+    // An agent that refuses to start says why.
+    if let (true, Some(line)) =
+        (text.starts_with("the agent exited"), difference.stderr.trim().lines().next())
+    {
+        let _ = write!(text, "; stderr {}", shortened(line));
     }
     text
 }

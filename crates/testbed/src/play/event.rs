@@ -47,6 +47,12 @@ pub(crate) enum PlayerInput {
         request: Value,
         response: Value,
     },
+    /// Files were looked at for the host.
+    FilesQueried {
+        /// The id of the control request.
+        request: Value,
+        answer: Result<Value, String>,
+    },
     /// An MCP server outside the host has sent a message.
     McpLine {
         server: String,
@@ -165,6 +171,19 @@ impl ToolOutcome {
     }
 }
 
+/// What a host asks about the files of the project.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum HostFileQuery {
+    /// The entries of a directory.
+    Suggestions(String),
+    /// What is in a file.
+    Contents {
+        path: String,
+        /// The most bytes.
+        max: Option<usize>,
+    },
+}
+
 /// What a hook command printed and how it ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HookCommandOutput {
@@ -228,6 +247,12 @@ pub(crate) enum PlayerEffect {
     WriteMcpServer {
         server: String,
         message: Value,
+    },
+    /// Looks at files for the host.
+    QueryFiles {
+        /// The id of the control request.
+        request: Value,
+        query: HostFileQuery,
     },
     /// Restores files to their state before a prompt.
     RewindFiles {

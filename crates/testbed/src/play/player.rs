@@ -1,6 +1,6 @@
 //! The loop around a session: inputs in, effects out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io::Write as _;
 use std::time::SystemTime;
 
@@ -79,6 +79,8 @@ struct Player {
     fault: Option<PlayerFault>,
     sender: mpsc::Sender<PlayerInput>,
     inputs: mpsc::Receiver<PlayerInput>,
+    /// Inputs that come before anything that waits in the channel.
+    ready: VecDeque<PlayerInput>,
     requests: BTreeMap<ModelRequestNumber, JoinHandle<()>>,
     /// The error to report if the session to resume does not exist.
     missing_session: Option<String>,
@@ -110,6 +112,7 @@ impl Player {
             environment,
             sender,
             inputs,
+            ready: VecDeque::new(),
             requests: BTreeMap::new(),
             missing_session: start.missing,
         })
@@ -131,6 +134,10 @@ impl Player {
                 self.servers.close_all();
                 self.stdout.close().await;
                 return code;
+            }
+            if let Some(input) = self.ready.pop_front() {
+                effects = self.session.on(SystemTime::now(), input);
+                continue;
             }
             let input = tokio::select! {
                 biased;
@@ -178,6 +185,12 @@ impl Player {
                 PlayerEffect::WriteMcpServer { server, message } => {
                     self.servers.write(&server, &message).await;
                 }
+                // 2.1.325 has checked a call before it reads the next block of the reply.
+                PlayerEffect::Inspect(invocation) => {
+                    let inspection = self.tools.inspect(&invocation);
+                    let call = invocation.call;
+                    self.ready.push_back(PlayerInput::Inspected { call, inspection });
+                }
                 PlayerEffect::Checkpoint(prompt) => self.tools.checkpoint(&prompt),
                 PlayerEffect::LeaveTools => self.tools.processes().forget_all(),
                 PlayerEffect::SaveRules(rules) => save_rules(&self.environment, &rules),
@@ -194,10 +207,6 @@ impl Player {
         let cwd = self.environment.cwd.clone();
         tokio::spawn(async move {
             let input = match effect {
-                PlayerEffect::Inspect(invocation) => {
-                    let inspection = tools.inspect(&invocation);
-                    PlayerInput::Inspected { call: invocation.call, inspection }
-                }
                 PlayerEffect::RunTool(invocation) => {
                     let outcome = tools.run(&invocation).await;
                     PlayerInput::ToolDone { call: invocation.call, outcome }
@@ -216,6 +225,9 @@ impl Player {
                 PlayerEffect::RunHook { id, command, input, timeout } => {
                     let output = run_hook(&command, &input, &cwd, timeout).await;
                     PlayerInput::HookDone { id, output }
+                }
+                PlayerEffect::QueryFiles { request, query } => {
+                    PlayerInput::FilesQueried { request, answer: query.answer(&cwd) }
                 }
                 PlayerEffect::RewindFiles { request, prompt, dry_run } => {
                     let response = tools.rewind(&prompt, dry_run);

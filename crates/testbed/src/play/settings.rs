@@ -72,6 +72,8 @@ pub(crate) struct PlayerSettings {
     pub(crate) memory: Vec<(PathBuf, String)>,
     /// The merged contents of the settings files.
     pub(crate) effective: Value,
+    /// Which settings are from where, as `get_settings` lists them.
+    pub(crate) sources: Vec<Value>,
     /// Whether the model may call `TodoWrite`, which 2.1.325 no longer has and the demo shows.
     pub(crate) todo_list: bool,
 }
@@ -102,6 +104,8 @@ impl PlayerSettings {
                 && let Some(value) = read_json(&path)
             {
                 settings.merge(&value);
+                let source = format!("{name}Settings");
+                settings.sources.push(serde_json::json!({ "source": source, "settings": value }));
             }
         }
         if let Some(given) = &args.settings {

@@ -9,14 +9,44 @@ use super::{AgentVersion, ScenarioCondition};
 /// The first word of the line that says which versions a scenario is for.
 pub(crate) const VERSIONS: &str = "versions ";
 
-/// The versions before or from a release on.
+/// The versions before or from a release on, or all but some in between.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VersionBound {
+    Before(AgentVersion),
+    Since(AgentVersion),
+    /// The versions before the first release, and from the second one on.
+    Except(AgentVersion, AgentVersion),
+}
+
+/// The bound at one end of the versions that are meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum VersionEnd {
     Before(AgentVersion),
     Since(AgentVersion),
 }
 
 impl VersionBound {
+    fn ends(self) -> Vec<VersionEnd> {
+        match self {
+            Self::Before(version) => vec![VersionEnd::Before(version)],
+            Self::Since(version) => vec![VersionEnd::Since(version)],
+            Self::Except(from, until) => {
+                vec![VersionEnd::Before(from), VersionEnd::Since(until)]
+            }
+        }
+    }
+
+    /// A condition with this bound. A bound on the same side is replaced: the release in which
+    /// something changed was found among the versions that the condition applied to.
+    fn added_to(self, condition: &str) -> String {
+        let is_bound = |word: &&str| word.starts_with(['<', '>', '0', '1', '2']);
+        let (bounds, names): (Vec<_>, Vec<_>) = condition.split_whitespace().partition(is_bound);
+        let bounds = self.ends().into_iter().map(|end| end.added_to(&bounds));
+        names.into_iter().map(str::to_owned).chain(bounds).collect::<Vec<_>>().join(" ")
+    }
+}
+
+impl VersionEnd {
     /// Whether a word of a condition bounds the versions on the same side.
     fn replaces(self, word: &str) -> bool {
         word.starts_with(match self {
@@ -25,14 +55,10 @@ impl VersionBound {
         })
     }
 
-    /// A condition with this bound. A bound on the same side is replaced: the release in which
-    /// something changed was found among the versions that the condition applied to. Parts of the condition on
-    /// the other side of that release are left out.
-    fn added_to(self, condition: &str) -> String {
-        let is_bound = |word: &&str| word.starts_with(['<', '>', '0', '1', '2']);
-        let (bounds, names): (Vec<_>, Vec<_>) = condition.split_whitespace().partition(is_bound);
+    /// Bounds with this end. Parts on the other side of it are left out.
+    fn added_to(self, bounds: &[&str]) -> String {
         let mut parts: Vec<Vec<&str>> = Vec::new();
-        for bound in bounds {
+        for bound in bounds.iter().copied() {
             match parts.last_mut() {
                 Some(part)
                     if !(bound.starts_with('>') && part.iter().any(|it| it.starts_with('<'))) =>
@@ -60,7 +86,7 @@ impl VersionBound {
             Self::Before(_) => parts.push(own),
             Self::Since(_) => parts.insert(0, own),
         }
-        names.into_iter().chain(parts.into_iter().flatten()).collect::<Vec<_>>().join(" ")
+        parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
     }
 
     /// Whether a part of a condition has versions on this side of the release.
@@ -78,6 +104,13 @@ impl VersionBound {
 }
 
 impl fmt::Display for VersionBound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ends: Vec<String> = self.ends().iter().map(ToString::to_string).collect();
+        write!(f, "{}", ends.join(" "))
+    }
+}
+
+impl fmt::Display for VersionEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Before(version) => write!(f, "<{version}"),
@@ -118,10 +151,10 @@ pub fn with_versions_bound(text: &str, bound: VersionBound) -> String {
 pub fn with_moved_bound(text: &str, agent: &str, from: AgentVersion, to: AgentVersion) -> String {
     let moved = |condition: &str| {
         let words = condition.split_whitespace().map(|word| {
-            let bounds = [VersionBound::Before(from), VersionBound::Since(from)];
-            match bounds.into_iter().find(|bound| bound.to_string() == word) {
-                Some(VersionBound::Before(_)) => VersionBound::Before(to).to_string(),
-                Some(VersionBound::Since(_)) => VersionBound::Since(to).to_string(),
+            let ends = [VersionEnd::Before(from), VersionEnd::Since(from)];
+            match ends.into_iter().find(|end| end.to_string() == word) {
+                Some(VersionEnd::Before(_)) => VersionEnd::Before(to).to_string(),
+                Some(VersionEnd::Since(_)) => VersionEnd::Since(to).to_string(),
                 None => word.to_owned(),
             }
         });
@@ -145,6 +178,12 @@ pub fn with_moved_bound(text: &str, agent: &str, from: AgentVersion, to: AgentVe
     joined(&lines.collect::<Vec<_>>())
 }
 
+/// The text of a scenario without the line that says which versions it is for.
+pub fn without_versions(text: &str) -> String {
+    let lines = text.lines().filter(|line| !line.starts_with(VERSIONS)).map(str::to_owned);
+    joined(&lines.collect::<Vec<_>>())
+}
+
 fn joined(lines: &[String]) -> String {
     lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect()
 }
@@ -159,7 +198,13 @@ mod tests {
     #[test]
     fn a_step_gets_a_condition_or_a_tighter_one() {
         let (before, since) = (VersionBound::Before(NEW), VersionBound::Since(NEW));
+        let except = VersionBound::Except(NEW, AgentVersion(2, 1, 200));
         let table = [
+            ("< result", except, "[<2.1.150 >=2.1.200] < result"),
+            ("[play >=2.0.9] alive", except, "[play >=2.0.9 <2.1.150 >=2.1.200] alive"),
+            ("[<2.1.260] alive", except, "[<2.1.150 >=2.1.200 <2.1.260] alive"),
+            ("[<2.1.180 >=2.1.200] alive", except, "[<2.1.150 >=2.1.200] alive"),
+            ("[<2.0.9 >=2.0.60] alive", except, "[<2.0.9 >=2.0.60 <2.1.150 >=2.1.200] alive"),
             ("< result", before, "[<2.1.150] < result"),
             ("< result", since, "[>=2.1.150] < result"),
             ("[>=2.0.14] exit 0", since, "[>=2.1.150] exit 0"),

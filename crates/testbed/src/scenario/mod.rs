@@ -16,7 +16,9 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 pub(crate) use bounds::VERSIONS;
-pub use bounds::{VersionBound, with_moved_bound, with_step_bound, with_versions_bound};
+pub use bounds::{
+    VersionBound, with_moved_bound, with_step_bound, with_versions_bound, without_versions,
+};
 #[cfg(test)]
 pub(crate) use condition::AGENT_NAMES;
 pub(crate) use condition::CLAUDE;

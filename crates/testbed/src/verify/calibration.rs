@@ -21,7 +21,7 @@ pub struct VerifyCalibration {
 const TIMES_A_TURN: u32 = 20;
 
 /// The limits of what a step may wait.
-const SHORTEST: Duration = Duration::from_secs(10);
+const SHORTEST: Duration = Duration::from_secs(20);
 const LONGEST: Duration = Duration::from_mins(2);
 
 /// How long the measured turn may take.
@@ -70,7 +70,7 @@ mod tests {
     #[test]
     fn a_slow_agent_may_take_longer_within_limits() {
         let timeout = |millis| VerifyCalibration::of_turn(Duration::from_millis(millis)).timeout;
-        assert_eq!(timeout(40), Duration::from_secs(10));
+        assert_eq!(timeout(40), Duration::from_secs(20));
         assert_eq!(timeout(1510), Duration::from_secs(31));
         assert_eq!(timeout(60_000), Duration::from_mins(2));
     }

@@ -11,6 +11,7 @@ mod calibration;
 mod confirmation;
 mod conversation;
 mod difference;
+mod line_order;
 mod normalizer;
 mod process;
 mod published;
@@ -25,6 +26,7 @@ mod transcript;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::scenario::{Scenario, ScenarioVariables};
@@ -35,6 +37,7 @@ pub use bisection::{VerifyBisection, VerifyChange};
 pub use calibration::{VerifyCalibration, calibrate};
 pub use conversation::{VerifyConversation, side_by_side};
 pub use difference::{VerifyClosestLine, VerifyDifference};
+pub use line_order::VerifyLineOrder;
 pub use published::PublishedVersions;
 pub use repetition::VerifyRepetition;
 pub use result_store::{VerifyKeptResult, VerifyKeptResults, VerifyResultStore, text_digest};
@@ -66,6 +69,8 @@ pub struct VerifyConfig {
     pub failure_dir: PathBuf,
     /// Whether a scenario that did not pass is run again, alone, until its outcome is certain.
     pub confirm: bool,
+    /// What the release printed that the built-in agent stands in for.
+    pub line_order: Option<Arc<VerifyLineOrder>>,
 }
 
 /// The result of one scenario with one agent.

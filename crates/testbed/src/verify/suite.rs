@@ -12,10 +12,14 @@ use super::process::{VerifyProcess, describe_exit};
 use super::runner::VerifyRunner;
 use super::sandbox::VerifySandbox;
 use super::{
-    VerifyCapture, VerifyConfig, VerifyFailure, VerifyOutcome, VerifyProcessRecord, VerifyResult,
+    VerifyCapture, VerifyConfig, VerifyDifference, VerifyFailure, VerifyOutcome,
+    VerifyProcessRecord, VerifyResult,
 };
 use crate::api::{ApiOptions, ApiScript, ApiServer};
 use crate::scenario::{Scenario, ScenarioItem, ScenarioProtocol, ScenarioReply};
+
+/// The name of the built-in agent.
+const PLAY: &str = "play";
 
 /// Progress of a run. Scenarios and agents are given by their index.
 #[derive(Debug)]
@@ -138,6 +142,11 @@ impl VerifySuite {
             Err(VerifyFailure::TimedOut(difference)) => VerifyOutcome::TimedOut(difference),
             Err(VerifyFailure::CouldNotRun(problem)) => VerifyOutcome::CouldNotRun(problem),
         };
+        if let VerifyOutcome::Passed = result.outcome
+            && let Some(difference) = self.other_order(scenario, agent, &result.capture)
+        {
+            result.outcome = VerifyOutcome::Differs(Box::new(difference));
+        }
         result.duration = started.elapsed();
         result.passes = usize::from(matches!(result.outcome, VerifyOutcome::Passed));
         let failure_dir = result.outcome.is_failure().then_some(&self.config.failure_dir);
@@ -153,6 +162,19 @@ impl VerifySuite {
             }
         }
         result
+    }
+
+    /// How the lines of a stand-in differ from those of the release that it stands in for.
+    fn other_order(
+        &self,
+        scenario: &Scenario,
+        agent: &VerifyAgent,
+        capture: &VerifyCapture,
+    ) -> Option<VerifyDifference> {
+        let order = self.config.line_order.as_ref()?;
+        let is_stand_in = agent.name == PLAY && agent.version == order.version();
+        let is_compared = is_stand_in && scenario.protocol == ScenarioProtocol::StreamJson;
+        if is_compared { order.difference(&scenario.name, capture) } else { None }
     }
 
     async fn run_in_sandbox(

@@ -27,6 +27,7 @@ fn echo_agent() -> VerifyAgent {
 
 fn config(capture_dir: Option<PathBuf>) -> VerifyConfig {
     VerifyConfig {
+        line_order: None,
         timeout: Duration::from_secs(2),
         jobs: 4,
         search_path: "/usr/local/bin:/usr/bin:/bin".into(),

@@ -23,8 +23,31 @@ pub(crate) enum RuleBehavior {
 pub(crate) enum RuleSource {
     Flag,
     Settings,
+    /// Settings that the host has applied to the running session.
+    FlagSettings,
     /// An answer of the host during the session.
     Session,
+}
+
+impl RuleBehavior {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Deny => "deny",
+            Self::Ask => "ask",
+        }
+    }
+}
+
+impl RuleSource {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Flag => "cliArg",
+            Self::Settings => "projectSettings",
+            Self::FlagSettings => "flagSettings",
+            Self::Session => "session",
+        }
+    }
 }
 
 /// All rules of a session.
@@ -138,9 +161,9 @@ impl PlayerRules {
         rules.find(|(rule, _)| rule.covers_path(path, cwd)).map(|(_, source)| source)
     }
 
-    /// All rules with a behavior, as settings files write them.
-    pub(crate) fn texts(&self, behavior: RuleBehavior) -> Vec<String> {
-        self.of(behavior).map(|(rule, _)| rule.text()).collect()
+    /// All rules.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (RuleBehavior, &PlayerRule, RuleSource)> {
+        self.rules.iter().map(|(behavior, rule, source)| (*behavior, rule, *source))
     }
 
     fn of(&self, behavior: RuleBehavior) -> impl Iterator<Item = (&PlayerRule, RuleSource)> {

@@ -17,11 +17,15 @@ const KINDS: &[(&str, &[&str])] = &[
         &[
             "command_lifecycle",
             "system/background_tasks_changed",
+            "system/control_request_progress",
             "system/informational",
             "system/notification",
         ],
     ),
-    (">=2.1.325", &["conversation_reset", "system/permission_denied"]),
+    (
+        ">=2.1.325",
+        &["conversation_reset", "system/permission_denied", "system/session_title_changed"],
+    ),
 ];
 
 /// The fields that not all releases have, by the kind of their line or by the `type` of several kinds.

@@ -86,7 +86,6 @@ impl PlayerSession {
             own.into_iter().chain(offers.slash_commands[..offers.skills].iter().copied()).collect();
         let commands: Vec<&str> =
             definitions.names().chain(offers.slash_commands.iter().copied()).collect();
-        let plugin = |name: &str| json!({ "name": name, "path": "builtin", "source": format!("{name}@builtin") });
         let folder = project_folder(&self.environment.home, &self.environment.cwd);
         let mut line = json!({
             "type": "system", "subtype": "init",
@@ -103,10 +102,7 @@ impl PlayerSession {
             "output_style": "default",
             "agents": self.agent_names(),
             "skills": skills,
-            "plugins": [
-                plugin("cc-plugin-agents-md"), plugin("cc-plugin-privacy"),
-                plugin("cc-plugin-plugin-authoring"),
-            ],
+            "plugins": Self::plugins(),
             "capabilities": CAPABILITIES,
             "analytics_disabled": true,
             "product_feedback_disabled": true,
@@ -157,6 +153,9 @@ impl PlayerSession {
         for (name, agent) in request["agents"].as_object().into_iter().flatten() {
             self.agents.insert(name.clone(), agent.clone());
         }
+        if request["title"].is_string() {
+            self.set_title(&request["title"]);
+        }
         self.connect_mcp_servers(&request["sdkMcpServers"]);
         let payload = self.initialize_response(request);
         let response = json!({
@@ -165,12 +164,37 @@ impl PlayerSession {
             "pending_user_dialog_requests": [],
         });
         self.print(json!({ "type": "control_response", "response": response }));
-        if std::mem::replace(&mut self.initialized, true) {
+        // A host that comes later has missed what was printed of them.
+        let has_started = !self.conversation.history.entries().is_empty();
+        if std::mem::replace(&mut self.initialized, true) || has_started {
             self.print_tasks();
         }
     }
 
-    fn initialize_response(&self, request: &Value) -> Value {
+    /// The plugins, which are all built in.
+    pub(crate) fn plugins() -> Value {
+        let plugin = |name: &str| json!({ "name": name, "path": "builtin", "source": format!("{name}@builtin") });
+        json!([
+            plugin("cc-plugin-agents-md"),
+            plugin("cc-plugin-privacy"),
+            plugin("cc-plugin-plugin-authoring"),
+        ])
+    }
+
+    /// The skills, those of the user and the project first.
+    pub(crate) fn skills_listing(&self) -> Value {
+        let own = self.settings.definitions.skills.iter().map(
+            |it| json!({ "name": it.name, "description": it.description, "argumentHint": "" }),
+        );
+        let offers = self.args.release.offers();
+        let builtin = offers.slash_commands[..offers.skills].iter().map(|name| {
+            let description = format!("The {name} skill");
+            json!({ "name": name, "description": description, "argumentHint": "", "builtin": true })
+        });
+        own.chain(builtin).collect()
+    }
+
+    pub(crate) fn initialize_response(&self, request: &Value) -> Value {
         let command = |name: &&str| {
             let description = format!("The {name} command");
             json!({ "name": name, "description": description, "argumentHint": "", "builtin": true })

@@ -69,6 +69,10 @@ impl PlayerSession {
         if let Some(messages) = body["messages"].as_array_mut() {
             messages.push(json!({ "role": "user", "content": question }));
         }
+        self.print_system(
+            "control_request_progress",
+            json!({ "request_id": id, "status": "started" }),
+        );
         self.request_count += 1;
         let number = self.request_count;
         self.side_questions

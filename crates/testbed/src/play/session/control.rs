@@ -5,13 +5,16 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value, json};
 
 use crate::play::event::{PlayerEffect, ToolOutcome};
-use crate::play::permission::{PlayerMode, RuleBehavior};
+use crate::play::permission::PlayerMode;
 use crate::play::release::PlayerBehavior;
 use crate::play::session::PlayerSession;
 use crate::play::session::calls::{PlayerCall, PlayerCallPhase};
 use crate::play::session::catalog::models;
 use crate::play::session::conversation::{PlayerAgent, PlayerHistoryEntry};
 use crate::play::texts;
+
+/// The part of the context that is kept free for a summary.
+const BUFFER: usize = 33_000;
 
 impl PlayerSession {
     /// Answers a control request.
@@ -42,8 +45,7 @@ impl PlayerSession {
             "interrupt" => self.interrupt(id, request),
             "set_permission_mode" => self.set_permission_mode(id, request),
             "set_model" => {
-                let model = request["model"].as_str().filter(|model| *model != "default");
-                self.model = model.map(str::to_owned);
+                self.set_model(request["model"].as_str());
                 let model = self.model();
                 self.respond(id, json!({ "model": model }));
             }
@@ -58,8 +60,8 @@ impl PlayerSession {
                 self.respond_error(id, &error, None);
             }
             "apply_flag_settings" => {
-                if let Some(effort) = request["settings"]["effortLevel"].as_str() {
-                    effort.clone_into(&mut self.effort);
+                if let Some(settings) = request["settings"].as_object() {
+                    self.apply_flag_settings(settings);
                 }
                 self.respond(id, Value::Null);
             }
@@ -94,7 +96,9 @@ impl PlayerSession {
             _ => {
                 if let Some(answer) = self.answer_query(subtype, request) {
                     self.respond(id, answer);
-                } else if self.has(PlayerBehavior::RefusesUnknownControl) {
+                } else if !self.answer_project_request(id, subtype, request)
+                    && self.has(PlayerBehavior::RefusesUnknownControl)
+                {
                     let error = format!("Unsupported control request subtype: {subtype}");
                     self.respond_error(id, &error, Some("unsupported_request"));
                 }
@@ -191,9 +195,10 @@ impl PlayerSession {
         self.add_shell_history(text.into());
     }
 
+    /// Adds a part of a host's shell command. The host is shown it even without `--replay-user-messages`.
     fn add_shell_history(&mut self, content: Value) {
         let uuid = self.ids.uuid();
-        self.print_replay(&uuid, &content);
+        self.print_echo(&uuid, &content);
         self.add_history(PlayerHistoryEntry {
             uuid,
             role: "user".to_owned(),
@@ -206,7 +211,9 @@ impl PlayerSession {
     pub(crate) fn interrupt(&mut self, id: &Value, request: &Value) {
         let cancelled =
             if self.turn.is_some() { self.cancel_permission_requests() } else { Vec::new() };
+        let mut interrupted = Vec::new();
         if self.turn.is_some() && !self.keep_sub_agents {
+            interrupted = self.replying_sub_agents();
             self.kill_sub_agents();
         }
         let removed =
@@ -228,6 +235,7 @@ impl PlayerSession {
             for call in cancelled {
                 self.record_denial(&call);
             }
+            self.interrupted_sub_agents = interrupted;
             self.interrupt_turn();
         }
     }
@@ -347,10 +355,7 @@ impl PlayerSession {
             "get_context_usage" => self.context_usage(),
             "get_session_cost" => json!({ "text": self.cost_text() }),
             "get_binary_version" => json!({ "version": self.args.release.to_string() }),
-            "get_settings" => json!({
-                "effective": self.settings.effective, "sources": [],
-                "applied": { "model": self.model(), "effort": self.effort, "advisor": null },
-            }),
+            "get_settings" => self.settings_report(),
             "get_status" => json!({ "sections": [{ "title": "Session", "rows": [
                 { "label": "Version", "value": self.args.release.to_string() },
                 { "label": "Session ID", "value": self.id },
@@ -358,17 +363,10 @@ impl PlayerSession {
                 { "label": "Model", "value": self.model() },
             ] }] }),
             "list_models" => json!({ "models": models() }),
-            "list_permission_rules" => json!({
-                "allow": self.rules.texts(RuleBehavior::Allow),
-                "deny": self.rules.texts(RuleBehavior::Deny),
-                "ask": self.rules.texts(RuleBehavior::Ask),
-            }),
+            "list_permission_rules" => self.permission_rules(),
             "export_conversation" => self.exported_conversation(),
             "rename_session" => {
-                let title = request["title"].clone();
-                self.record(json!({
-                    "type": "custom-title", "customTitle": title, "sessionId": self.id,
-                }));
+                self.set_title(&request["title"]);
                 Value::Null
             }
             _ => return None,
@@ -386,18 +384,22 @@ impl PlayerSession {
         let messages = chars / 4;
         let used = 2154 + messages;
         let category = |id: &str, name: &str, tokens: usize, color: &str, kind: &str| json!({ "id": id, "name": name, "tokens": tokens, "color": color, "kind": kind });
-        let free = 967_000_usize.saturating_sub(used);
+        let model = self.model();
+        let is_small = model.contains("haiku");
+        let (size, source) =
+            if is_small { (200_000, "auto") } else { (1_000_000, "model-default") };
+        let free = (size - BUFFER).saturating_sub(used);
         json!({
             "categories": [
                 category("system_prompt", "System prompt", 90, "promptBorder", "used"),
                 category("skills", "Skills", 2064, "warning", "used"),
                 category("messages", "Messages", messages, "purple_FOR_SUBAGENTS_ONLY", "used"),
-                category("autocompact_buffer", "Autocompact buffer", 33_000, "inactive", "buffer"),
+                category("autocompact_buffer", "Autocompact buffer", BUFFER, "inactive", "buffer"),
                 category("free_space", "Free space", free, "promptBorder", "free"),
             ],
-            "totalTokens": used, "maxTokens": 1_000_000, "rawMaxTokens": 1_000_000,
-            "autocompactSource": "model-default", "percentage": used / 10_000, "gridRows": [],
-            "model": self.model(),
+            "totalTokens": used, "maxTokens": size, "rawMaxTokens": size,
+            "autocompactSource": source, "percentage": used * 100 / size, "gridRows": [],
+            "model": model,
         })
     }
 

@@ -35,6 +35,8 @@ struct McpServer {
     /// The JSON-RPC id of the next request.
     next_id: u64,
     failed: bool,
+    /// Whether the host has switched it off.
+    disabled: bool,
     /// Requests over a connection of its own that it has not answered, by their JSON-RPC ids.
     open: BTreeMap<u64, McpMessage>,
 }
@@ -118,6 +120,9 @@ impl McpServers {
     /// The tools of all connected servers.
     pub(crate) fn tools(&self) -> Vec<String> {
         let of = |(name, server): (&String, &McpServer)| {
+            if server.disabled {
+                return Vec::new();
+            }
             let tools = server.tools.iter().filter_map(|tool| tool["name"].as_str());
             tools.map(|tool| format!("mcp__{name}__{tool}")).collect::<Vec<_>>()
         };
@@ -129,6 +134,16 @@ impl McpServers {
         let connecting =
             |it: &McpMessage| matches!(it, McpMessage::Initialize | McpMessage::ListTools);
         self.servers.values().any(|server| server.open.values().any(connecting))
+    }
+
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.servers.contains_key(name)
+    }
+
+    pub(crate) fn set_disabled(&mut self, name: &str, disabled: bool) {
+        if let Some(server) = self.servers.get_mut(name) {
+            server.disabled = disabled;
+        }
     }
 
     pub(crate) fn listing(&self) -> Value {
@@ -149,6 +164,9 @@ impl McpServers {
             });
             if let Some(config) = server.transport.config() {
                 status["config"] = config;
+            }
+            if let (true, Some(status)) = (server.disabled, status.as_object_mut()) {
+                status.retain(|key, _| key != "serverInfo" && key != "tools");
             }
             status
         };
@@ -179,6 +197,9 @@ impl McpServer {
     }
 
     fn status(&self) -> &'static str {
+        if self.disabled {
+            return "disabled";
+        }
         match (&self.info, self.failed) {
             (Some(_), _) => "connected",
             (None, true) => "failed",

@@ -12,6 +12,7 @@ mod conversation;
 mod host_requests;
 mod mcp_servers;
 mod output;
+mod queries;
 mod queue;
 mod structured_output;
 mod tasks;
@@ -27,10 +28,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::SystemTime;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::play::args::PlayerArgs;
-use crate::play::event::{PlayerEffect, PlayerInput, PlayerStdinLine};
+use crate::play::event::{PlayerEffect, PlayerInput, PlayerStdinLine, ToolInvocation, ToolOutcome};
 use crate::play::permission::{PlayerMode, PlayerRules};
 use crate::play::release::PlayerBehavior;
 use crate::play::session::calls::HostHooks;
@@ -79,6 +80,16 @@ pub(crate) struct PlayerSession {
     command_hooks: Vec<CommandHook>,
     servers: McpServers,
     side_questions: SideQuestions,
+    /// The settings that the host has applied.
+    flag_settings: Map<String, Value>,
+    title: Option<String>,
+    started_at: Option<SystemTime>,
+    /// Background commands of the main agent that start when its reply is complete, as in 2.1.325.
+    late_commands: Vec<ToolInvocation>,
+    /// Calls that end after the next event of the main agent's reply, with their outcomes.
+    late_outcomes: Vec<(String, ToolOutcome)>,
+    /// The origins of sub-agents that the interrupt of this turn has ended.
+    interrupted_sub_agents: Vec<Map<String, Value>>,
     /// Definitions of sub-agents from the host and from files.
     agents: BTreeMap<String, Value>,
     tasks: BackgroundTasks,
@@ -158,6 +169,12 @@ impl PlayerSession {
             host_hooks: HostHooks::default(),
             servers,
             side_questions: SideQuestions::default(),
+            flag_settings: Map::new(),
+            title: None,
+            started_at: None,
+            late_commands: Vec::new(),
+            late_outcomes: Vec::new(),
+            interrupted_sub_agents: Vec::new(),
             agents,
             tasks: BackgroundTasks::default(),
             usage: PlayerUsage::resumed(past.cost),
@@ -178,6 +195,7 @@ impl PlayerSession {
 
     /// Handles an input and returns the effects.
     pub(crate) fn on(&mut self, now: SystemTime, input: PlayerInput) -> Vec<PlayerEffect> {
+        self.started_at.get_or_insert(now);
         self.now = now;
         self.handle(input);
         self.proceed();
@@ -197,6 +215,10 @@ impl PlayerSession {
             PlayerInput::McpLine { server, message } => self.on_mcp_line(&server, &message),
             PlayerInput::McpExited { server, .. } => self.on_mcp_exit(&server),
             PlayerInput::FilesRewound { request, response } => self.respond(&request, response),
+            PlayerInput::FilesQueried { request, answer } => match answer {
+                Ok(answer) => self.respond(&request, answer),
+                Err(error) => self.respond_error(&request, &error, None),
+            },
             PlayerInput::Timer(timer) => self.on_timer(timer),
             PlayerInput::Interrupted => {
                 self.exiting = true;
@@ -207,6 +229,9 @@ impl PlayerSession {
                 self.effects.push(PlayerEffect::Exit(0));
             }
             PlayerInput::Terminated => {
+                if self.has(PlayerBehavior::KillsToolsOnTermination) {
+                    self.print_killed_commands();
+                }
                 self.leave_tools_without(PlayerBehavior::KillsToolsOnTermination);
                 self.effects.push(PlayerEffect::Exit(143));
             }

@@ -61,11 +61,15 @@ impl PlayerSession {
         }
     }
 
-    /// Prints the echo of a prompt.
+    /// Prints the echo of a prompt, if the host wants to see them.
     pub(crate) fn print_replay(&mut self, uuid: &str, content: &Value) {
-        if !self.args.replay {
-            return;
+        if self.args.replay {
+            self.print_echo(uuid, content);
         }
+    }
+
+    /// Prints a message of the user that the host has caused.
+    pub(crate) fn print_echo(&mut self, uuid: &str, content: &Value) {
         let line = json!({
             "type": "user", "message": { "role": "user", "content": content },
             "session_id": self.id, "parent_tool_use_id": null, "uuid": uuid,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::play::event::{PlayerEffect, ToolErrorFlag, ToolInvocation, ToolOutcome};
 use crate::play::release::PlayerBehavior;
@@ -319,7 +319,7 @@ impl PlayerSession {
                 None => texts::sub_agent_started(&id, &output),
             };
             let content = json!([{ "type": "text", "text": text }]);
-            self.finish_call(call, ToolOutcome::plain(content, report));
+            self.finish_call_later(call, ToolOutcome::plain(content, report));
         } else {
             self.print_user(&PlayerAgent::SubAgent(id.clone()), &content, json!({}));
         }
@@ -332,15 +332,16 @@ impl PlayerSession {
         (self.environment.teams && self.has(PlayerBehavior::Teams)).then(|| team.to_owned())
     }
 
-    /// Prints what a background sub-agent is doing.
-    pub(crate) fn print_sub_agent_progress(&mut self, agent: &PlayerAgent, call: &PlayerCall) {
+    /// Prints what a sub-agent is about to do, if a block of its reply is a call.
+    pub(crate) fn print_sub_agent_progress(&mut self, agent: &PlayerAgent, block: &Value) {
         let PlayerAgent::SubAgent(id) = agent else { return };
+        if block["type"] != "tool_use" {
+            return;
+        }
+        let call = PlayerCall::parse(block, agent.clone());
         let now = self.now;
         let Some(sub_agent) = self.sub_agents.get_mut(id) else { return };
         sub_agent.tools += 1;
-        if !sub_agent.background {
-            return;
-        }
         let name = call.input["file_path"].as_str().and_then(|path| path.rsplit('/').next());
         let what = match call.tool.as_str() {
             "Bash" => {
@@ -479,6 +480,29 @@ impl PlayerSession {
             }),
         );
         self.print_tasks();
+    }
+
+    /// The fields that name the sub-agents that wait for the model or are being answered.
+    pub(crate) fn replying_sub_agents(&self) -> Vec<Map<String, Value>> {
+        let replying = self.sub_agents.values().filter(|it| it.conversation.pending.is_some());
+        let fields = replying.map(|sub_agent| {
+            let mut fields = Map::new();
+            self.add_origin_fields(&mut fields, &sub_agent.conversation.agent);
+            fields
+        });
+        fields.collect()
+    }
+
+    /// Prints that sub-agents were interrupted, which are gone already.
+    pub(crate) fn print_interrupted_sub_agents(&mut self) {
+        for mut line in std::mem::take(&mut self.interrupted_sub_agents) {
+            let content = json!([{ "type": "text", "text": "[Request interrupted by user]" }]);
+            line.insert("type".to_owned(), "user".into());
+            line.insert("message".to_owned(), json!({ "role": "user", "content": content }));
+            line.insert("uuid".to_owned(), self.ids.uuid().into());
+            line.insert("timestamp".to_owned(), stamps::timestamp(self.now).into());
+            self.print(Value::Object(line));
+        }
     }
 
     /// Kills all sub-agents.

@@ -360,6 +360,7 @@ impl PlayerSession {
         if let Some(turn) = &mut self.turn {
             turn.stop_reason.clone_from(&stop);
         }
+        self.print_interrupted_sub_agents();
         let stop = stop.as_deref().unwrap_or("null");
         let error =
             format!("[ede_diagnostic] result_type=user last_content_type=n/a stop_reason={stop}");

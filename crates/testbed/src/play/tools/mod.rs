@@ -2,6 +2,7 @@
 
 mod changes;
 mod files;
+mod host_files;
 mod multi_edit;
 mod search;
 mod shell;

@@ -8,6 +8,7 @@ use crate::play::event::{PlayerEffect, ToolErrorFlag, ToolOutcome};
 use crate::play::permission::PlayerMode;
 use crate::play::release::{PlayerBehavior, PlayerRelease};
 use crate::play::session::PlayerSession;
+use crate::play::session::conversation::PlayerAgent;
 use crate::play::session::structured_output::STRUCTURED_OUTPUT;
 use crate::play::texts;
 
@@ -32,7 +33,12 @@ impl PlayerSession {
             "Task" => self.start_sub_agent(id, &invocation.input),
             tool if tool.starts_with("mcp__") => self.call_mcp_tool(id, tool, &invocation.input),
             "Bash" if invocation.input["run_in_background"] == true => {
-                self.start_background(id, invocation);
+                let is_main = self.call(id).is_some_and(|call| call.agent == PlayerAgent::Main);
+                if is_main && self.is_streaming() {
+                    self.late_commands.push(invocation);
+                } else {
+                    self.start_background(id, invocation);
+                }
             }
             _ => self.effects.push(PlayerEffect::RunTool(invocation)),
         }

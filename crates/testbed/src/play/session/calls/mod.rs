@@ -218,6 +218,57 @@ impl PlayerSession {
         }
     }
 
+    /// Ends a call after the next event of the reply that it is in, as 2.1.325 does with calls that only
+    /// start something.
+    pub(crate) fn finish_call_later(&mut self, id: &str, outcome: ToolOutcome) {
+        if self.is_streaming() {
+            self.late_outcomes.push((id.to_owned(), outcome));
+        } else {
+            self.finish_call(id, outcome);
+        }
+    }
+
+    /// Whether a reply to the main agent is being streamed.
+    pub(crate) fn is_streaming(&self) -> bool {
+        self.conversation.pending.as_ref().is_some_and(|it| it.streaming)
+            && self.conversation.message.as_ref().is_some_and(|it| !it.complete)
+    }
+
+    /// Starts the background commands that waited for the end of the reply.
+    pub(crate) fn start_late_commands(&mut self) {
+        for invocation in std::mem::take(&mut self.late_commands) {
+            let id = invocation.call.clone();
+            // An interrupt may have ended the call meanwhile.
+            if self.call(&id).is_some() {
+                self.start_background(&id, invocation);
+            }
+        }
+    }
+
+    /// Ends the calls that waited for an event.
+    pub(crate) fn finish_late_calls(&mut self, outcomes: Vec<(String, ToolOutcome)>) {
+        for (id, outcome) in outcomes {
+            self.finish_call(&id, outcome);
+        }
+    }
+
+    /// Prints the results of the shell commands that the end of the process kills.
+    pub(crate) fn print_killed_commands(&mut self) {
+        let is_killed =
+            |call: &&PlayerCall| call.tool == "Bash" && call.phase == PlayerCallPhase::Running;
+        let killed: Vec<PlayerCall> =
+            self.conversation.calls.iter().filter(is_killed).cloned().collect();
+        for call in killed {
+            let outcome = ToolOutcome::failure("Exit code 137");
+            let mut fields = json!({ "tool_use_result": "Error: Exit code 137" });
+            if let Some(mut meta) = call.meta.clone() {
+                meta["id"] = call.id.clone().into();
+                fields["tool_result_meta"] = json!([meta]);
+            }
+            self.print_user(&PlayerAgent::Main, &json!([call.result_block(&outcome)]), fields);
+        }
+    }
+
     pub(crate) fn complete_after_hooks(&mut self, id: &str) {
         let outcome = self.call(id).and_then(|call| call.outcome.take());
         if let Some(outcome) = outcome {
@@ -300,6 +351,17 @@ impl PlayerSession {
                 );
             }
             PlayerPermissionDecision::Allow(source, reason) => self.run_allowed(id, source, reason),
+            // 2.1.325 finds this before it decides, and prints no `permission_denied`.
+            PlayerPermissionDecision::Deny { message, reason, .. }
+                if tool == "Read" && reason == "rule" =>
+            {
+                self.record_denial(id);
+                let Some(call) = self.call(id) else { return };
+                let decision =
+                    json!({ "decision": "reject", "source": "user_reject", "reason_type": reason });
+                call.meta = Some(json!({ "permission_decision": decision }));
+                self.complete_call(id, ToolOutcome::invalid_call(&message));
+            }
             PlayerPermissionDecision::Deny { message, kind, reason } => {
                 self.print_denied(id, kind, Some(reason), None, &message);
                 self.reject_call(id, &message, rejection_meta(kind, "config", Some(reason)));

@@ -41,6 +41,9 @@ pub(crate) enum MessageStep {
     Partial,
 }
 
+/// How many characters of a signature count as one token of thinking.
+const CHARS_OF_SIGNATURE: usize = 5;
+
 impl PlayerMessage {
     /// Starts with a `message_start` event.
     pub(crate) fn start(event: &Value) -> Self {
@@ -105,7 +108,16 @@ impl PlayerMessage {
         };
         match delta["type"].as_str().unwrap_or_default() {
             "text_delta" => append("text"),
-            "signature_delta" => append("signature"),
+            "signature_delta" => {
+                append("signature");
+                // 2.1.325 estimates hidden thinking from the length of the signature.
+                let length = delta["signature"].as_str().unwrap_or_default().len();
+                let tokens = (length / CHARS_OF_SIGNATURE).saturating_sub(self.thinking_tokens);
+                if tokens > 0 {
+                    self.thinking_tokens += tokens;
+                    return MessageStep::Thinking(self.thinking_tokens, tokens);
+                }
+            }
             "thinking_delta" => {
                 append("thinking");
                 let chars = delta["thinking"].as_str().unwrap_or_default().chars().count();

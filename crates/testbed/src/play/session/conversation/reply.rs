@@ -31,7 +31,15 @@ impl PlayerSession {
                     pending.id = id;
                 }
             }
-            ModelReply::Event(event) => self.on_stream_event(&agent, &event),
+            ModelReply::Event(event) => {
+                let late = if agent == PlayerAgent::Main {
+                    std::mem::take(&mut self.late_outcomes)
+                } else {
+                    Vec::new()
+                };
+                self.on_stream_event(&agent, &event);
+                self.finish_late_calls(late);
+            }
             ModelReply::Message(message) => self.on_whole_reply(&agent, &message),
             ModelReply::Ended => {
                 let complete = self.conversation(&agent).is_none_or(|conversation| {
@@ -101,14 +109,14 @@ impl PlayerSession {
         match message.apply(event) {
             MessageStep::Partial => self.print_stream_event(agent, event, json!({})),
             MessageStep::Thinking(all, more) => {
-                if *agent == PlayerAgent::Main && self.args.partial {
+                if *agent == PlayerAgent::Main {
                     let fields = json!({ "estimated_tokens": all, "estimated_tokens_delta": more });
                     self.print_system("thinking_tokens", fields);
                 }
                 self.print_stream_event(agent, event, json!({}));
             }
             MessageStep::Block(block) => {
-                self.print_block(agent, &block, json!({}));
+                self.print_sub_agent_block(agent, &block);
                 // 2.1.325 answers some calls before it passes on the end of their block.
                 let answer_early = self.is_answered_early(&block);
                 if answer_early {
@@ -134,7 +142,7 @@ impl PlayerSession {
         let blocks = whole.blocks.clone();
         conversation.message = Some(whole);
         for block in &blocks {
-            self.print_block(agent, block, json!({}));
+            self.print_sub_agent_block(agent, block);
             self.add_call(agent, block);
         }
         self.on_reply_complete(agent);
@@ -173,6 +181,22 @@ impl PlayerSession {
         }
         self.add_origin_fields(&mut line, agent);
         self.print(Value::Object(line));
+    }
+
+    /// Prints a block of a complete reply, and what a sub-agent is about to do: before the block, or after
+    /// it if the sub-agent runs in the background.
+    fn print_sub_agent_block(&mut self, agent: &PlayerAgent, block: &Value) {
+        let is_behind = match agent {
+            PlayerAgent::Main => false,
+            PlayerAgent::SubAgent(id) => self.sub_agents.get(id).is_some_and(|it| it.background),
+        };
+        if !is_behind {
+            self.print_sub_agent_progress(agent, block);
+        }
+        self.print_block(agent, block, json!({}));
+        if is_behind {
+            self.print_sub_agent_progress(agent, block);
+        }
     }
 
     /// Prints a block of a reply and adds it to the history.
@@ -247,7 +271,6 @@ impl PlayerSession {
             return;
         }
         let call = PlayerCall::parse(block, agent.clone());
-        self.print_sub_agent_progress(agent, &call);
         if let Some(conversation) = self.conversation(agent) {
             conversation.calls.push(call);
         }
@@ -281,6 +304,9 @@ impl PlayerSession {
             }
         } else {
             self.count_sub_agent_usage(agent, tokens, text);
+        }
+        if *agent == PlayerAgent::Main {
+            self.start_late_commands();
         }
         self.finish_round(agent);
     }
