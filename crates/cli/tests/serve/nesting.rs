@@ -1,6 +1,6 @@
 //! Lines of an agent that no program should print: values that nest very deep, requests without an id.
 
-use std::time::Duration;
+use std::fmt::Write as _;
 
 use serde_json::json;
 use tokio::time::timeout;
@@ -25,9 +25,9 @@ fn deep_lines() -> String {
     for levels in [8_000, 1_000_000] {
         for (open, close) in [("{\"error\":", "}"), ("[", "]")] {
             let (open, close) = (open.repeat(levels), close.repeat(levels));
-            lines += &format!("{{\"type\":\"error\",\"error\":{open}1{close}}}\n");
+            let _ = writeln!(lines, "{{\"type\":\"error\",\"error\":{open}1{close}}}");
             // It is cut off in the middle, as by a full disk.
-            lines += &format!("{{\"type\":\"error\",\"error\":{open}\n");
+            let _ = writeln!(lines, "{{\"type\":\"error\",\"error\":{open}");
         }
     }
     lines
@@ -95,6 +95,5 @@ async fn a_request_without_an_id_needs_a_person_and_a_denial_stops_the_turn() {
     assert_ne!(status, 200, "{problem}");
     let (status, answered) = server.post(&path, json!({ "decision": "deny" })).await;
     assert_eq!((status, answered["outcome"].as_str()), (200, Some("denied")));
-    let idle = client.until(|page| page.is_idle() && page.requests().is_empty());
-    timeout(TIMEOUT.max(Duration::from_secs(60)), idle).await.expect("the turn ends");
+    client.until(|page| page.is_idle() && page.requests().is_empty()).await;
 }
