@@ -22,6 +22,9 @@ use super::{
 /// How many messages may wait for a follower.
 const FOLLOWER_QUEUE: usize = 1024;
 
+/// The largest answer to a question: what real servers take of a message, without its headers.
+const MAX_ANSWER: usize = (1 << 20) - 1024;
+
 /// How many messages one reading returns.
 const READ_MESSAGES: usize = 64;
 
@@ -330,10 +333,20 @@ impl Bus for MemoryBus {
             }
             let (reply, answer) = oneshot::channel();
             let question = BusQuestion { payload, reply };
-            listener.send(question).await.map_err(|_| BusError::NoListener)?;
+            listener.try_send(question).map_err(|error| match error {
+                mpsc::error::TrySendError::Full(_) => {
+                    BusError::NotAnswered("too many questions wait".to_owned())
+                }
+                mpsc::error::TrySendError::Closed(_) => BusError::NoListener,
+            })?;
             match tokio::time::timeout(timeout, answer).await {
+                Ok(Ok(answer)) if answer.len() > MAX_ANSWER => {
+                    let why = format!("its answer of {} bytes is too large", answer.len());
+                    Err(BusError::NotAnswered(why))
+                }
                 Ok(Ok(answer)) => Ok(answer),
-                Ok(Err(_)) | Err(_) => Err(BusError::Unavailable("no answer in time".to_owned())),
+                Ok(Err(_)) => Err(BusError::NotAnswered("it has dropped the question".to_owned())),
+                Err(_) => Err(BusError::Unavailable("no answer in time".to_owned())),
             }
         })
     }
