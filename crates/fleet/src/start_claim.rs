@@ -31,7 +31,11 @@ pub async fn claim_start(
                 .map_err(|error| WorkerFailure::Failed(error.to_string()))?
                 .header;
             if header.worker.data == worker.data {
-                return Ok(());
+                // What this worker has given away is not new.
+                return match header.kind {
+                    PackKind::Released => Err(WorkerFailure::SessionExists(session)),
+                    PackKind::Own | PackKind::Changes => Ok(()),
+                };
             }
             return Err(WorkerFailure::NotOwner { owner: header.worker.name });
         }

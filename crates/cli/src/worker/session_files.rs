@@ -20,7 +20,7 @@ impl LocalSessionFiles {
         Self { config, roots }
     }
 
-    async fn save_parts(&self, session: SessionRecord) -> SavedFiles {
+    async fn save_parts(&self, session: SessionRecord, stored_tree: Option<String>) -> SavedFiles {
         let mut saved = SavedFiles::default();
         let config = self.config.clone();
         let record = session.clone();
@@ -32,8 +32,12 @@ impl LocalSessionFiles {
             )),
             Err(error) => saved.problems.push(error.to_string()),
         }
-        match tree_part::save(&session).await {
-            Ok(tree) => saved.parts.tree = tree.map(Into::into),
+        match tree_part::save(&session, stored_tree.as_deref()).await {
+            Ok(Some(tree)) => {
+                saved.tree_version = Some(tree.version);
+                saved.parts.tree = tree.part.map(Into::into);
+            }
+            Ok(None) => {}
             Err(error) => saved
                 .problems
                 .push(format!("The working tree could not be saved for another machine: {error}")),
@@ -83,8 +87,12 @@ impl LocalSessionFiles {
 }
 
 impl SessionFiles for LocalSessionFiles {
-    fn save(&self, session: SessionRecord) -> FilesFuture<'_, SavedFiles> {
-        Box::pin(self.save_parts(session))
+    fn save(
+        &self,
+        session: SessionRecord,
+        stored_tree: Option<String>,
+    ) -> FilesFuture<'_, SavedFiles> {
+        Box::pin(self.save_parts(session, stored_tree))
     }
 
     fn restore(&self, session: SessionRecord, saved: FileParts) -> FilesFuture<'_, RestoredFiles> {

@@ -46,8 +46,21 @@ fn reference(session: &SessionRecord) -> String {
     format!("refs/towpath/{}", session.id)
 }
 
-/// Saves the working tree; none if there is no repository or nothing has changed.
-pub(super) async fn save(session: &SessionRecord) -> Result<Option<Vec<u8>>, TreeError> {
+/// A working tree as it is now.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct SavedTree {
+    /// The commit that was made of it.
+    pub(super) version: String,
+    /// None if the servers have this version.
+    pub(super) part: Option<Vec<u8>>,
+}
+
+/// Saves the working tree; none if there is no repository. `stored` is the version that the servers have, which the
+/// reference does not say: it is there before they have it.
+pub(super) async fn save(
+    session: &SessionRecord,
+    stored: Option<&str>,
+) -> Result<Option<SavedTree>, TreeError> {
     let repository = match GitRepository::open(&session.directory).await {
         Ok(repository) => repository,
         Err(GitError::NoRepository) => return Ok(None),
@@ -55,10 +68,9 @@ pub(super) async fn save(session: &SessionRecord) -> Result<Option<Vec<u8>>, Tre
     };
     let reference = reference(session);
     let scratch = tempfile::tempdir()?;
-    let before = repository.commit_of(&reference).await?;
     let snapshot = repository.snapshot(&reference, scratch.path()).await?;
-    if before.as_ref() == Some(&snapshot.commit) {
-        return Ok(None);
+    if stored == Some(snapshot.commit.as_str()) {
+        return Ok(Some(SavedTree { version: snapshot.commit, part: None }));
     }
     let file = scratch.path().join("bundle");
     repository.write_bundle(&reference, &file).await?;
@@ -72,7 +84,7 @@ pub(super) async fn save(session: &SessionRecord) -> Result<Option<Vec<u8>>, Tre
     let head = TreeHead {
         top,
         inside,
-        commit: snapshot.commit,
+        commit: snapshot.commit.clone(),
         tree: snapshot.tree,
         head: snapshot.head,
         branch: snapshot.branch,
@@ -80,7 +92,7 @@ pub(super) async fn save(session: &SessionRecord) -> Result<Option<Vec<u8>>, Tre
     let mut part = serde_json::to_vec(&head).map_err(|_| TreeError::Invalid)?;
     part.push(b'\n');
     part.extend(tokio::fs::read(&file).await?);
-    Ok(Some(part))
+    Ok(Some(SavedTree { version: snapshot.commit, part: Some(part) }))
 }
 
 /// Restores a working tree. Returns the directory in which the session goes on, and what people must know.

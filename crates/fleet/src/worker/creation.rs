@@ -9,6 +9,7 @@ use tracing::warn;
 
 use super::SharedWorker;
 use crate::question::{WorkerAnswer, WorkerFailure};
+use crate::ship::Tenure;
 use crate::start_claim::claim_start;
 
 impl SharedWorker {
@@ -22,11 +23,12 @@ impl SharedWorker {
         let mut directories = spec.options.extra_directories.clone();
         directories.push(spec.options.directory.clone());
         self.require_directories(directories).await?;
+        let tenure = self.require_owner(id)?;
         match new_worktree {
             Some(about) => self.create_in_worktree(id, spec, about).await?,
             None => self.claim_and_store(id, spec).await?,
         }
-        self.shipped(id, CommandOutput::None).await
+        self.shipped(id, tenure, CommandOutput::None).await
     }
 
     async fn create_in_worktree(
@@ -55,6 +57,7 @@ impl SharedWorker {
     pub(super) async fn delete(
         &self,
         session: SessionId,
+        tenure: Tenure,
         worktree: Option<WorktreeRemoval>,
     ) -> WorkerAnswer {
         let removable = match worktree {
@@ -69,7 +72,7 @@ impl SharedWorker {
         if let Some(directory) = removable {
             self.remove_worktree(directory).await;
         }
-        self.shipped(session, CommandOutput::None).await
+        self.shipped(session, tenure, CommandOutput::None).await
     }
 
     async fn claim_and_store(&self, id: SessionId, spec: SessionSpec) -> Result<(), WorkerFailure> {

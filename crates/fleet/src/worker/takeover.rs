@@ -18,6 +18,7 @@ use session::{CommandOutput, SessionOptions};
 use tracing::{info, warn};
 use wire::note::{Actor, HoldReason, Note, QueuePolicy};
 
+use super::saving::SavedTurn;
 use super::{FOLLOWER, SharedWorker, WorkerError};
 use crate::bus::{BusError, LogMessage, LogPosition};
 use crate::claim::{Claim, ClaimOutcome};
@@ -29,7 +30,7 @@ use crate::ship::ShipStop;
 
 /// How long the owner may take to give a session away. One that takes longer counts as away: what it appends
 /// later is refused.
-const RELEASE_TIMEOUT: Duration = Duration::from_secs(40);
+pub(super) const RELEASE_TIMEOUT: Duration = Duration::from_secs(40);
 
 /// How long a turn may take to obey an interrupt before its agent is killed.
 const INTERRUPT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -68,8 +69,12 @@ impl SharedWorker {
         let lock = self.session_lock(session);
         let _lock = lock.lock().await;
         let (_, header) = self.log_end(session).await?.ok_or(no_session(session))?;
-        if header.worker.data == self.id.data && header.kind != PackKind::Released {
-            return self.shipped(session, CommandOutput::None).await;
+        if header.worker.data == self.id.data
+            && header.kind != PackKind::Released
+            && !self.is_outdated(session, &header).await.map_err(|it| failed(&it))?
+        {
+            let tenure = self.shipper.tenure(session);
+            return self.shipped(session, tenure, CommandOutput::None).await;
         }
         if from.is_some_and(|from| *from != header.worker) {
             return Err(WorkerFailure::NotOwner { owner: header.worker.name });
@@ -79,7 +84,8 @@ impl SharedWorker {
             released: header.kind == PackKind::Released,
             resumes_queue: false,
         };
-        if !pending.released {
+        // A machine that has the name of this one is gone: this one has its lease.
+        if !pending.released && header.worker.name != self.id.name {
             match self.ask_to_release(&header.worker.name, session).await? {
                 Some(held) => (pending.released, pending.resumes_queue) = (true, held),
                 None => {
@@ -88,16 +94,58 @@ impl SharedWorker {
             }
         }
         // An earlier copy of it may have something that was never shipped.
-        self.give_up_copy(session).await.map_err(|error| failed(&error))?;
-        self.mark_pending(session, Some(&pending)).await?;
-        let claimed = self.replay_and_claim(session, &header).await;
+        let given_up = self.give_up_copy(session, &header.worker, header.epoch).await;
+        given_up.map_err(|error| failed(&error))?;
+        self.take(session, &header, &pending).await?;
+        let tenure = self.shipper.tenure(session);
+        self.shipped(session, tenure, CommandOutput::None).await
+    }
+
+    /// Whether the servers have changes of this worker that its journal does not have.
+    async fn is_outdated(
+        &self,
+        session: SessionId,
+        end: &PackHeader,
+    ) -> Result<bool, journal::Error> {
+        let is_stopped =
+            matches!(self.shipper.stop_reason(session), Some(ShipStop::Outdated { .. }));
+        Ok(is_stopped || self.sessions.journal().change_number(session).await? < end.last)
+    }
+
+    /// Replaces a copy that lacks changes which this worker has shipped: the session is taken over from this worker
+    /// itself. `end` is the last message of the log.
+    pub(super) async fn replace_copy(
+        &self,
+        session: SessionId,
+        end: &PackHeader,
+    ) -> Result<(), WorkerError> {
+        let pending = PendingTakeover {
+            from: self.id.name.clone(),
+            released: end.kind == PackKind::Released,
+            resumes_queue: false,
+        };
+        self.give_up_copy(session, &end.worker, end.epoch).await?;
+        match self.take(session, end, &pending).await {
+            Ok(()) | Err(WorkerFailure::NotOwner { .. }) => Ok(()),
+            Err(failure) => Err(WorkerError::Outdated { session, failure }),
+        }
+    }
+
+    /// Replays the log, claims the session and goes on with it. There is no copy of it any more.
+    async fn take(
+        &self,
+        session: SessionId,
+        end: &PackHeader,
+        pending: &PendingTakeover,
+    ) -> Result<(), WorkerFailure> {
+        self.mark_pending(session, Some(pending)).await?;
+        let claimed = self.replay_and_claim(session, end).await;
         if let Err(failure) = claimed {
             let _ = self.forget_copy(session, Vec::new()).await;
             self.mark_pending(session, None).await?;
             return Err(failure);
         }
-        self.finish_takeover(session, &pending).await?;
-        self.shipped(session, CommandOutput::None).await
+        self.finish_takeover(session, pending).await
     }
 
     /// Asks the owner to give a session away. Returns whether its queue waits for that reason; none if the
@@ -190,7 +238,7 @@ impl SharedWorker {
         }];
         let mut batch = Batch { at: now(), ..Batch::default() };
         if let Some(session_files) = &self.config.files {
-            let (saved, problems) = files::load(&*self.bus, session).await;
+            let (saved, problems) = files::load(&*self.bus, session, record.turn_ended).await;
             notes.extend(problems.into_iter().map(|text| Note::Problem { text }));
             let restored = session_files.restore(record.clone(), saved).await;
             notes.extend(restored.problems.into_iter().map(|text| Note::Problem { text }));
@@ -201,7 +249,7 @@ impl SharedWorker {
         batch.entries = notes.iter().map(entry).collect();
         self.sessions.journal().write(session, batch).await.map_err(|it| failed(&it))?;
         // They are what was restored just now.
-        self.mark_saved(session, record.turn_ended).await;
+        self.mark_saved(session, SavedTurn::new(record.turn_ended)).await;
         self.mark_pending(session, None).await?;
         let opened = self.sessions.open(session).await?;
         if pending.resumes_queue && is_interrupted(&record) {
@@ -238,6 +286,10 @@ impl SharedWorker {
 
     /// Gives a session away: a running turn is interrupted, and its queue waits for the next owner.
     pub(super) async fn release(&self, session: SessionId) -> WorkerAnswer {
+        if matches!(self.shipper.stop_reason(session), Some(ShipStop::Outdated { .. })) {
+            // The servers have more of it than this worker.
+            return Err(no_session(session));
+        }
         self.require_owner(session)?;
         let lock = self.session_lock(session);
         let _lock = lock.lock().await;
@@ -249,6 +301,7 @@ impl SharedWorker {
 
     async fn release_locked(&self, session: SessionId) -> WorkerAnswer {
         let journal = self.sessions.journal();
+        let tenure = self.shipper.tenure(session);
         let record = journal.session(session).await.map_err(|it| failed(&it))?;
         let record = record.ok_or(no_session(session))?;
         let was_held = is_held(&record);
@@ -266,13 +319,20 @@ impl SharedWorker {
             let _ = tokio::time::timeout(INTERRUPT_TIMEOUT, ended).await;
         }
         self.sessions.abandon(session).await?;
-        self.save_files(session).await;
+        self.save_before_release(session).await;
         let record = journal.session(session).await.map_err(|it| failed(&it))?;
         let held = !was_held && record.as_ref().is_some_and(is_interrupted);
-        self.shipped(session, CommandOutput::None).await?;
+        self.shipped(session, tenure, CommandOutput::None).await?;
         match self.shipper.release(session).await {
             ShipStop::Released => {}
-            stop => return Err(super::stopped(&stop)),
+            stop => {
+                // The worker that asked did not wait any longer.
+                if let ShipStop::Fenced { by, epoch } = &stop {
+                    let given_up = self.give_up_copy(session, by, *epoch).await;
+                    given_up.map_err(|error| failed(&error))?;
+                }
+                return Err(super::stopped(&stop));
+            }
         }
         // Everything is shipped, so nothing is lost with the copy.
         self.forget_copy(session, Vec::new()).await.map_err(|error| failed(&error))?;
@@ -280,29 +340,37 @@ impl SharedWorker {
     }
 
     /// Ends the agent of a session that is not this worker's any more. What was not shipped is kept as a
-    /// tail, and the copy is removed.
-    pub(super) async fn give_up_copy(&self, session: SessionId) -> Result<(), journal::Error> {
+    /// tail, and then the copy is removed. `by` and `epoch` are those of the last message of the log.
+    pub(super) async fn give_up_copy(
+        &self,
+        session: SessionId,
+        by: &WorkerId,
+        epoch: u64,
+    ) -> Result<(), WorkerError> {
+        // Before the outbox is removed: what waits for it would take it for shipped.
+        self.shipper.stop(session, ShipStop::Fenced { by: by.clone(), epoch });
         let journal = self.sessions.journal();
         if journal.session(session).await?.is_none() {
-            return self.forget_copy(session, Vec::new()).await;
+            return Ok(self.forget_copy(session, Vec::new()).await?);
         }
         match self.sessions.abandon(session).await {
             Ok(()) | Err(session::OpenError::NoSuchSession(_)) => {}
             Err(error) => warn!(%session, %error, "could not stop the agent"),
         }
-        let tail = self.read_tail(session).await?;
+        let tail = self.keep_tail(session, epoch).await?;
         let state =
             tail.map(|(key, tail)| StateChange { key, value: serde_json::to_vec(&tail).ok() });
-        self.forget_copy(session, state.into_iter().collect()).await
+        Ok(self.forget_copy(session, state.into_iter().collect()).await?)
     }
 
     /// Removes the copy of a session that another worker owns.
     async fn forget_copy(
         &self,
         session: SessionId,
-        state: Vec<StateChange>,
+        mut state: Vec<StateChange>,
     ) -> Result<(), journal::Error> {
         self.release_project(session).await;
+        state.push(self.forget_saved(session));
         self.sessions.journal().discard_replayed(session, FOLLOWER, state).await?;
         self.sessions.remove_live_directory(session).await;
         self.tails_changed.notify_one();
