@@ -48,3 +48,63 @@ impl Claim {
         }
     }
 }
+
+/// A copy of a session in the journal of a worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LocalCopy {
+    /// The number of the last change.
+    pub last: u64,
+    /// The epoch in which this worker got the copy, or claims it; none if an earlier version has not recorded it.
+    pub epoch: Option<u64>,
+}
+
+/// What the log of a session says about the copy of a worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CopyState {
+    /// It is the session.
+    Present,
+    /// Another worker has taken the session over.
+    Fenced,
+    /// The worker owns the session, and this is not what it shipped: an older copy of its data directory is in use,
+    /// or it was killed while it gave the session away. The log must be replayed.
+    Outdated,
+}
+
+impl CopyState {
+    /// `end` is the last message of the log.
+    pub fn of(copy: LocalCopy, worker: &WorkerId, end: Option<&PackHeader>) -> Self {
+        match end {
+            None => Self::Present,
+            Some(end) if end.worker.data != worker.data => Self::Fenced,
+            // Other changes may have the same numbers, if the session was elsewhere meanwhile.
+            Some(end)
+                if end.last > copy.last
+                    || end.kind == PackKind::Released
+                    || copy.epoch.is_some_and(|epoch| epoch != end.epoch) =>
+            {
+                Self::Outdated
+            }
+            Some(_) => Self::Present,
+        }
+    }
+
+    /// The same for a copy whose take-over had begun when the process ended, with the claim of an epoch. It is the
+    /// session if the log ends with that claim.
+    pub fn of_pending(copy: LocalCopy, worker: &WorkerId, end: Option<&PackHeader>) -> Self {
+        match end {
+            Some(end) if end.worker.data != worker.data || end.kind == PackKind::Released => {
+                Self::Fenced
+            }
+            Some(end)
+                if end.kind == PackKind::Own
+                    && end.last <= copy.last
+                    && copy.epoch.is_none_or(|epoch| epoch == end.epoch) =>
+            {
+                Self::Present
+            }
+            // The backup of the data directory is from that moment.
+            Some(_) => Self::Outdated,
+            None => Self::Fenced,
+        }
+    }
+}

@@ -15,6 +15,9 @@ use crate::question::WorkerFailure;
 /// How often the log is read again after an append that was refused or is not sure.
 const ATTEMPTS: u32 = 5;
 
+/// The epoch of a session that was never anywhere else.
+pub const FIRST_EPOCH: u64 = 1;
+
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Makes a worker the owner of a session that does not exist yet. The same worker may do it again; for another
@@ -31,15 +34,13 @@ pub async fn claim_start(
                 .map_err(|error| WorkerFailure::Failed(error.to_string()))?
                 .header;
             if header.worker.data == worker.data {
-                // What this worker has given away is not new.
-                return match header.kind {
-                    PackKind::Released => Err(WorkerFailure::SessionExists(session)),
-                    PackKind::Own | PackKind::Changes => Ok(()),
-                };
+                // What this worker has given away, or got from another one, is not new.
+                let is_new = header.epoch == FIRST_EPOCH && header.kind != PackKind::Released;
+                return if is_new { Ok(()) } else { Err(WorkerFailure::SessionExists(session)) };
             }
             return Err(WorkerFailure::NotOwner { owner: header.worker.name });
         }
-        let own = NewPack::without_changes(PackKind::Own, 1, worker.clone(), 0);
+        let own = NewPack::without_changes(PackKind::Own, FIRST_EPOCH, worker.clone(), 0);
         match bus.append(session, LogPosition(0), own.payload).await {
             Ok(_) => return Ok(()),
             Err(BusError::Conflict | BusError::Unsure(_)) => {

@@ -7,10 +7,10 @@ use journal::SessionId;
 use session::{CommandOutput, SessionSpec, WorktreeRemoval, WorktreeService};
 use tracing::warn;
 
-use super::SharedWorker;
+use super::{FOLLOWER, SharedWorker};
 use crate::question::{WorkerAnswer, WorkerFailure};
 use crate::ship::Tenure;
-use crate::start_claim::claim_start;
+use crate::start_claim::{FIRST_EPOCH, claim_start};
 
 impl SharedWorker {
     /// Creates a session. The same question again is the same session.
@@ -77,6 +77,9 @@ impl SharedWorker {
 
     async fn claim_and_store(&self, id: SessionId, spec: SessionSpec) -> Result<(), WorkerFailure> {
         claim_start(&self.bus, id, &self.id).await?;
+        let owned = vec![Self::owned_since(id, Some(FIRST_EPOCH))];
+        let recorded = self.sessions.journal().write_state(FOLLOWER, owned).await;
+        recorded.map_err(|error| WorkerFailure::Failed(error.to_string()))?;
         match self.sessions.store(spec).await.map_err(WorkerFailure::from) {
             // The same question again.
             Ok(_) | Err(WorkerFailure::SessionExists(_)) => Ok(()),

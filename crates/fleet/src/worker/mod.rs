@@ -31,6 +31,7 @@ use tracing::{debug, info, warn};
 use uuid::Uuid;
 
 use crate::bus::{Bus, BusError, BusQuestion};
+use crate::claim::{CopyState, LocalCopy};
 use crate::files::SessionFiles;
 use crate::lease::{LeaseError, RENEWAL, Renewal, WorkerLease, WorkerStatus};
 use crate::pack::{Pack, PackHeader, WorkerId};
@@ -40,6 +41,9 @@ use crate::watching;
 
 /// The follower state of workers.
 const FOLLOWER: &str = "fleet-worker";
+
+/// The keys of the epochs in which this worker got its copies, before the ids of sessions.
+const OWNED: &str = "owned/";
 
 /// The key of the id of the data directory.
 const DATA_ID: &str = "data";
@@ -404,38 +408,69 @@ impl SharedWorker {
     /// Gives up the sessions of the journal that other workers own, and replays those of which the servers have more
     /// than the journal: an older copy of the data directory is in use.
     async fn give_up_fenced(&self) -> Result<(), WorkerError> {
-        for record in self.sessions.journal().sessions().await? {
+        let journal = self.sessions.journal();
+        let epochs = self.owned_epochs().await?;
+        for record in journal.sessions().await? {
             let session = record.id;
-            if self.copy_state(session).await? == CopyState::Present {
+            let epoch = epochs.get(&session).copied();
+            if self.compare_copy(session, epoch).await?.0 == CopyState::Present {
                 continue;
             }
             let lock = self.session_lock(session);
             let _lock = lock.lock().await;
-            // It may have been taken over while this waited.
+            // It may have been given away or taken over while this waited.
+            if journal.session(session).await?.is_none() {
+                continue;
+            }
             match self.copy_state(session).await? {
-                CopyState::Present => {}
-                CopyState::Fenced(header) => {
+                (CopyState::Fenced, Some(header)) => {
                     info!(%session, by = header.worker.name, "another worker has taken a session over");
                     self.give_up_copy(session, &header.worker, header.epoch).await?;
                 }
-                CopyState::Outdated(header) => {
+                (CopyState::Outdated, Some(header)) => {
                     warn!(%session, log = header.last, "the copy of a session is too old");
                     self.replace_copy(session, &header).await?;
                 }
+                _ => {}
             }
         }
         Ok(())
     }
 
-    /// What the log of a session says about the copy of this worker.
-    async fn copy_state(&self, session: SessionId) -> Result<CopyState, WorkerError> {
-        let Some(header) = self.log_header(session).await? else { return Ok(CopyState::Present) };
-        if header.worker.data != self.id.data {
-            return Ok(CopyState::Fenced(header));
-        }
+    /// What the log of a session says about the copy of this worker, and its last message.
+    async fn copy_state(
+        &self,
+        session: SessionId,
+    ) -> Result<(CopyState, Option<PackHeader>), WorkerError> {
+        let epoch = self.owned_epochs().await?.get(&session).copied();
+        self.compare_copy(session, epoch).await
+    }
+
+    async fn compare_copy(
+        &self,
+        session: SessionId,
+        epoch: Option<u64>,
+    ) -> Result<(CopyState, Option<PackHeader>), WorkerError> {
+        let end = self.log_header(session).await?;
         // Read after the log, which does not get ahead of the journal.
-        let number = self.sessions.journal().change_number(session).await?;
-        Ok(if number < header.last { CopyState::Outdated(header) } else { CopyState::Present })
+        let last = self.sessions.journal().change_number(session).await?;
+        Ok((CopyState::of(LocalCopy { last, epoch }, &self.id, end.as_ref()), end))
+    }
+
+    /// In which epochs this worker got its copies.
+    async fn owned_epochs(&self) -> Result<HashMap<SessionId, u64>, journal::Error> {
+        let state = self.sessions.journal().read_state(FOLLOWER).await?;
+        let owned = state.into_iter().filter_map(|(key, value)| {
+            let session = key.strip_prefix(OWNED)?.parse().ok()?;
+            Some((session, std::str::from_utf8(&value).ok()?.parse().ok()?))
+        });
+        Ok(owned.collect())
+    }
+
+    /// The change of the state that records in which epoch this worker got its copy of a session.
+    fn owned_since(session: SessionId, epoch: Option<u64>) -> StateChange {
+        let value = epoch.map(|it| it.to_string().into_bytes());
+        StateChange { key: format!("{OWNED}{session}"), value }
     }
 
     /// The header of the last message of a log; none if there is no message, or it cannot be read.
@@ -452,17 +487,6 @@ impl SharedWorker {
     fn releasing(&self) -> MutexGuard<'_, HashSet<SessionId>> {
         self.releasing.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// What the log of a session says about the copy of a worker.
-#[derive(Debug, PartialEq, Eq)]
-enum CopyState {
-    /// It is the session.
-    Present,
-    /// Another worker has taken the session over.
-    Fenced(PackHeader),
-    /// It lacks changes that this worker has shipped.
-    Outdated(PackHeader),
 }
 
 /// Renews the lease until the worker stops, and gives it back then.

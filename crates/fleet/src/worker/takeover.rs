@@ -21,7 +21,7 @@ use wire::note::{Actor, HoldReason, Note, QueuePolicy};
 use super::saving::SavedTurn;
 use super::{FOLLOWER, SharedWorker, WorkerError};
 use crate::bus::{BusError, LogMessage, LogPosition};
-use crate::claim::{Claim, ClaimOutcome};
+use crate::claim::{Claim, ClaimOutcome, CopyState, LocalCopy};
 use crate::files;
 use crate::mirror::{Mirror, MirrorError};
 use crate::pack::{Pack, PackHeader, PackKind, WorkerId};
@@ -57,6 +57,9 @@ struct PendingTakeover {
     released: bool,
     /// Whether the queue goes on by itself.
     resumes_queue: bool,
+    /// The epoch that is claimed. Earlier versions did not store it.
+    #[serde(default)]
+    epoch: Option<u64>,
 }
 
 impl SharedWorker {
@@ -71,7 +74,8 @@ impl SharedWorker {
         let (_, header) = self.log_end(session).await?.ok_or(no_session(session))?;
         if header.worker.data == self.id.data
             && header.kind != PackKind::Released
-            && !self.is_outdated(session, &header).await.map_err(|it| failed(&it))?
+            && self.copy_state(session).await.map_err(|it| failed(&it))?.0 == CopyState::Present
+            && !matches!(self.shipper.stop_reason(session), Some(ShipStop::Outdated { .. }))
         {
             let tenure = self.shipper.tenure(session);
             return self.shipped(session, tenure, CommandOutput::None).await;
@@ -83,6 +87,7 @@ impl SharedWorker {
             from: header.worker.name.clone(),
             released: header.kind == PackKind::Released,
             resumes_queue: false,
+            epoch: Some(header.epoch + 1),
         };
         // A machine that has the name of this one is gone: this one has its lease.
         if !pending.released && header.worker.name != self.id.name {
@@ -101,17 +106,6 @@ impl SharedWorker {
         self.shipped(session, tenure, CommandOutput::None).await
     }
 
-    /// Whether the servers have changes of this worker that its journal does not have.
-    async fn is_outdated(
-        &self,
-        session: SessionId,
-        end: &PackHeader,
-    ) -> Result<bool, journal::Error> {
-        let is_stopped =
-            matches!(self.shipper.stop_reason(session), Some(ShipStop::Outdated { .. }));
-        Ok(is_stopped || self.sessions.journal().change_number(session).await? < end.last)
-    }
-
     /// Replaces a copy that lacks changes which this worker has shipped: the session is taken over from this worker
     /// itself. `end` is the last message of the log.
     pub(super) async fn replace_copy(
@@ -123,6 +117,7 @@ impl SharedWorker {
             from: self.id.name.clone(),
             released: end.kind == PackKind::Released,
             resumes_queue: false,
+            epoch: Some(end.epoch + 1),
         };
         self.give_up_copy(session, &end.worker, end.epoch).await?;
         match self.take(session, end, &pending).await {
@@ -139,13 +134,14 @@ impl SharedWorker {
         pending: &PendingTakeover,
     ) -> Result<(), WorkerFailure> {
         self.mark_pending(session, Some(pending)).await?;
-        let claimed = self.replay_and_claim(session, end).await;
-        if let Err(failure) = claimed {
-            let _ = self.forget_copy(session, Vec::new()).await;
-            self.mark_pending(session, None).await?;
-            return Err(failure);
+        match self.replay_and_claim(session, end).await {
+            Ok(epoch) => self.finish_takeover(session, pending, epoch).await,
+            Err(failure) => {
+                let _ = self.forget_copy(session, Vec::new()).await;
+                self.mark_pending(session, None).await?;
+                Err(failure)
+            }
         }
-        self.finish_takeover(session, pending).await
     }
 
     /// Asks the owner to give a session away. Returns whether its queue waits for that reason; none if the
@@ -170,12 +166,12 @@ impl SharedWorker {
     }
 
     /// Replays the log into the journal and claims the session, until that succeeds or another worker is
-    /// faster. `seen` is the last message of the owner from whom it is taken.
+    /// faster. `seen` is the last message of the owner from whom it is taken. Returns the epoch that begins.
     async fn replay_and_claim(
         &self,
         session: SessionId,
         seen: &PackHeader,
-    ) -> Result<(), WorkerFailure> {
+    ) -> Result<u64, WorkerFailure> {
         let journal = self.sessions.journal().clone();
         let mirror = Mirror::open(std::sync::Arc::clone(&self.bus), journal).await;
         let mirror = mirror.map_err(|error| failed(&error))?;
@@ -200,7 +196,7 @@ impl SharedWorker {
             }
             let claim = Claim::new(&cursor, self.id.clone());
             match self.claim(session, &claim).await {
-                ClaimOutcome::Won => return Ok(()),
+                ClaimOutcome::Won => return Ok(claim.pack.header.epoch),
                 ClaimOutcome::Lost => {}
                 ClaimOutcome::Missing => tokio::time::sleep(CLAIM_PAUSE).await,
             }
@@ -227,6 +223,7 @@ impl SharedWorker {
         &self,
         session: SessionId,
         pending: &PendingTakeover,
+        epoch: u64,
     ) -> Result<(), WorkerFailure> {
         self.shipper.forget(session);
         let record = self.sessions.journal().session(session).await.map_err(|it| failed(&it))?;
@@ -250,7 +247,12 @@ impl SharedWorker {
         self.sessions.journal().write(session, batch).await.map_err(|it| failed(&it))?;
         // They are what was restored just now.
         self.mark_saved(session, SavedTurn::new(record.turn_ended)).await;
-        self.mark_pending(session, None).await?;
+        let done = vec![
+            Self::owned_since(session, Some(epoch)),
+            StateChange { key: format!("{TAKING}{session}"), value: None },
+        ];
+        let written = self.sessions.journal().write_state(FOLLOWER, done).await;
+        written.map_err(|error| failed(&error))?;
         let opened = self.sessions.open(session).await?;
         if pending.resumes_queue && is_interrupted(&record) {
             opened.resume_queue(actor(&self.id.name)).await?;
@@ -267,18 +269,19 @@ impl SharedWorker {
             let pending = serde_json::from_slice::<PendingTakeover>(&value);
             let end = self.log_end(session).await;
             let end = end.map_err(|it| BusError::Unavailable(it.to_string()))?;
-            let is_owner = end.is_some_and(|(_, header)| {
-                header.worker.data == self.id.data && header.kind != PackKind::Released
-            });
-            match pending {
-                Ok(pending) if is_owner => {
-                    if let Err(failure) = self.finish_takeover(session, &pending).await {
+            let end = end.map(|(_, header)| header);
+            let last = self.sessions.journal().change_number(session).await?;
+            let epoch = pending.as_ref().ok().and_then(|it| it.epoch);
+            let state = CopyState::of_pending(LocalCopy { last, epoch }, &self.id, end.as_ref());
+            match (state, pending, end) {
+                (CopyState::Present, Ok(pending), Some(end)) => {
+                    let finished = self.finish_takeover(session, &pending, end.epoch).await;
+                    if let Err(failure) = finished {
                         warn!(%session, %failure, "a take-over could not be finished");
                     }
                 }
-                _ => {
-                    self.forget_copy(session, vec![StateChange { key, value: None }]).await?;
-                }
+                (CopyState::Outdated, _, Some(end)) => self.replace_copy(session, &end).await?,
+                _ => self.forget_copy(session, vec![StateChange { key, value: None }]).await?,
             }
         }
         Ok(())
@@ -370,7 +373,7 @@ impl SharedWorker {
         mut state: Vec<StateChange>,
     ) -> Result<(), journal::Error> {
         self.release_project(session).await;
-        state.push(self.forget_saved(session));
+        state.extend([self.forget_saved(session), Self::owned_since(session, None)]);
         self.sessions.journal().discard_replayed(session, FOLLOWER, state).await?;
         self.sessions.remove_live_directory(session).await;
         self.tails_changed.notify_one();
