@@ -10,7 +10,7 @@ use tracing::warn;
 use super::{FOLLOWER, SharedWorker};
 use crate::question::{WorkerAnswer, WorkerFailure};
 use crate::ship::Tenure;
-use crate::start_claim::{FIRST_EPOCH, claim_start};
+use crate::start_claim::claim_start;
 
 impl SharedWorker {
     /// Creates a session. The same question again is the same session.
@@ -68,6 +68,10 @@ impl SharedWorker {
             None => None,
         };
         self.sessions.delete(session).await?;
+        let forgotten = vec![self.forget_saved(session), Self::owned_since(session, None)];
+        if let Err(error) = self.sessions.journal().write_state(FOLLOWER, forgotten).await {
+            warn!(%session, %error, "what was recorded of a deleted session stays behind");
+        }
         self.release_project(session).await;
         if let Some(directory) = removable {
             self.remove_worktree(directory).await;
@@ -76,8 +80,8 @@ impl SharedWorker {
     }
 
     async fn claim_and_store(&self, id: SessionId, spec: SessionSpec) -> Result<(), WorkerFailure> {
-        claim_start(&self.bus, id, &self.id).await?;
-        let owned = vec![Self::owned_since(id, Some(FIRST_EPOCH))];
+        let epoch = claim_start(&self.bus, id, &self.id).await?;
+        let owned = vec![Self::owned_since(id, Some(epoch))];
         let recorded = self.sessions.journal().write_state(FOLLOWER, owned).await;
         recorded.map_err(|error| WorkerFailure::Failed(error.to_string()))?;
         match self.sessions.store(spec).await.map_err(WorkerFailure::from) {

@@ -23,7 +23,7 @@ use crate::pack::{Pack, PackHeader, PackKind, WorkerId};
 /// How often the workers that are away are looked at.
 const CHECK: Duration = Duration::from_secs(1);
 
-/// How often the logs are searched for sessions of workers that stay away.
+/// The time until the logs are searched again if a search failed, or left something.
 const SEARCH: Duration = Duration::from_secs(30);
 
 /// Workers that begin at the same time do not all begin with the same session.
@@ -137,14 +137,19 @@ impl SearchPlan {
         Instant::now() >= self.next && (is_unseen_due || is_away || self.is_left)
     }
 
-    /// A search begins. It is the only one for the workers that are away now, if it succeeds.
-    fn begin(&mut self, others: &OtherWorkers) -> SearchPlan {
-        self.next = Instant::now() + SEARCH;
+    /// The plan after a search that begins now and finds everything.
+    fn after_search(&self, others: &OtherWorkers) -> Self {
         Self {
             has_searched_unseen: self.begun.elapsed() >= self.after,
             searched: others.away_for(self.after).collect(),
+            is_left: false,
             ..*self
         }
+    }
+
+    /// Searches again after a while: this time it failed, or there were not enough free slots.
+    fn again(self, is_left: bool) -> Self {
+        Self { is_left, next: Instant::now() + SEARCH, ..self }
     }
 }
 
@@ -187,11 +192,17 @@ impl SharedWorker {
                     },
                     _ = check.tick() => {
                         if is_listed && plan.is_due(&others) {
-                            let searched = plan.begin(&others);
-                            match self.search(&others, &mut logs, after, plan.begun.elapsed()).await {
-                                Ok(is_left) => plan = SearchPlan { is_left, ..searched },
-                                Err(error) => debug!(%error, "the logs cannot be searched"),
-                            }
+                            let searched = plan.after_search(&others);
+                            let watched = plan.begun.elapsed();
+                            plan = match self.search(&others, &mut logs, after, watched).await {
+                                Ok(false) => searched,
+                                Ok(true) => searched.again(true),
+                                Err(error) => {
+                                    debug!(%error, "the logs cannot be searched");
+                                    let is_left = plan.is_left;
+                                    plan.again(is_left)
+                                }
+                            };
                         }
                     }
                 }
@@ -304,7 +315,7 @@ mod tests {
         assert!(!plan.is_due(&others), "workers that were never seen may come yet");
         advance(AFTER).await;
         assert!(plan.is_due(&others));
-        plan = plan.begin(&others);
+        plan = plan.after_search(&others);
         advance(AFTER).await;
         assert!(!plan.is_due(&others), "nobody is away");
 
@@ -312,15 +323,16 @@ mod tests {
         advance(AFTER / 2).await;
         assert!(!plan.is_due(&others));
         advance(AFTER / 2).await;
-        assert!(plan.is_due(&others));
-        let searched = plan.begin(&others);
-        assert!(!plan.is_due(&others), "a search that fails is repeated after a while");
+        assert!(plan.is_due(&others), "at once");
+        plan = plan.again(false);
+        assert!(!plan.is_due(&others), "a search that failed is repeated after a while");
         advance(SEARCH).await;
         assert!(plan.is_due(&others));
-        plan = SearchPlan { is_left: true, ..searched };
-        assert!(plan.is_due(&others), "there was no free slot for all of it");
-        plan = plan.begin(&others);
-        plan.is_left = false;
+        plan = plan.after_search(&others).again(true);
+        assert!(!plan.is_due(&others), "there was no free slot for all of it");
+        advance(SEARCH).await;
+        assert!(plan.is_due(&others));
+        plan = plan.after_search(&others);
         advance(AFTER).await;
         assert!(!plan.is_due(&others), "it is still away, and has no sessions any more");
 
