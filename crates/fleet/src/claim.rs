@@ -74,7 +74,6 @@ impl CopyState {
     /// `end` is the last message of the log.
     pub fn of(copy: LocalCopy, worker: &WorkerId, end: Option<&PackHeader>) -> Self {
         match end {
-            None => Self::Present,
             Some(end) if end.worker.data != worker.data => Self::Fenced,
             // Other changes may have the same numbers, if the session was elsewhere meanwhile.
             Some(end)
@@ -84,7 +83,7 @@ impl CopyState {
             {
                 Self::Outdated
             }
-            Some(_) => Self::Present,
+            Some(_) | None => Self::Present,
         }
     }
 

@@ -78,8 +78,8 @@ pub(crate) async fn shipped(
     number: u64,
 ) -> Result<(), ShipStop> {
     let tenure = shipper.tenure(session);
-    let shipped = shipper.shipped(session, tenure, number);
-    tokio::time::timeout(TIMEOUT, shipped).await.expect("it is shipped in time")
+    let wait = shipper.shipped(session, tenure, number);
+    tokio::time::timeout(TIMEOUT, wait).await.expect("it is shipped in time")
 }
 
 pub(crate) fn id(number: u128) -> SessionId {

@@ -98,7 +98,7 @@ impl SharedWorker {
             }
             tokio::time::sleep(INTERVAL).await;
             tokio::select! {
-                changed = changes.changed() => if changed.is_err() { return },
+                filled = changes.changed() => if filled.is_err() { return },
                 () = tokio::time::sleep(RETRY), if is_left => {}
                 () = reconnected, if is_left => {
                     for known in self.saved_turns().values_mut() {
