@@ -330,7 +330,10 @@ impl Fleet {
             return Err(OpenError::NoSuchSession(session));
         }
         self.ask(to, &WorkerQuestion::TakeOver { session }).await?;
-        let is_moved = || async { self.owner(session).as_deref() == Some(to) };
+        let is_moved = || async {
+            let cursor = self.shared.mirror.cursor(session).unwrap_or_default();
+            cursor.owner().is_some_and(|(it, _)| it.name == to && !self.is_reinstalled(it))
+        };
         self.wait(is_moved).await;
         self.shared.changes.send_modify(|count| *count += 1);
         Ok(())

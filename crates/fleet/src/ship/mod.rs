@@ -300,18 +300,18 @@ impl Shipper {
                 ShipInput::LogEnd(bus.last(session).await?.map(header).transpose()?)
             }
             ShipEffect::ReadOutbox { shipped: upto } => {
-                if *upto > shipped.removed {
+                let page = journal.read_outbox_after(session, *upto, READ_BYTES).await?;
+                // If the log has more than the journal, the rows are not what was shipped under their numbers. A
+                // deleted session has no number.
+                let is_outdated = page.last > 0 && page.last < *upto;
+                if *upto > shipped.removed && !is_outdated {
                     match journal.remove_outbox(session, *upto).await {
                         Ok(()) => shipped.removed = *upto,
-                        // A full disk does not keep the rest from being shipped.
-                        Err(journal::Error::Full) => {}
+                        // A full disk does not keep the rest from being shipped. If nothing else is to do, the removal
+                        // is tried again after a pause.
+                        Err(journal::Error::Full) if !page.rows.is_empty() => {}
                         Err(error) => return Err(error.into()),
                     }
-                }
-                let page = journal.read_outbox_after(session, *upto, READ_BYTES).await?;
-                if page.rows.is_empty() && *upto > shipped.removed {
-                    // Nothing else is to do, so the removal is tried again after a pause.
-                    return Err(journal::Error::Full.into());
                 }
                 ShipInput::Outbox(page)
             }

@@ -320,11 +320,11 @@ impl Worker {
         self.disk.get_mut(&session).filter(|it| is_driven && !it.is_pending)
     }
 
-    /// The number of the last change in a log, of those of this worker.
-    fn last_shipped(&self, session: SessionId) -> Result<u64, BusError> {
-        let packs = read_all(&self.bus, session)?;
-        let own = packs.iter().rev().find(|it| it.header.worker == self.id);
-        Ok(own.map_or(0, |it| it.header.last))
+    /// The changes of a log that this worker has sent.
+    fn shipped_changes(&self, session: SessionId) -> Result<HashSet<Bytes>, BusError> {
+        let packs = read_all(&self.bus, session)?.into_iter();
+        let own = packs.filter(|it| it.header.worker == self.id);
+        Ok(own.flat_map(|it| it.changes(None).unwrap()).collect())
     }
 }
 
@@ -534,8 +534,10 @@ impl World {
                 let Some(replica) = this.disk.get_mut(&session) else {
                     return Some(ShipInput::Outbox(OutboxPage::default()));
                 };
-                let shipped = usize::try_from(*shipped).unwrap().min(replica.changes.len());
-                replica.removed = replica.removed.max(shipped);
+                let shipped = usize::try_from(*shipped).unwrap();
+                if shipped <= replica.changes.len() {
+                    replica.removed = replica.removed.max(shipped);
+                }
                 Some(ShipInput::Outbox(replica.outbox()))
             }
             ShipEffect::Append { expected, pack } => {
@@ -682,10 +684,10 @@ impl World {
         let by = ShipStop::Fenced { by: end.worker, epoch: end.epoch };
         this.memory.table.stop(session, by);
         this.memory.agents.remove(&session);
-        let Ok(shipped) = this.last_shipped(session) else { return false };
+        let Ok(shipped) = this.shipped_changes(session) else { return false };
         if let Some(replica) = this.disk.remove(&session) {
-            let rows = (1..).zip(replica.changes).skip(replica.removed);
-            let kept = rows.filter(|(number, _)| *number > shipped).map(|(_, change)| change);
+            let rows = replica.changes.into_iter().skip(replica.removed);
+            let kept = rows.filter(|change| !shipped.contains(change));
             let before = self.tails.len();
             self.tails.extend(kept);
             self.counts.tails += usize::from(self.tails.len() > before);

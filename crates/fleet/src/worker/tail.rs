@@ -5,13 +5,15 @@
 //! once. Until the owner has confirmed that, it stays in the state of this worker. The copy of the session is removed
 //! after the file is on the disk.
 
+use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use journal::{Batch, JournalChange, Origin, Seq, SessionId, StateChange};
+use journal::{Batch, JournalChange, Origin, OutboxRow, Seq, SessionId, StateChange};
 use serde::{Deserialize, Serialize};
 use session::CommandOutput;
+use sha2::{Digest as _, Sha256};
 use tokio::fs::File;
 use tokio::io::AsyncWriteExt as _;
 use tracing::{debug, info};
@@ -78,15 +80,18 @@ impl SharedWorker {
     ) -> Result<Option<(String, StoredTail)>, WorkerError> {
         let journal = self.sessions.journal();
         let mut page = journal.read_outbox(session, READ_BYTES).await?;
-        let Some(last_row) = page.rows.last() else { return Ok(None) };
+        let (Some(first_row), Some(last_row)) = (page.rows.first(), page.rows.last()) else {
+            return Ok(None);
+        };
         let mut after = last_row.number;
         // The confirmation of the last messages may have been lost: what they say is in the conversation.
-        let shipped = self.last_shipped(session).await?;
+        let shipped = self.shipped_changes(session, first_row.number).await?;
         let failed = |source| WorkerError::Tail { session, source };
         let mut summary = TailSummary::default();
         let mut file: Option<TailFile> = None;
         loop {
-            let rows = page.rows.into_iter().filter(|row| row.number > shipped);
+            let is_shipped = |row: &OutboxRow| shipped.get(&row.number) == Some(&hash(&row.bytes));
+            let rows = page.rows.into_iter().filter(|row| !is_shipped(row));
             let changes = rows.map(|row| JournalChange::decode(row.bytes));
             let changes: Vec<JournalChange<'static>> = changes.filter_map(Result::ok).collect();
             let mut lines = Vec::new();
@@ -124,10 +129,16 @@ impl SharedWorker {
         Ok(TailFile { file: File::create(&path).await?, path })
     }
 
-    /// The number of the last change of a session that is in its log, of those that this worker made.
-    async fn last_shipped(&self, session: SessionId) -> Result<u64, BusError> {
-        let Some(end) = self.bus.last(session).await? else { return Ok(0) };
-        let (mut after, mut last) = (LogPosition(0), 0);
+    /// The changes of a session from a number on that are in its log, of those that this worker has sent. Their content
+    /// counts: a machine that was restored from a backup may have made others with the same numbers.
+    async fn shipped_changes(
+        &self,
+        session: SessionId,
+        first: u64,
+    ) -> Result<HashMap<u64, ChangeHash>, BusError> {
+        let mut shipped = HashMap::new();
+        let Some(end) = self.bus.last(session).await? else { return Ok(shipped) };
+        let mut after = LogPosition(0);
         let mut early = 0;
         while after < end.position {
             let messages = self.bus.read(session, after).await?;
@@ -142,14 +153,21 @@ impl SharedWorker {
             };
             after = message.position;
             for message in messages {
-                if let Ok(pack) = Pack::decode(message.payload)
-                    && pack.header.worker.data == self.id.data
-                {
-                    last = pack.header.last;
+                // A message that cannot be read does not show that something was shipped.
+                let Ok(pack) = Pack::decode(message.payload) else { continue };
+                if pack.header.worker.data != self.id.data || pack.header.last < first {
+                    continue;
                 }
+                let object = match pack.object() {
+                    Some(object) => self.bus.get_object(&object.name).await?,
+                    None => None,
+                };
+                let changes = pack.changes(object.as_ref()).unwrap_or_default();
+                let numbered = (pack.header.first..).zip(&changes);
+                shipped.extend(numbered.map(|(number, change)| (number, hash(change))));
             }
         }
-        Ok(last)
+        Ok(shipped)
     }
 
     /// Gives tails to the owners of their sessions, until it is dropped.
@@ -254,6 +272,13 @@ impl SharedWorker {
             }
         }
     }
+}
+
+/// What tells changes apart.
+type ChangeHash = [u8; 32];
+
+fn hash(change: &[u8]) -> ChangeHash {
+    Sha256::digest(change).into()
 }
 
 impl TailFile {

@@ -1,11 +1,13 @@
 //! Sessions that change their workers.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use journal::{Batch, Journal, NewEntry, Origin, Seq, SessionId};
+use session::Sessions;
 use wire::note::Note;
 
-use super::{TestGateway, TestWorker, prompt, spec};
+use super::{TestGateway, TestWorker, connect, copy_files, prompt, sessions_config, spec};
 use crate::bus::memory::MemoryServers;
 use crate::bus::{Bus as _, Expected, KeyTable};
 use crate::mirror::tests::{TIMEOUT, spawn, worker_id};
@@ -188,6 +190,47 @@ async fn a_tail_has_all_lines_that_were_not_sent_and_none_that_were() {
     let numbers: Vec<&str> = files[0].lines().map(|line| &line[..11]).collect();
     assert_eq!(numbers, [r#"{"number":1"#, r#"{"number":2"#, r#"{"number":3"#]);
     assert!(files[0].lines().all(|line| line.len() > large.len()));
+}
+
+#[tokio::test]
+async fn what_a_machine_said_beside_its_restored_backup_is_kept_as_a_tail() {
+    let servers = MemoryServers::default();
+    let first = TestWorker::start(&servers, "w1", 2).await;
+    let gateway = TestGateway::start(&servers, 1).await;
+    let id = gateway.sessions.create(spec(first.directory.path(), None)).await.unwrap().id();
+    let backup = tempfile::tempdir().unwrap();
+    copy_files(first.directory.path(), backup.path());
+    first.bus.set_cut(true);
+    say(&first, id, r#"{"said":"by the old process"}"#.to_owned()).await;
+
+    let journal = Journal::open(&backup.path().join("journal.db")).unwrap().journal;
+    let sessions = Sessions::new(sessions_config(backup.path()), journal.clone());
+    let bus = Arc::new(servers.connect());
+    let second = connect(&bus, &sessions, backup.path(), "w1", 2).await.unwrap();
+    second.settle().await.unwrap();
+    let running = spawn(second.run(std::future::pending()));
+    for number in 0..3 {
+        let bytes = format!(r#"{{"restored":{number}}}"#).into();
+        let entry = NewEntry { origin: Origin::Agent, bytes, transient: false };
+        let batch = Batch { at: 2000, entries: vec![entry], ..Batch::default() };
+        journal.write(id, batch).await.unwrap();
+    }
+    let last = journal.change_number(id).await.unwrap();
+    let shipped = async {
+        while Pack::decode(bus.last(id).await.unwrap().unwrap().payload).unwrap().header.last < last
+        {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(TIMEOUT, shipped).await.expect("it is shipped");
+    drop(running);
+
+    // Its next number is in the log already, with something else.
+    first.bus.set_cut(false);
+    until_note(&gateway, id, |it| matches!(it, Note::Tail { worker, .. } if worker == "w1")).await;
+    assert_eq!(tail_files(&first), ["{\"said\":\"by the old process\"}\n"]);
+    let lines = first.sessions.journal().read(id, Seq(0), 10_000).await.unwrap();
+    assert_eq!(lines.iter().filter(|it| it.bytes.starts_with(b"{\"restored\"")).count(), 3);
 }
 
 #[tokio::test]
