@@ -75,11 +75,12 @@ impl CopyState {
     pub fn of(copy: LocalCopy, worker: &WorkerId, end: Option<&PackHeader>) -> Self {
         match end {
             Some(end) if end.worker.data != worker.data => Self::Fenced,
-            // Other changes may have the same numbers, if the session was elsewhere meanwhile.
+            // Other changes may have the same numbers, if the session was elsewhere meanwhile. A log that is shorter, or
+            // of an earlier epoch, is that of servers that were restored: they get the copy again.
             Some(end)
                 if end.last > copy.last
-                    || end.kind == PackKind::Released
-                    || copy.epoch.is_some_and(|epoch| epoch != end.epoch) =>
+                    || end.kind == PackKind::Released && end.last == copy.last
+                    || copy.epoch.is_some_and(|epoch| end.epoch > epoch) =>
             {
                 Self::Outdated
             }
@@ -105,5 +106,39 @@ impl CopyState {
             Some(_) => Self::Outdated,
             None => Self::Fenced,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CopyState, LocalCopy};
+    use crate::mirror::tests::worker_id;
+    use crate::pack::{NewPack, PackKind};
+
+    #[test]
+    fn a_copy_is_replaced_only_if_the_log_has_more_or_something_else() {
+        use CopyState::{Fenced, Outdated, Present};
+        use PackKind::{Changes, Own, Released};
+        let copy = LocalCopy { last: 7, epoch: Some(3) };
+        for (kind, worker, epoch, last, expected) in [
+            (Changes, 1, 3, 7, Present),
+            (Changes, 1, 3, 5, Present),
+            (Changes, 1, 3, 8, Outdated),
+            // It was elsewhere and came back, with as many changes.
+            (Changes, 1, 5, 7, Outdated),
+            (Own, 2, 4, 7, Fenced),
+            // The worker was killed while it gave the session away.
+            (Released, 1, 3, 7, Outdated),
+            // The servers were restored.
+            (Changes, 1, 1, 4, Present),
+            (Released, 1, 1, 4, Present),
+        ] {
+            let end = NewPack::without_changes(kind, epoch, worker_id(worker), last).header;
+            assert_eq!(CopyState::of(copy, &worker_id(1), Some(&end)), expected, "{end:?}");
+        }
+        assert_eq!(CopyState::of(copy, &worker_id(1), None), Present);
+        let unknown = LocalCopy { epoch: None, ..copy };
+        let end = NewPack::without_changes(Changes, 5, worker_id(1), 7).header;
+        assert_eq!(CopyState::of(unknown, &worker_id(1), Some(&end)), Present);
     }
 }
