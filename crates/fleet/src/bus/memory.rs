@@ -43,6 +43,8 @@ pub struct MemoryBus {
     losing_answers: AtomicBool,
     /// Counts how many times the connection was restored.
     restored: watch::Sender<u64>,
+    /// Counts the objects that were not stored because the connection was cut.
+    refused_objects: watch::Sender<u64>,
 }
 
 /// Whether a connection is cut. Clones are of the same connection.
@@ -76,6 +78,7 @@ impl MemoryServers {
             cut: ConnectionCut::default(),
             losing_answers: AtomicBool::new(false),
             restored: watch::Sender::new(0),
+            refused_objects: watch::Sender::new(0),
         }
     }
 
@@ -98,6 +101,11 @@ impl MemoryBus {
         if !cut {
             self.restored.send_modify(|count| *count += 1);
         }
+    }
+
+    /// Counts the objects that were not stored because the connection was cut.
+    pub fn refused_objects(&self) -> watch::Receiver<u64> {
+        self.refused_objects.subscribe()
     }
 
     /// Loses the answers to appends from now on, or no longer.
@@ -362,7 +370,11 @@ impl Bus for MemoryBus {
 
     fn put_object(&self, name: &str, content: Bytes) -> BusFuture<'_, ()> {
         let name = name.to_owned();
-        ready(self.state().map(|mut state| drop(state.objects.insert(name, content))))
+        let stored = self.state().map(|mut state| drop(state.objects.insert(name, content)));
+        if stored.is_err() {
+            self.refused_objects.send_modify(|count| *count += 1);
+        }
+        ready(stored)
     }
 
     fn get_object(&self, name: &str) -> BusFuture<'_, Option<Bytes>> {

@@ -4,7 +4,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use journal::{Batch, SessionChange, SessionId, SessionRecord};
-use tokio::sync::watch;
 
 use super::{TestGateway, TestOptions, TestWorker, spec};
 use crate::bus::Bus as _;
@@ -16,8 +15,6 @@ use crate::mirror::tests::TIMEOUT;
 #[derive(Clone, Debug, Default)]
 struct TestTree {
     content: Arc<Mutex<String>>,
-    /// How many times it was saved.
-    saves: watch::Sender<u64>,
 }
 
 impl TestTree {
@@ -39,7 +36,6 @@ impl SessionFiles for TestTree {
         let content = self.content();
         let is_stored = stored_tree.as_ref() == Some(&content);
         let tree = (!is_stored).then(|| content.clone().into());
-        self.saves.send_modify(|count| *count += 1);
         let parts = FileParts { transcript: None, tree };
         let saved = SavedFiles { parts, tree_version: Some(content), problems: Vec::new() };
         Box::pin(std::future::ready(saved))
@@ -93,12 +89,11 @@ async fn a_tree_whose_turn_ended_while_the_servers_were_away_is_there_after_a_ta
     end_turn(&first, id, 1).await;
     until_stored(&servers, id, 1, "one").await;
 
-    let mut saves = tree.saves.subscribe();
-    saves.mark_unchanged();
+    let mut refused = first.bus.refused_objects();
     first.bus.set_cut(true);
     tree.set("two");
     end_turn(&first, id, 2).await;
-    tokio::time::timeout(TIMEOUT, saves.changed()).await.unwrap().unwrap();
+    tokio::time::timeout(TIMEOUT, refused.changed()).await.unwrap().unwrap();
     first.bus.set_cut(false);
     until_stored(&servers, id, 2, "two").await;
     first.task.abort();
