@@ -60,7 +60,7 @@ pub struct LocalCopy {
 
 /// What the log of a session says about the copy of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CopyState {
+pub enum LocalCopyState {
     /// It is the session.
     Present,
     /// Another worker has taken the session over.
@@ -70,7 +70,7 @@ pub enum CopyState {
     Outdated,
 }
 
-impl CopyState {
+impl LocalCopyState {
     /// `end` is the last message of the log.
     pub fn of(copy: LocalCopy, worker: &WorkerId, end: Option<&PackHeader>) -> Self {
         match end {
@@ -111,13 +111,13 @@ impl CopyState {
 
 #[cfg(test)]
 mod tests {
-    use super::{CopyState, LocalCopy};
+    use super::{LocalCopy, LocalCopyState};
     use crate::mirror::tests::worker_id;
     use crate::pack::{NewPack, PackKind};
 
     #[test]
     fn a_copy_is_replaced_only_if_the_log_has_more_or_something_else() {
-        use CopyState::{Fenced, Outdated, Present};
+        use LocalCopyState::{Fenced, Outdated, Present};
         use PackKind::{Changes, Own, Released};
         let copy = LocalCopy { last: 7, epoch: Some(3) };
         for (kind, worker, epoch, last, expected) in [
@@ -134,11 +134,11 @@ mod tests {
             (Released, 1, 1, 4, Present),
         ] {
             let end = NewPack::without_changes(kind, epoch, worker_id(worker), last).header;
-            assert_eq!(CopyState::of(copy, &worker_id(1), Some(&end)), expected, "{end:?}");
+            assert_eq!(LocalCopyState::of(copy, &worker_id(1), Some(&end)), expected, "{end:?}");
         }
-        assert_eq!(CopyState::of(copy, &worker_id(1), None), Present);
+        assert_eq!(LocalCopyState::of(copy, &worker_id(1), None), Present);
         let unknown = LocalCopy { epoch: None, ..copy };
         let end = NewPack::without_changes(Changes, 5, worker_id(1), 7).header;
-        assert_eq!(CopyState::of(unknown, &worker_id(1), Some(&end)), Present);
+        assert_eq!(LocalCopyState::of(unknown, &worker_id(1), Some(&end)), Present);
     }
 }

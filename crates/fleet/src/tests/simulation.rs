@@ -1,6 +1,6 @@
 //! A fleet in one thread, with every failure that can be made up, from a seed.
 //!
-//! The decisions ([`ShipCore`](crate::ship::ShipCore), [`ShipTable`], [`MirrorCursor`], [`Claim`], [`CopyState`]), the
+//! The decisions ([`ShipCore`](crate::ship::ShipCore), [`ShipTable`], [`MirrorCursor`], [`Claim`], [`LocalCopyState`]), the
 //! packs and the meaning of the bus are those that ship. Journals are lists, and a session is as simple as it can be:
 //! prompts are queued, a turn starts with a prompt, the agent gets the prompt once that is shipped, says something
 //! and asks for something, which a client answers, and the turn is over. Workers are killed between any two
@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use crate::bus::memory::{MemoryBus, MemoryServers};
 use crate::bus::{Bus, BusError, BusFuture, LogMessage, LogPosition};
-use crate::claim::{Claim, ClaimOutcome, CopyState, LocalCopy};
+use crate::claim::{Claim, ClaimOutcome, LocalCopy, LocalCopyState};
 use crate::mirror::{MessageSource, MirrorCursor, MirrorStep};
 use crate::pack::{NewPack, Pack, PackHeader, PackKind, WorkerId};
 use crate::ship::{
@@ -663,17 +663,19 @@ impl World {
         let copy = LocalCopy { last: replica.last(), epoch: replica.epoch };
         if replica.is_pending {
             // A take-over that was cut off.
-            match (CopyState::of_pending(copy, &this.id, end.as_ref()), end) {
-                (CopyState::Present, Some(own)) => self.finish_takeover(worker, session, own.epoch),
-                (CopyState::Outdated, _) => self.begin_claim(worker, session),
+            match (LocalCopyState::of_pending(copy, &this.id, end.as_ref()), end) {
+                (LocalCopyState::Present, Some(own)) => {
+                    self.finish_takeover(worker, session, own.epoch)
+                }
+                (LocalCopyState::Outdated, _) => self.begin_claim(worker, session),
                 _ => drop(this.disk.remove(&session)),
             }
             return;
         }
-        match CopyState::of(copy, &this.id, end.as_ref()) {
-            CopyState::Present => drop(this.memory.settled.insert(session)),
-            CopyState::Fenced => drop(self.give_up_copy(worker, session)),
-            CopyState::Outdated => self.begin_claim(worker, session),
+        match LocalCopyState::of(copy, &this.id, end.as_ref()) {
+            LocalCopyState::Present => drop(this.memory.settled.insert(session)),
+            LocalCopyState::Fenced => drop(self.give_up_copy(worker, session)),
+            LocalCopyState::Outdated => self.begin_claim(worker, session),
         }
     }
 

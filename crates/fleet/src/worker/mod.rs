@@ -31,7 +31,7 @@ use tracing::{debug, info, warn};
 use uuid::Uuid;
 
 use crate::bus::{Bus, BusError, BusQuestion};
-use crate::claim::{CopyState, LocalCopy};
+use crate::claim::{LocalCopy, LocalCopyState};
 use crate::files::SessionFiles;
 use crate::lease::{LeaseError, RENEWAL, Renewal, WorkerLease, WorkerStatus};
 use crate::pack::{Pack, PackHeader, WorkerId};
@@ -413,7 +413,7 @@ impl SharedWorker {
         for record in journal.sessions().await? {
             let session = record.id;
             let epoch = epochs.get(&session).copied();
-            if self.compare_copy(session, epoch).await?.0 == CopyState::Present {
+            if self.compare_copy(session, epoch).await?.0 == LocalCopyState::Present {
                 continue;
             }
             let lock = self.session_lock(session);
@@ -423,11 +423,11 @@ impl SharedWorker {
                 continue;
             }
             match self.copy_state(session).await? {
-                (CopyState::Fenced, Some(header)) => {
+                (LocalCopyState::Fenced, Some(header)) => {
                     info!(%session, by = header.worker.name, "another worker has taken a session over");
                     self.give_up_copy(session, &header.worker, header.epoch).await?;
                 }
-                (CopyState::Outdated, Some(header)) => {
+                (LocalCopyState::Outdated, Some(header)) => {
                     warn!(%session, log = header.last, "the copy of a session is too old");
                     self.replace_copy(session, &header).await?;
                 }
@@ -441,7 +441,7 @@ impl SharedWorker {
     async fn copy_state(
         &self,
         session: SessionId,
-    ) -> Result<(CopyState, Option<PackHeader>), WorkerError> {
+    ) -> Result<(LocalCopyState, Option<PackHeader>), WorkerError> {
         let epoch = self.owned_epochs().await?.get(&session).copied();
         self.compare_copy(session, epoch).await
     }
@@ -450,11 +450,11 @@ impl SharedWorker {
         &self,
         session: SessionId,
         epoch: Option<u64>,
-    ) -> Result<(CopyState, Option<PackHeader>), WorkerError> {
+    ) -> Result<(LocalCopyState, Option<PackHeader>), WorkerError> {
         let end = self.log_header(session).await?;
         // Read after the log, which does not get ahead of the journal.
         let last = self.sessions.journal().change_number(session).await?;
-        Ok((CopyState::of(LocalCopy { last, epoch }, &self.id, end.as_ref()), end))
+        Ok((LocalCopyState::of(LocalCopy { last, epoch }, &self.id, end.as_ref()), end))
     }
 
     /// In which epochs this worker got its copies.

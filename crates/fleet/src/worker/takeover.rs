@@ -21,7 +21,7 @@ use wire::note::{Actor, HoldReason, Note, QueuePolicy};
 use super::saving::SavedTurn;
 use super::{FOLLOWER, SharedWorker, WorkerError};
 use crate::bus::{BusError, LogMessage, LogPosition};
-use crate::claim::{Claim, ClaimOutcome, CopyState, LocalCopy};
+use crate::claim::{Claim, ClaimOutcome, LocalCopy, LocalCopyState};
 use crate::files;
 use crate::mirror::{Mirror, MirrorError};
 use crate::pack::{Pack, PackHeader, PackKind, WorkerId};
@@ -74,7 +74,8 @@ impl SharedWorker {
         let (_, header) = self.log_end(session).await?.ok_or(no_session(session))?;
         if header.worker.data == self.id.data
             && header.kind != PackKind::Released
-            && self.copy_state(session).await.map_err(|it| failed(&it))?.0 == CopyState::Present
+            && self.copy_state(session).await.map_err(|it| failed(&it))?.0
+                == LocalCopyState::Present
             && !matches!(self.shipper.stop_reason(session), Some(ShipStop::Outdated { .. }))
         {
             let tenure = self.shipper.tenure(session);
@@ -272,15 +273,18 @@ impl SharedWorker {
             let end = end.map(|(_, header)| header);
             let last = self.sessions.journal().change_number(session).await?;
             let epoch = pending.as_ref().ok().and_then(|it| it.epoch);
-            let state = CopyState::of_pending(LocalCopy { last, epoch }, &self.id, end.as_ref());
+            let state =
+                LocalCopyState::of_pending(LocalCopy { last, epoch }, &self.id, end.as_ref());
             match (state, pending, end) {
-                (CopyState::Present, Ok(pending), Some(end)) => {
+                (LocalCopyState::Present, Ok(pending), Some(end)) => {
                     let finished = self.finish_takeover(session, &pending, end.epoch).await;
                     if let Err(failure) = finished {
                         warn!(%session, %failure, "a take-over could not be finished");
                     }
                 }
-                (CopyState::Outdated, _, Some(end)) => self.replace_copy(session, &end).await?,
+                (LocalCopyState::Outdated, _, Some(end)) => {
+                    self.replace_copy(session, &end).await?
+                }
                 _ => self.forget_copy(session, vec![StateChange { key, value: None }]).await?,
             }
         }
