@@ -12,15 +12,20 @@ use std::pin::Pin;
 use bytes::Bytes;
 use journal::{SessionId, SessionRecord};
 
-use crate::bus::Bus;
+use crate::bus::{Bus, BusError};
 
 /// What an operation on files returns.
 pub type FilesFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Saves and restores the files of sessions.
 pub trait SessionFiles: fmt::Debug + Send + Sync {
-    /// Reads the files of a session that works on this machine.
-    fn save(&self, session: SessionRecord) -> FilesFuture<'_, SavedFiles>;
+    /// Reads the files of a session that works on this machine. `stored_tree` is the version of the working tree
+    /// that the servers have.
+    fn save(
+        &self,
+        session: SessionRecord,
+        stored_tree: Option<String>,
+    ) -> FilesFuture<'_, SavedFiles>;
 
     /// Puts the files of a session that another machine has saved where this machine's agent finds them.
     /// Nothing that is not the session's is overwritten.
@@ -39,8 +44,10 @@ pub struct FileParts {
 /// The files of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SavedFiles {
-    /// A part that is none has not changed since it was saved last, or does not exist.
+    /// A part that is none does not exist, or the servers have it.
     pub parts: FileParts,
+    /// Names what the working tree contains; none if there is none, or it could not be saved.
+    pub tree_version: Option<String>,
     /// What could not be saved, for the people in the conversation.
     pub problems: Vec<String>,
 }
@@ -64,37 +71,72 @@ fn object_names(session: SessionId) -> [String; 2] {
     ["transcript", "tree"].map(|part| format!("files/{session}/{part}"))
 }
 
-/// Stores the parts that there are. Returns what could not be stored, for a person.
-pub(crate) async fn store(bus: &dyn Bus, session: SessionId, parts: FileParts) -> Vec<String> {
-    let mut problems = Vec::new();
+/// The name of the object that says which turn the parts belong to.
+fn turn_name(session: SessionId) -> String {
+    format!("files/{session}/turn")
+}
+
+/// What became of storing the parts of a session.
+#[derive(Debug, Default)]
+pub(crate) struct StoreOutcome {
+    /// What cannot be stored, for a person.
+    pub(crate) problems: Vec<String>,
+    /// What was not stored because the servers cannot be reached.
+    pub(crate) unreachable: Vec<String>,
+}
+
+/// Stores the parts that there are, and which turn they belong to.
+pub(crate) async fn store(
+    bus: &dyn Bus,
+    session: SessionId,
+    turn: u64,
+    parts: FileParts,
+) -> StoreOutcome {
+    let mut outcome = StoreOutcome::default();
     let whats = ["The agent's record of the conversation", "The working tree"];
     let parts = [parts.transcript, parts.tree];
     for ((name, what), part) in object_names(session).into_iter().zip(whats).zip(parts) {
         let Some(part) = part else { continue };
         if part.len() > MAX_PART {
             let size = part.len() >> 20;
-            problems
-                .push(format!("{what} is too large ({size} MB) to be saved for another machine"));
+            let words = format!("{what} is too large ({size} MB) to be saved for another machine");
+            outcome.problems.push(words);
             continue;
         }
         let compressed =
             tokio::task::spawn_blocking(move || zstd::bulk::compress(&part, COMPRESSION_LEVEL));
-        let stored = match compressed.await {
-            Ok(Ok(compressed)) => {
-                bus.put_object(&name, compressed.into()).await.map_err(|error| error.to_string())
-            }
-            Ok(Err(error)) => Err(error.to_string()),
-            Err(error) => Err(error.to_string()),
+        let words = |error: &dyn fmt::Display| {
+            format!("{what} could not be saved for another machine: {error}")
         };
-        if let Err(error) = stored {
-            problems.push(format!("{what} could not be saved for another machine: {error}"));
+        match compressed.await {
+            Ok(Ok(compressed)) => match bus.put_object(&name, compressed.into()).await {
+                Ok(()) => {}
+                Err(error @ (BusError::Unavailable(_) | BusError::Unsure(_))) => {
+                    outcome.unreachable.push(words(&error));
+                }
+                Err(error) => outcome.problems.push(words(&error)),
+            },
+            Ok(Err(error)) => outcome.problems.push(words(&error)),
+            Err(error) => outcome.problems.push(words(&error)),
         }
     }
-    problems
+    if outcome.problems.is_empty() && outcome.unreachable.is_empty() {
+        let stored = bus.put_object(&turn_name(session), turn.to_string().into()).await;
+        if let Err(error) = stored {
+            outcome.unreachable.push(format!(
+                "What was saved of the session may look older to another machine: {error}"
+            ));
+        }
+    }
+    outcome
 }
 
-/// Loads the parts that there are, and says what could not be loaded.
-pub(crate) async fn load(bus: &dyn Bus, session: SessionId) -> (FileParts, Vec<String>) {
+/// Loads the parts that there are, and says what could not be loaded, or is older than the last turn.
+pub(crate) async fn load(
+    bus: &dyn Bus,
+    session: SessionId,
+    last_turn: u64,
+) -> (FileParts, Vec<String>) {
     let mut problems = Vec::new();
     let mut parts = [None, None];
     for (name, part) in object_names(session).into_iter().zip(&mut parts) {
@@ -110,6 +152,16 @@ pub(crate) async fn load(bus: &dyn Bus, session: SessionId) -> (FileParts, Vec<S
                 problems.push(format!("What was saved of the session cannot be read: {error}"));
             }
         }
+    }
+    // What an earlier version has saved does not say it.
+    if let Ok(Some(turn)) = bus.get_object(&turn_name(session)).await
+        && let Some(turn) = std::str::from_utf8(&turn).ok().and_then(|it| it.parse::<u64>().ok())
+        && turn < last_turn
+    {
+        problems.push(format!(
+            "The working tree and the agent's record of the conversation are those after turn {turn}: what was \
+             changed up to turn {last_turn} had not been saved for other machines"
+        ));
     }
     let [transcript, tree] = parts;
     (FileParts { transcript, tree }, problems)

@@ -19,6 +19,7 @@ use uuid::Uuid;
 use crate::bus::{Bus, BusError, KeyChange, KeyTable, MAX_MESSAGE};
 use crate::lease::WorkerStatus;
 use crate::mirror::Mirror;
+use crate::pack::WorkerId;
 use crate::place::place;
 use crate::question::{WorkerAnswer, WorkerFailure, WorkerQuestion, decode_answer};
 
@@ -329,7 +330,10 @@ impl Fleet {
             return Err(OpenError::NoSuchSession(session));
         }
         self.ask(to, &WorkerQuestion::TakeOver { session }).await?;
-        let is_moved = || async { self.owner(session).as_deref() == Some(to) };
+        let is_moved = || async {
+            let cursor = self.shared.mirror.cursor(session).unwrap_or_default();
+            cursor.owner().is_some_and(|(it, _)| it.name == to && !self.is_reinstalled(it))
+        };
         self.wait(is_moved).await;
         self.shared.changes.send_modify(|count| *count += 1);
         Ok(())
@@ -350,6 +354,13 @@ impl Fleet {
             "the rule is not revoked on {}, which cannot be reached; revoke it again later",
             away.join(", ")
         )))
+    }
+
+    /// Whether another data directory has the name of a worker now: the machine was installed again.
+    fn is_reinstalled(&self, owner: &WorkerId) -> bool {
+        let known = self.known();
+        let connected = known.get(&owner.name).filter(|it| it.away_since.is_none());
+        connected.is_some_and(|it| it.status.worker.data != owner.data)
     }
 
     fn known(&self) -> MutexGuard<'_, BTreeMap<String, KnownWorker>> {
@@ -428,9 +439,16 @@ impl CommandRelay for Fleet {
         if let Some(worker) = self.former_owner(session) {
             return Some(no_owner(&worker));
         }
-        let owner = self.owner(session)?;
-        let is_connected = self.known().get(&owner).is_some_and(|it| it.away_since.is_none());
-        (!is_connected).then(|| self.away(&owner))
+        let cursor = self.shared.mirror.cursor(session)?;
+        let (owner, _) = cursor.owner()?;
+        if self.is_reinstalled(owner) {
+            return Some(format!(
+                "worker `{}` was installed again and does not have this session any more; move it to a worker",
+                owner.name
+            ));
+        }
+        let known = self.known().get(&owner.name).map(|it| it.away_since.is_none());
+        (known != Some(true)).then(|| self.away(&owner.name))
     }
 
     fn workers(&self) -> RelayFuture<'_, Vec<WorkerSummary>> {
@@ -438,9 +456,14 @@ impl CommandRelay for Fleet {
     }
 
     fn worker(&self, session: SessionId) -> Option<OwningWorker> {
-        let name = self.owner(session)?;
-        let presence = presence(self.known().get(&name));
-        Some(OwningWorker { name, presence })
+        let cursor = self.shared.mirror.cursor(session)?;
+        let (owner, _) = cursor.owner()?;
+        let presence = if self.is_reinstalled(owner) {
+            WorkerPresence::Away { since: None }
+        } else {
+            presence(self.known().get(&owner.name))
+        };
+        Some(OwningWorker { name: owner.name.clone(), presence })
     }
 
     fn problem_changes(&self) -> watch::Receiver<u64> {

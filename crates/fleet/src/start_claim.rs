@@ -15,15 +15,18 @@ use crate::question::WorkerFailure;
 /// How often the log is read again after an append that was refused or is not sure.
 const ATTEMPTS: u32 = 5;
 
+/// The epoch of a session that was never anywhere else.
+const FIRST_EPOCH: u64 = 1;
+
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Makes a worker the owner of a session that does not exist yet. The same worker may do it again; for another
-/// one the failure names the owner.
+/// Makes a worker the owner of a session that does not exist yet, and returns the epoch. The same worker may do it
+/// again; for another one the failure names the owner.
 pub async fn claim_start(
     bus: &Arc<dyn Bus>,
     session: SessionId,
     worker: &WorkerId,
-) -> Result<(), WorkerFailure> {
+) -> Result<u64, WorkerFailure> {
     let failed = |error: BusError| WorkerFailure::Failed(error.to_string());
     for attempt in 1..=ATTEMPTS {
         if let Some(last) = bus.last(session).await.map_err(failed)? {
@@ -31,13 +34,17 @@ pub async fn claim_start(
                 .map_err(|error| WorkerFailure::Failed(error.to_string()))?
                 .header;
             if header.worker.data == worker.data {
-                return Ok(());
+                return match header.kind {
+                    // It is not new, and its next owner has not been found yet.
+                    PackKind::Released => Err(WorkerFailure::SessionExists(session)),
+                    PackKind::Own | PackKind::Changes => Ok(header.epoch),
+                };
             }
             return Err(WorkerFailure::NotOwner { owner: header.worker.name });
         }
-        let own = NewPack::without_changes(PackKind::Own, 1, worker.clone(), 0);
+        let own = NewPack::without_changes(PackKind::Own, FIRST_EPOCH, worker.clone(), 0);
         match bus.append(session, LogPosition(0), own.payload).await {
-            Ok(_) => return Ok(()),
+            Ok(_) => return Ok(FIRST_EPOCH),
             Err(BusError::Conflict | BusError::Unsure(_)) => {
                 tokio::time::sleep(PAUSE * attempt).await;
             }
@@ -73,6 +80,6 @@ mod tests {
         for (_, outcome) in outcomes.iter().filter(|(_, it)| it.is_err()) {
             assert_eq!(outcome, &Err(WorkerFailure::NotOwner { owner: owner.name.clone() }));
         }
-        assert_eq!(claim_start(&buses[0], id(1), &owner).await, Ok(()));
+        assert_eq!(claim_start(&buses[0], id(1), &owner).await, Ok(1));
     }
 }

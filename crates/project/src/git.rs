@@ -15,6 +15,7 @@ mod error;
 mod history;
 mod patch;
 mod path;
+mod remote;
 mod repository;
 mod snapshot;
 mod status;

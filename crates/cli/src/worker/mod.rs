@@ -27,6 +27,7 @@ use crate::serve::{Demo, ServeError, ServerLock, StopMode, StopSignals, home, re
 use crate::settings::{AgentArgs, AgentLookupError, CliSettings, DefaultAgentArgs, SettingsError};
 use crate::worker_metrics::{self, WorkerMetrics};
 use session_files::LocalSessionFiles;
+use tree_part::TreeRemote;
 
 /// Drive sessions on this machine for a fleet
 ///
@@ -68,6 +69,10 @@ pub(crate) struct WorkerArgs {
     /// workers of a fleet the same.
     #[arg(long, value_name = "TIME", value_parser = parse_takeover)]
     takeover: Option<Duration>,
+    /// Push the working trees of sessions to this remote of their repositories, such as `origin`, instead of sending
+    /// them whole over the fleet's servers. Give all workers of a fleet the same
+    #[arg(long, value_name = "REMOTE")]
+    tree_remote: Option<String>,
     /// The data directory [default: `worker` in `TOWPATH_DATA`]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
@@ -163,12 +168,15 @@ async fn work(args: &WorkerArgs) -> Result<(), WorkerCommandError> {
     args.default_agent.apply(&mut home.agents).map_err(AgentLookupError::from)?;
     let sessions = Sessions::new(home, settings.open_journal()?);
     let roots = args.roots(demo.as_ref()).map_err(WorkerCommandError::Root)?;
-    let files = LocalSessionFiles::new(sessions.config().clone(), roots.clone());
+    let name = args.worker_name.clone().or_else(host_name).ok_or(WorkerCommandError::NoName)?;
+    let tree_remote = args.tree_remote.clone();
+    let tree_remote = tree_remote.map(|remote| TreeRemote { name: remote, worker: name.clone() });
+    let files = LocalSessionFiles::new(sessions.config().clone(), roots.clone(), tree_remote);
     let data = settings.data_directory.clone();
     let shell = args.terminal.then(|| settings.shell_config());
     let projects = ProjectRoutes::new(sessions.clone(), roots.clone(), data, shell);
     let config = WorkerConfig {
-        name: args.worker_name.clone().or_else(host_name).ok_or(WorkerCommandError::NoName)?,
+        name: name.clone(),
         pool: args.pool.clone(),
         slots: args.slots,
         roots,
@@ -179,7 +187,6 @@ async fn work(args: &WorkerArgs) -> Result<(), WorkerCommandError> {
         unwatched_interval: fleet::ship::UNWATCHED_INTERVAL,
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };
-    let name = config.name.clone();
     let connected = async {
         let bus = args.servers.connect(&name).await.map_err(WorkerCommandError::Connect)?;
         let connection = bus.status();

@@ -6,6 +6,7 @@ use fleet::files::{FileParts, FilesFuture, RestoredFiles, SavedFiles, SessionFil
 use journal::SessionRecord;
 use session::{Roots, SessionOptions, SessionsConfig};
 
+use super::tree_part::TreeRemote;
 use super::{transcript_part, tree_part};
 
 /// Saves and restores the files of sessions on this machine.
@@ -13,14 +14,20 @@ use super::{transcript_part, tree_part};
 pub(super) struct LocalSessionFiles {
     config: SessionsConfig,
     roots: Roots,
+    /// Where working trees are pushed; nowhere if there is none.
+    tree_remote: Option<TreeRemote>,
 }
 
 impl LocalSessionFiles {
-    pub(super) fn new(config: SessionsConfig, roots: Roots) -> Self {
-        Self { config, roots }
+    pub(super) fn new(
+        config: SessionsConfig,
+        roots: Roots,
+        tree_remote: Option<TreeRemote>,
+    ) -> Self {
+        Self { config, roots, tree_remote }
     }
 
-    async fn save_parts(&self, session: SessionRecord) -> SavedFiles {
+    async fn save_parts(&self, session: SessionRecord, stored_tree: Option<String>) -> SavedFiles {
         let mut saved = SavedFiles::default();
         let config = self.config.clone();
         let record = session.clone();
@@ -32,8 +39,12 @@ impl LocalSessionFiles {
             )),
             Err(error) => saved.problems.push(error.to_string()),
         }
-        match tree_part::save(&session).await {
-            Ok(tree) => saved.parts.tree = tree.map(Into::into),
+        match tree_part::save(&session, stored_tree.as_deref(), self.tree_remote.as_ref()).await {
+            Ok(Some(tree)) => {
+                saved.tree_version = Some(tree.version);
+                saved.parts.tree = tree.part.map(Into::into);
+            }
+            Ok(None) => {}
             Err(error) => saved
                 .problems
                 .push(format!("The working tree could not be saved for another machine: {error}")),
@@ -43,8 +54,8 @@ impl LocalSessionFiles {
 
     async fn restore_parts(&self, session: SessionRecord, saved: FileParts) -> RestoredFiles {
         let mut restored = RestoredFiles::default();
-        let directory = match tree_part::restore(&session, saved.tree.as_deref(), &self.roots).await
-        {
+        let (tree, remote) = (saved.tree.as_deref(), self.tree_remote.as_ref());
+        let directory = match tree_part::restore(&session, tree, &self.roots, remote).await {
             Ok((directory, words)) => {
                 restored.problems.extend(words);
                 directory
@@ -83,8 +94,12 @@ impl LocalSessionFiles {
 }
 
 impl SessionFiles for LocalSessionFiles {
-    fn save(&self, session: SessionRecord) -> FilesFuture<'_, SavedFiles> {
-        Box::pin(self.save_parts(session))
+    fn save(
+        &self,
+        session: SessionRecord,
+        stored_tree: Option<String>,
+    ) -> FilesFuture<'_, SavedFiles> {
+        Box::pin(self.save_parts(session, stored_tree))
     }
 
     fn restore(&self, session: SessionRecord, saved: FileParts) -> FilesFuture<'_, RestoredFiles> {

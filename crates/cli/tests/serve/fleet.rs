@@ -4,6 +4,8 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use fleet::bus::nats::{NatsBus, NatsConfig};
+use fleet::bus::{Bus as _, Expected, KeyTable};
 use journal::{Journal, SessionId, SessionStatus};
 use reqwest::Method;
 use serde_json::json;
@@ -131,10 +133,28 @@ async fn a_session_of_a_worker_is_driven_through_any_gateway() {
 }
 
 /// How long the servers are away, in seconds. `TOWPATH_TEST_OUTAGE_SECONDS` sets another time.
-const OUTAGE_SECONDS: u64 = 10;
+const OUTAGE_SECONDS: u64 = 60;
 
-/// How soon after their return a gateway has everything, on a busy machine. The goal is 5 seconds on an idle one.
-const CATCH_UP: Duration = Duration::from_secs(20);
+/// How soon after the return of the servers a gateway has everything, on a machine that has time for it.
+const CATCH_UP: Duration = Duration::from_secs(5);
+
+/// How long the servers take to store a message if the machine has time, and how much slower than that it may be.
+const WRITE: Duration = Duration::from_millis(15);
+const MAX_SLOWDOWN: f64 = 4.0;
+
+/// How much slower the servers are than on a machine that has time, because others use its disk and its cores.
+async fn slowdown(bus: &NatsBus) -> f64 {
+    let mut times = Vec::new();
+    for number in 0..40u32 {
+        let begun = Instant::now();
+        let value = number.to_string().into();
+        let put = bus.put(KeyTable::Roles, "a-test", value, Expected::Anything, None);
+        put.await.expect("the servers store it");
+        times.push(begun.elapsed());
+    }
+    times.sort();
+    (times[times.len() / 2].as_secs_f64() / WRITE.as_secs_f64()).clamp(1.0, MAX_SLOWDOWN)
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_never_waits_for_servers_that_are_away_and_everything_comes_after_their_return() {
@@ -154,6 +174,16 @@ async fn an_agent_never_waits_for_servers_that_are_away_and_everything_comes_aft
     assert!(created.expect("it starts").status.success());
     let worker = TestWorker::start(&fixture, &nats).await;
     let server = gateway(&fixture, &nats, "gateway").await;
+    let config = NatsConfig {
+        servers: servers.addresses(),
+        credentials: None,
+        authorities: None,
+        name: "test".to_owned(),
+    };
+    let bus = NatsBus::connect(&config).await.expect("the servers");
+    let before = slowdown(&bus).await;
+    let mut git = std::process::Command::new("git");
+    assert!(git.args(["init", "-q"]).arg(fixture.project()).status().expect("git").success());
     let session = server.session(&fixture).await;
     let mut page = server.follow(&format!("/sessions/{session}/follow")).await;
     server.prompt(&session, "count").await;
@@ -161,6 +191,7 @@ async fn an_agent_never_waits_for_servers_that_are_away_and_everything_comes_aft
 
     servers.kill_all();
     let killed = Instant::now();
+    std::fs::write(fixture.path("project/made"), "while they are away").expect("a file");
     assert!(!page.page.contains(&last_word), "the servers are away in the middle of the answer");
     // The agent finishes meanwhile, as the worker's own journal says.
     let id = SessionId(session.parse().expect("an id"));
@@ -185,12 +216,27 @@ async fn an_agent_never_waits_for_servers_that_are_away_and_everything_comes_aft
     tokio::time::sleep(outage.saturating_sub(killed.elapsed())).await;
     assert!(!page.page.contains(&last_word));
 
+    let started = Instant::now();
     servers.restart_all();
     let back = Instant::now();
     page.until(|it| it.contains(&last_word) && it.is_idle()).await;
     let took = back.elapsed();
-    println!("everything was there {took:?} after the servers returned");
-    assert!(took < CATCH_UP, "{took:?}");
+    let slowdown = slowdown(&bus).await.max(before);
+    println!(
+        "everything was there {took:?} after the servers were ready, {:?} after they were started; slowdown {slowdown:.1}",
+        started.elapsed()
+    );
+    assert!(took < CATCH_UP.mul_f64(slowdown), "{took:?}, slowdown {slowdown:.1}");
+    // The working tree too, although the turn ended while it could not be saved.
+    let saved = async {
+        for part in ["turn", "tree"] {
+            let name = format!("files/{session}/{part}");
+            while !bus.get_object(&name).await.is_ok_and(|it| it.is_some()) {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        }
+    };
+    timeout(TIMEOUT, saved).await.expect("the working tree is saved");
     let html = page.page.html();
     let places: Vec<usize> =
         words.iter().map(|word| html.find(word.as_str()).expect("every word")).collect();

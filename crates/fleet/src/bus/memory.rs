@@ -22,6 +22,9 @@ use super::{
 /// How many messages may wait for a follower.
 const FOLLOWER_QUEUE: usize = 1024;
 
+/// The largest answer to a question: what real servers take of a message, without its headers.
+const MAX_ANSWER: usize = (1 << 20) - 1024;
+
 /// How many messages one reading returns.
 const READ_MESSAGES: usize = 64;
 
@@ -40,6 +43,8 @@ pub struct MemoryBus {
     losing_answers: AtomicBool,
     /// Counts how many times the connection was restored.
     restored: watch::Sender<u64>,
+    /// Counts the objects that were not stored because the connection was cut.
+    refused_objects: watch::Sender<u64>,
 }
 
 /// Whether a connection is cut. Clones are of the same connection.
@@ -73,6 +78,7 @@ impl MemoryServers {
             cut: ConnectionCut::default(),
             losing_answers: AtomicBool::new(false),
             restored: watch::Sender::new(0),
+            refused_objects: watch::Sender::new(0),
         }
     }
 
@@ -95,6 +101,11 @@ impl MemoryBus {
         if !cut {
             self.restored.send_modify(|count| *count += 1);
         }
+    }
+
+    /// Counts the objects that were not stored because the connection was cut.
+    pub fn refused_objects(&self) -> watch::Receiver<u64> {
+        self.refused_objects.subscribe()
     }
 
     /// Loses the answers to appends from now on, or no longer.
@@ -330,10 +341,20 @@ impl Bus for MemoryBus {
             }
             let (reply, answer) = oneshot::channel();
             let question = BusQuestion { payload, reply };
-            listener.send(question).await.map_err(|_| BusError::NoListener)?;
+            listener.try_send(question).map_err(|error| match error {
+                mpsc::error::TrySendError::Full(_) => {
+                    BusError::NotAnswered("too many questions wait".to_owned())
+                }
+                mpsc::error::TrySendError::Closed(_) => BusError::NoListener,
+            })?;
             match tokio::time::timeout(timeout, answer).await {
+                Ok(Ok(answer)) if answer.len() > MAX_ANSWER => {
+                    let why = format!("its answer of {} bytes is too large", answer.len());
+                    Err(BusError::NotAnswered(why))
+                }
                 Ok(Ok(answer)) => Ok(answer),
-                Ok(Err(_)) | Err(_) => Err(BusError::Unavailable("no answer in time".to_owned())),
+                Ok(Err(_)) => Err(BusError::NotAnswered("it has dropped the question".to_owned())),
+                Err(_) => Err(BusError::Unavailable("no answer in time".to_owned())),
             }
         })
     }
@@ -349,7 +370,11 @@ impl Bus for MemoryBus {
 
     fn put_object(&self, name: &str, content: Bytes) -> BusFuture<'_, ()> {
         let name = name.to_owned();
-        ready(self.state().map(|mut state| drop(state.objects.insert(name, content))))
+        let stored = self.state().map(|mut state| drop(state.objects.insert(name, content)));
+        if stored.is_err() {
+            self.refused_objects.send_modify(|count| *count += 1);
+        }
+        ready(stored)
     }
 
     fn get_object(&self, name: &str) -> BusFuture<'_, Option<Bytes>> {

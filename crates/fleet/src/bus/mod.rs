@@ -95,7 +95,7 @@ pub struct KeyChange {
 #[derive(Debug)]
 pub struct BusQuestion {
     pub payload: Bytes,
-    /// Where the answer goes. Dropped without one, the asker learns nothing until its time is up.
+    /// Where the answer goes. Dropped without one, or with one that is too large, the asker is told so.
     pub reply: oneshot::Sender<Bytes>,
 }
 
@@ -111,6 +111,9 @@ pub enum BusError {
     /// There is no listener for the question.
     #[error("the worker is not connected")]
     NoListener,
+    /// The question arrived, and there is no answer to it for this reason.
+    #[error("the worker could not answer: {0}")]
+    NotAnswered(String),
     /// No answer in time, or no connection.
     #[error("the servers cannot be reached: {0}")]
     Unavailable(String),
@@ -185,7 +188,7 @@ pub trait Bus: fmt::Debug + Send + Sync {
     /// the connection, also if that is restored: watch again, and forget the keys that are not listed.
     fn watch(&self, table: KeyTable) -> BusFuture<'_, mpsc::Receiver<Option<KeyChange>>>;
 
-    /// Asks a worker and waits for its answer.
+    /// Asks a worker and waits for its answer. One that has too many questions refuses more at once.
     fn ask(&self, worker: &str, payload: Bytes, timeout: Duration) -> BusFuture<'_, Bytes>;
 
     /// The questions to a worker from now on, also after the connection was lost and restored.

@@ -13,7 +13,7 @@ use super::Mirror;
 use crate::bus::memory::{MemoryBus, MemoryServers};
 use crate::bus::{Bus as _, LogPosition};
 use crate::pack::{NewPack, PackKind, WorkerId};
-use crate::ship::{Shipper, UNWATCHED_INTERVAL};
+use crate::ship::{ShipStop, Shipper, UNWATCHED_INTERVAL};
 
 /// Generous, for busy machines.
 pub(crate) const TIMEOUT: Duration = Duration::from_mins(1);
@@ -69,6 +69,17 @@ impl TestMachine {
         let mirror = Mirror::open(Arc::clone(&self.bus) as _, self.journal.clone()).await.unwrap();
         (mirror.clone(), spawn(mirror.run()))
     }
+}
+
+/// Waits until changes of the present copy of a session are in its log.
+pub(crate) async fn shipped(
+    shipper: &Shipper,
+    session: SessionId,
+    number: u64,
+) -> Result<(), ShipStop> {
+    let tenure = shipper.tenure(session);
+    let wait = shipper.shipped(session, tenure, number);
+    tokio::time::timeout(TIMEOUT, wait).await.expect("it is shipped in time")
 }
 
 pub(crate) fn id(number: u128) -> SessionId {
@@ -136,7 +147,7 @@ async fn a_gateway_has_what_a_worker_wrote_before_and_after_it_started_and_also_
     worker.journal.fill_outbox().await.unwrap();
     let (shipper, _shipping) = worker.ship(1);
     worker.journal.create(new_session(2)).await.unwrap();
-    shipper.shipped(id(2), 1).await.unwrap();
+    shipped(&shipper, id(2), 1).await.unwrap();
     let gateway = TestMachine::new(&servers);
     let (mirror, _mirroring) = gateway.mirror().await;
     for number in 0..30u64 {
@@ -176,7 +187,7 @@ async fn a_mirror_that_is_stopped_at_any_time_goes_on_where_it_was() {
         drop(mirroring);
     }
     let last = worker.journal.change_number(id(1)).await.unwrap();
-    shipper.shipped(id(1), last).await.unwrap();
+    shipped(&shipper, id(1), last).await.unwrap();
     let (mirror, _mirroring) = gateway.mirror().await;
     caught_up(&worker.journal, &mirror, id(1)).await;
     assert_mirrored(&worker.journal, &gateway.journal, id(1)).await;

@@ -86,6 +86,8 @@ pub enum ShipStop {
     Outdated { journal: u64, log: u64 },
     /// This worker has given the session away.
     Released,
+    /// This worker has given its copy up and has taken the session over again since.
+    Replaced,
 }
 
 impl ShipCore {
@@ -111,9 +113,19 @@ impl ShipCore {
         }
     }
 
+    /// The copy of the session is being given up.
+    pub(super) fn give_up(&mut self, stop: ShipStop) {
+        self.stage = ShipStage::Stopped(stop);
+    }
+
     /// Whether the session is being given away, or was.
     pub fn is_releasing(&self) -> bool {
         self.releasing
+    }
+
+    /// Whether the end of the log must be read before anything can be said.
+    pub(super) fn is_unknown(&self) -> bool {
+        self.stage == ShipStage::Unknown
     }
 
     /// The number of the last change that is surely in the log.
@@ -182,7 +194,11 @@ impl ShipCore {
         if page.last < end.shipped && page.last > 0 {
             return self.stop(ShipStop::Outdated { journal: page.last, log: end.shipped });
         }
-        let Some(first) = page.rows.first() else { return ShipEffect::Idle };
+        let Some(first) = page.rows.first() else {
+            // Only what is stored is removed from the outbox, so the log was longer before.
+            let is_lost = page.last > end.shipped;
+            return if is_lost { ShipEffect::PutSnapshot } else { ShipEffect::Idle };
+        };
         if first.number <= end.shipped {
             return ShipEffect::ReadOutbox { shipped: end.shipped };
         }

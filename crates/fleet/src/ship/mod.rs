@@ -7,22 +7,24 @@
 
 mod core;
 mod pace;
+mod table;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use journal::{Journal, SessionId};
 use thiserror::Error;
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{Notify, Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
 use tracing::{debug, warn};
 
 pub use self::core::{ShipCore, ShipEffect, ShipInput, ShipStop};
 use self::pace::ShipPace;
 pub use self::pace::UNWATCHED_INTERVAL;
+pub use self::table::{Confirmation, ShipTable, ShippedSession, Tenure};
 use crate::bus::{Bus, BusError, LogMessage, Reconnected};
 use crate::pack::{Pack, PackError, WorkerId};
 
@@ -56,21 +58,15 @@ pub struct Shipper {
 struct SharedShipper {
     bus: Arc<dyn Bus>,
     journal: Journal,
-    worker: WorkerId,
-    sessions: Mutex<HashMap<SessionId, ShippedSession>>,
-    /// Counts the changes of `sessions`.
+    table: Mutex<ShipTable>,
+    /// Counts the changes of `table`.
     progress: watch::Sender<u64>,
+    /// Sessions whose logs must be read although nothing of them is in the outbox.
+    unknown: Mutex<HashSet<SessionId>>,
+    has_unknown: Notify,
     pace: ShipPace,
     stopped: mpsc::Sender<StoppedShipping>,
     permits: Semaphore,
-}
-
-/// What is known about the log of a session.
-#[derive(Clone, Debug)]
-struct ShippedSession {
-    core: ShipCore,
-    /// The number of the last change that was removed from the outbox.
-    removed: u64,
 }
 
 /// Why an effect could not be performed.
@@ -97,9 +93,10 @@ impl Shipper {
         let shared = SharedShipper {
             bus,
             journal,
-            worker,
-            sessions: Mutex::default(),
+            table: Mutex::new(ShipTable::new(worker)),
             progress: watch::Sender::new(0),
+            unknown: Mutex::default(),
+            has_unknown: Notify::new(),
             pace: ShipPace::new(unwatched_interval),
             stopped,
             permits: Semaphore::new(CONCURRENT_SESSIONS),
@@ -117,8 +114,9 @@ impl Shipper {
             changes.borrow_and_update();
             match self.shared.journal.outbox_sessions().await {
                 Ok(sessions) => {
-                    for session in sessions {
-                        if self.stop_reason(session).is_none() && active.insert(session) {
+                    let unknown = std::mem::take(&mut *self.unknown());
+                    for session in sessions.into_iter().chain(unknown) {
+                        if self.table().shipping(session).is_some() && active.insert(session) {
                             let this = self.clone();
                             tasks.spawn(async move {
                                 this.ship(session).await;
@@ -135,6 +133,7 @@ impl Shipper {
             }
             tokio::select! {
                 filled = changes.changed() => if filled.is_err() { return },
+                () = self.shared.has_unknown.notified() => {}
                 Some(done) = tasks.join_next() => {
                     if let Ok(session) = done {
                         active.remove(&session);
@@ -146,27 +145,34 @@ impl Shipper {
         }
     }
 
+    /// The time in which this worker has the present copy of a session. What waits for the copy's changes names it.
+    pub fn tenure(&self, session: SessionId) -> Tenure {
+        self.table().tenure(session)
+    }
+
     /// Waits until the changes of a session up to a number are stored in its log.
-    pub async fn shipped(&self, session: SessionId, number: u64) -> Result<(), ShipStop> {
+    pub async fn shipped(
+        &self,
+        session: SessionId,
+        tenure: Tenure,
+        number: u64,
+    ) -> Result<(), ShipStop> {
         self.shared.pace.want(session, number);
         let mut progress = self.shared.progress.subscribe();
         loop {
             progress.borrow_and_update();
-            if let Some(reason) = self.stop_reason(session) {
-                return Err(reason);
+            match self.table().confirmation(session, tenure, number) {
+                Confirmation::Stored => return Ok(()),
+                Confirmation::Stopped(reason) => return Err(reason),
+                Confirmation::Waiting => {}
+                // After a restart nothing is known of a session whose outbox is empty.
+                Confirmation::Unknown => {
+                    self.unknown().insert(session);
+                    self.shared.has_unknown.notify_one();
+                }
             }
-            let shipped = self.sessions().get(&session).and_then(|it| it.core.shipped());
-            if shipped.is_some_and(|shipped| shipped >= number) {
-                return Ok(());
-            }
-            // After a restart nothing is known of a session whose outbox is empty.
-            let page = self.shared.journal.read_outbox(session, 1).await;
-            if page.is_ok_and(|page| page.rows.first().is_none_or(|row| row.number > number)) {
-                return Ok(());
-            }
-            if progress.changed().await.is_err() {
-                return Ok(());
-            }
+            // The sender is in `self`.
+            let _ = progress.changed().await;
         }
     }
 
@@ -177,34 +183,31 @@ impl Shipper {
 
     /// Why a session is not shipped any more.
     pub fn stop_reason(&self, session: SessionId) -> Option<ShipStop> {
-        match self.sessions().get(&session)?.core.resume() {
-            ShipEffect::Stop(reason) => Some(reason),
-            _ => None,
-        }
+        self.table().stop_reason(session)
+    }
+
+    /// Confirms and ships nothing of a session any more. Must be called before its outbox is removed.
+    pub fn stop(&self, session: SessionId, stop: ShipStop) {
+        self.table().stop(session, stop);
+        self.shared.progress.send_modify(|count| *count += 1);
     }
 
     /// Forgets what is known about the log of a session, which this worker has taken over.
     pub fn forget(&self, session: SessionId) {
-        self.sessions().remove(&session);
+        self.table().begin(session);
         self.shared.pace.forget(session);
         self.shared.progress.send_modify(|count| *count += 1);
     }
 
     /// Gives a session away whose changes are all shipped and to which nothing is written any more.
     pub async fn release(&self, session: SessionId) -> ShipStop {
-        let known = self.sessions().get(&session).cloned();
-        let mut shipped = known.unwrap_or_else(|| ShippedSession {
-            core: ShipCore::new(session, self.shared.worker.clone()),
-            removed: 0,
-        });
-        let mut effect = shipped.core.release();
+        let (mut shipped, mut effect) = self.table().begin_release(session);
         let mut pause = FIRST_PAUSE;
         loop {
             if let ShipEffect::Stop(stop) = &effect {
-                let stop = stop.clone();
-                self.sessions().insert(session, shipped);
+                self.table().finish_release(session, &shipped);
                 self.shared.progress.send_modify(|count| *count += 1);
-                return stop;
+                return stop.clone();
             }
             match self.perform(session, &mut shipped, &effect).await {
                 Ok(Some(input)) => effect = shipped.core.on(input),
@@ -228,10 +231,7 @@ impl Shipper {
         let SharedShipper { pace, permits, journal, .. } = &*self.shared;
         let mut wakes = (pace.wakes(), journal.urgent_outbox_changes());
         let Ok(mut permit) = permits.acquire().await else { return };
-        let mut shipped = self.sessions().get(&session).cloned().unwrap_or_else(|| {
-            let core = ShipCore::new(session, self.shared.worker.clone());
-            ShippedSession { core, removed: 0 }
-        });
+        let Some(mut shipped) = self.table().shipping(session) else { return };
         let mut effect = shipped.core.resume();
         let mut pause = FIRST_PAUSE;
         loop {
@@ -261,7 +261,9 @@ impl Shipper {
                         pace.appended(session);
                     }
                     effect = shipped.core.on(input);
-                    self.sessions().insert(session, shipped.clone());
+                    if !self.table().learn(session, &shipped) {
+                        return;
+                    }
                     self.shared.progress.send_modify(|count| *count += 1);
                 }
                 Ok(None) => break,
@@ -298,18 +300,18 @@ impl Shipper {
                 ShipInput::LogEnd(bus.last(session).await?.map(header).transpose()?)
             }
             ShipEffect::ReadOutbox { shipped: upto } => {
-                if *upto > shipped.removed {
+                let page = journal.read_outbox_after(session, *upto, READ_BYTES).await?;
+                // If the log has more than the journal, the rows are not what was shipped under their numbers. A
+                // deleted session has no number.
+                let is_outdated = page.last > 0 && page.last < *upto;
+                if *upto > shipped.removed && !is_outdated {
                     match journal.remove_outbox(session, *upto).await {
                         Ok(()) => shipped.removed = *upto,
-                        // A full disk does not keep the rest from being shipped.
-                        Err(journal::Error::Full) => {}
+                        // A full disk does not keep the rest from being shipped. If nothing else is to do, the removal
+                        // is tried again after a pause.
+                        Err(journal::Error::Full) if !page.rows.is_empty() => {}
                         Err(error) => return Err(error.into()),
                     }
-                }
-                let page = journal.read_outbox_after(session, *upto, READ_BYTES).await?;
-                if page.rows.is_empty() && *upto > shipped.removed {
-                    // Nothing else is to do, so the removal is tried again after a pause.
-                    return Err(journal::Error::Full.into());
                 }
                 ShipInput::Outbox(page)
             }
@@ -333,8 +335,12 @@ impl Shipper {
         Ok(Some(input))
     }
 
-    fn sessions(&self) -> MutexGuard<'_, HashMap<SessionId, ShippedSession>> {
-        self.shared.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    fn table(&self) -> MutexGuard<'_, ShipTable> {
+        self.shared.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn unknown(&self) -> MutexGuard<'_, HashSet<SessionId>> {
+        self.shared.unknown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

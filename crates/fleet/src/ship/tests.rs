@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use journal::{OutboxPage, OutboxRow};
 
 use super::{
@@ -9,7 +10,9 @@ use super::{
 };
 use crate::bus::memory::MemoryServers;
 use crate::bus::{Bus as _, LogPosition};
-use crate::mirror::tests::{TIMEOUT, TestMachine, delta, id, line, new_session, spawn, worker_id};
+use crate::mirror::tests::{
+    TIMEOUT, TestMachine, delta, id, line, new_session, shipped, spawn, worker_id,
+};
 use crate::pack::{NewPack, Pack, PackHeader, PackKind};
 
 fn row(number: u64) -> OutboxRow {
@@ -47,7 +50,8 @@ fn a_session_is_owned_before_its_first_change_is_shipped() {
     let (expected, sent) = appended(&changes);
     assert_eq!((expected, sent.first, sent.last), (4, 1, 3));
     assert_eq!(core.on(ShipInput::Appended(LogPosition(9))), ShipEffect::ReadOutbox { shipped: 3 });
-    assert_eq!(core.on(ShipInput::Outbox(page([]))), ShipEffect::Idle);
+    let nothing = OutboxPage { rows: Vec::new(), last: 3 };
+    assert_eq!(core.on(ShipInput::Outbox(nothing)), ShipEffect::Idle);
     assert_eq!((core.shipped(), core.epoch()), (Some(3), Some(1)));
 }
 
@@ -100,7 +104,7 @@ async fn a_worker_whose_session_was_taken_over_stops_shipping_it_and_keeps_the_r
         Shipper::new(bus as _, worker.journal.clone(), worker_id(1), UNWATCHED_INTERVAL);
     let _shipping = spawn(shipper.clone().run());
     worker.journal.create(new_session(1)).await.unwrap();
-    shipper.shipped(id(1), 1).await.unwrap();
+    shipped(&shipper, id(1), 1).await.unwrap();
     let last = worker.bus.last(id(1)).await.unwrap().unwrap();
     let own = NewPack::without_changes(PackKind::Own, 2, worker_id(2), 1);
     servers.connect().append(id(1), last.position, own.payload).await.unwrap();
@@ -108,11 +112,75 @@ async fn a_worker_whose_session_was_taken_over_stops_shipping_it_and_keeps_the_r
     let reason = ShipStop::Fenced { by: worker_id(2), epoch: 2 };
     let stopped = tokio::time::timeout(TIMEOUT, stopped.recv()).await.unwrap();
     assert_eq!(stopped, Some(StoppedShipping { session: id(1), reason: reason.clone() }));
-    assert_eq!(shipper.shipped(id(1), 2).await, Err(reason));
+    assert_eq!(shipped(&shipper, id(1), 2).await, Err(reason));
     assert_eq!(worker.journal.read_outbox(id(1), 9999).await.unwrap().rows.len(), 1);
     // Other sessions go on.
     worker.journal.create(new_session(2)).await.unwrap();
-    shipper.shipped(id(2), 1).await.unwrap();
+    shipped(&shipper, id(2), 1).await.unwrap();
+}
+
+#[tokio::test]
+async fn after_a_restart_the_log_says_what_is_shipped_and_not_the_empty_outbox() {
+    let servers = MemoryServers::default();
+    let worker = TestMachine::worker(&servers).await;
+    worker.journal.create(new_session(1)).await.unwrap();
+    let (shipper, shipping) = worker.ship(1);
+    shipped(&shipper, id(1), 1).await.unwrap();
+    drop(shipping);
+    let (shipper, shipping) = worker.ship(1);
+    shipped(&shipper, id(1), 1).await.unwrap();
+    drop(shipping);
+    let last = worker.bus.last(id(1)).await.unwrap().unwrap();
+    let own = NewPack::without_changes(PackKind::Own, 2, worker_id(2), 1);
+    servers.connect().append(id(1), last.position, own.payload).await.unwrap();
+    let (shipper, _shipping) = worker.ship(1);
+    let fenced = ShipStop::Fenced { by: worker_id(2), epoch: 2 };
+    assert_eq!(shipped(&shipper, id(1), 1).await, Err(fenced));
+}
+
+#[tokio::test]
+async fn a_session_whose_log_the_servers_have_lost_is_shipped_as_a_whole() {
+    let worker = TestMachine::worker(&MemoryServers::default()).await;
+    worker.journal.create(new_session(1)).await.unwrap();
+    worker.journal.write(id(1), line("kept here")).await.unwrap();
+    let (shipper, shipping) = worker.ship(1);
+    shipped(&shipper, id(1), 2).await.unwrap();
+    drop(shipping);
+    let bus = std::sync::Arc::new(MemoryServers::default().connect());
+    let (shipper, _stopped) = Shipper::new(
+        std::sync::Arc::clone(&bus) as _,
+        worker.journal.clone(),
+        worker_id(1),
+        UNWATCHED_INTERVAL,
+    );
+    let _shipping = spawn(shipper.clone().run());
+    shipped(&shipper, id(1), 2).await.unwrap();
+    let messages = bus.read(id(1), LogPosition(0)).await.unwrap();
+    let packs = messages.into_iter().map(|it| Pack::decode(it.payload).unwrap());
+    let changes: Vec<_> = packs.flat_map(|it| it.changes(None).unwrap()).collect();
+    assert!(changes.iter().any(|it| it.windows(9).any(|part| part == b"kept here")));
+}
+
+#[tokio::test]
+async fn a_copy_that_is_given_up_confirms_nothing_although_its_outbox_is_empty() {
+    let servers = MemoryServers::default();
+    let worker = TestMachine::worker(&servers).await;
+    let (shipper, _shipping) = worker.ship(1);
+    worker.journal.create(new_session(1)).await.unwrap();
+    shipped(&shipper, id(1), 1).await.unwrap();
+    worker.bus.set_cut(true);
+    worker.journal.write(id(1), line("never shipped")).await.unwrap();
+    let tenure = shipper.tenure(id(1));
+    let mut waiting = Box::pin(shipper.shipped(id(1), tenure, 2));
+    assert!(waiting.as_mut().now_or_never().is_none());
+    let fenced = ShipStop::Fenced { by: worker_id(2), epoch: 2 };
+    shipper.stop(id(1), fenced.clone());
+    worker.journal.discard_replayed(id(1), "test", Vec::new()).await.unwrap();
+    assert_eq!(tokio::time::timeout(TIMEOUT, waiting).await.unwrap(), Err(fenced));
+    // Also if it comes back, and has this number.
+    shipper.forget(id(1));
+    worker.bus.set_cut(false);
+    assert_eq!(shipper.shipped(id(1), tenure, 1).await, Err(ShipStop::Replaced));
 }
 
 #[tokio::test]
@@ -124,15 +192,12 @@ async fn a_shipper_that_starts_again_ships_nothing_twice() {
         worker.journal.write(id(1), line(format!("{round}"))).await.unwrap();
         let (shipper, shipping) = worker.ship(1);
         if round % 2 == 0 {
-            tokio::time::timeout(TIMEOUT, shipper.shipped(id(1), round + 2))
-                .await
-                .unwrap()
-                .unwrap();
+            shipped(&shipper, id(1), round + 2).await.unwrap();
         }
         drop(shipping);
     }
     let (shipper, _shipping) = worker.ship(1);
-    tokio::time::timeout(TIMEOUT, shipper.shipped(id(1), 7)).await.unwrap().unwrap();
+    shipped(&shipper, id(1), 7).await.unwrap();
     let mut next = 1;
     for message in worker.bus.read(id(1), LogPosition(0)).await.unwrap() {
         let header = Pack::decode(message.payload).unwrap().header;
@@ -158,7 +223,7 @@ async fn text_that_nobody_looks_at_waits_for_the_next_line_or_for_what_needs_it(
     let worker = TestMachine::worker(&servers).await;
     let (shipper, _shipping) = worker.ship_unwatched_every(1, HOUR);
     let wait_for = async |number| {
-        tokio::time::timeout(TIMEOUT, shipper.shipped(id(1), number)).await.unwrap().unwrap();
+        shipped(&shipper, id(1), number).await.unwrap();
     };
     let mut reported = worker.bus.follow().await.unwrap();
     worker.journal.create(new_session(1)).await.unwrap();
@@ -185,7 +250,7 @@ async fn text_that_someone_looks_at_is_shipped_at_once() {
     let worker = TestMachine::worker(&servers).await;
     let (shipper, _shipping) = worker.ship_unwatched_every(1, HOUR);
     worker.journal.create(new_session(1)).await.unwrap();
-    tokio::time::timeout(TIMEOUT, shipper.shipped(id(1), 1)).await.unwrap().unwrap();
+    shipped(&shipper, id(1), 1).await.unwrap();
     let mut reported = worker.bus.follow().await.unwrap();
     worker.journal.write(id(1), delta("before someone looks")).await.unwrap();
     shipper.watch(id(1), HOUR);

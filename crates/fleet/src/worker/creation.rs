@@ -7,8 +7,9 @@ use journal::SessionId;
 use session::{CommandOutput, SessionSpec, WorktreeRemoval, WorktreeService};
 use tracing::warn;
 
-use super::SharedWorker;
+use super::{FOLLOWER, SharedWorker};
 use crate::question::{WorkerAnswer, WorkerFailure};
+use crate::ship::Tenure;
 use crate::start_claim::claim_start;
 
 impl SharedWorker {
@@ -22,11 +23,12 @@ impl SharedWorker {
         let mut directories = spec.options.extra_directories.clone();
         directories.push(spec.options.directory.clone());
         self.require_directories(directories).await?;
+        let tenure = self.require_owner(id)?;
         match new_worktree {
             Some(about) => self.create_in_worktree(id, spec, about).await?,
             None => self.claim_and_store(id, spec).await?,
         }
-        self.shipped(id, CommandOutput::None).await
+        self.shipped(id, tenure, CommandOutput::None).await
     }
 
     async fn create_in_worktree(
@@ -55,6 +57,7 @@ impl SharedWorker {
     pub(super) async fn delete(
         &self,
         session: SessionId,
+        tenure: Tenure,
         worktree: Option<WorktreeRemoval>,
     ) -> WorkerAnswer {
         let removable = match worktree {
@@ -65,15 +68,22 @@ impl SharedWorker {
             None => None,
         };
         self.sessions.delete(session).await?;
+        let forgotten = vec![self.forget_saved(session), Self::owned_since(session, None)];
+        if let Err(error) = self.sessions.journal().write_state(FOLLOWER, forgotten).await {
+            warn!(%session, %error, "what was recorded of a deleted session stays behind");
+        }
         self.release_project(session).await;
         if let Some(directory) = removable {
             self.remove_worktree(directory).await;
         }
-        self.shipped(session, CommandOutput::None).await
+        self.shipped(session, tenure, CommandOutput::None).await
     }
 
     async fn claim_and_store(&self, id: SessionId, spec: SessionSpec) -> Result<(), WorkerFailure> {
-        claim_start(&self.bus, id, &self.id).await?;
+        let epoch = claim_start(&self.bus, id, &self.id).await?;
+        let owned = vec![Self::owned_since(id, Some(epoch))];
+        let recorded = self.sessions.journal().write_state(FOLLOWER, owned).await;
+        recorded.map_err(|error| WorkerFailure::Failed(error.to_string()))?;
         match self.sessions.store(spec).await.map_err(WorkerFailure::from) {
             // The same question again.
             Ok(_) | Err(WorkerFailure::SessionExists(_)) => Ok(()),

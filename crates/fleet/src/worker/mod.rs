@@ -24,27 +24,31 @@ use session::{
     WorktreeService,
 };
 use thiserror::Error;
-use tokio::sync::{Notify, Semaphore, mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 use uuid::Uuid;
 
 use crate::bus::{Bus, BusError, BusQuestion};
+use crate::claim::{LocalCopy, LocalCopyState};
 use crate::files::SessionFiles;
 use crate::lease::{LeaseError, RENEWAL, Renewal, WorkerLease, WorkerStatus};
-use crate::pack::{Pack, WorkerId};
+use crate::pack::{Pack, PackHeader, WorkerId};
 use crate::question::{WorkerAnswer, WorkerFailure, WorkerQuestion, encode_answer, encode_reply};
-use crate::ship::{ShipStop, Shipper, StoppedShipping};
+use crate::ship::{ShipStop, Shipper, StoppedShipping, Tenure};
 use crate::watching;
 
 /// The follower state of workers.
 const FOLLOWER: &str = "fleet-worker";
 
+/// The keys of the epochs in which this worker got its copies, before the ids of sessions.
+const OWNED: &str = "owned/";
+
 /// The key of the id of the data directory.
 const DATA_ID: &str = "data";
 
-/// How many questions are answered at the same time. Others wait.
+/// How many questions are answered at the same time. Others wait on the bus, which refuses what is too much.
 const CONCURRENT_QUESTIONS: usize = 256;
 
 /// How long the effects of a question may take to be shipped.
@@ -84,6 +88,10 @@ pub enum WorkerError {
     Bus(#[from] BusError),
     #[error("could not use the journal")]
     Journal(#[from] journal::Error),
+    #[error("could not keep what was not sent of session `{session}`")]
+    Tail { session: SessionId, source: std::io::Error },
+    #[error("could not replace the older copy of session `{session}`: {failure}")]
+    Outdated { session: SessionId, failure: WorkerFailure },
 }
 
 /// A worker that is connected.
@@ -102,7 +110,6 @@ struct SharedWorker {
     shipper: Shipper,
     id: WorkerId,
     config: WorkerConfig,
-    permits: Semaphore,
     /// Only one thing at a time decides where a session belongs.
     locks: Mutex<HashMap<SessionId, Arc<tokio::sync::Mutex<()>>>>,
     /// Sessions that are being given away.
@@ -125,8 +132,10 @@ struct ShippedPrompts {
 impl PromptConfirmation for ShippedPrompts {
     fn confirmed(&self, session: SessionId) -> GateFuture<'_> {
         Box::pin(async move {
+            let tenure = self.shipper.tenure(session);
             let Ok(page) = self.journal.read_outbox(session, 1).await else { return false };
-            self.shipper.shipped(session, page.last).await.is_ok()
+            // The copy of a session that was just given up has no changes.
+            page.last > 0 && self.shipper.shipped(session, tenure, page.last).await.is_ok()
         })
     }
 }
@@ -154,7 +163,6 @@ impl Worker {
             shipper,
             id,
             config,
-            permits: Semaphore::new(CONCURRENT_QUESTIONS),
             locks: Mutex::default(),
             releasing: Mutex::default(),
             tails_changed: Notify::new(),
@@ -169,8 +177,8 @@ impl Worker {
     }
 
     /// Settles which sessions of the journal are this worker's. Agents of sessions that others have taken over
-    /// are ended, and take-overs that were cut off are finished. Must be called before sessions are
-    /// recovered: their agents would do everything twice.
+    /// are ended, take-overs that were cut off are finished, and sessions of which the servers have more than the
+    /// journal are replayed. Must be called before sessions are recovered: their agents would do everything twice.
     pub async fn settle(&self) -> Result<(), WorkerError> {
         self.shared.finish_takeovers().await?;
         self.shared.give_up_fenced().await
@@ -199,7 +207,8 @@ impl Worker {
         loop {
             tokio::select! {
                 () = &mut shutdown => break,
-                question = self.questions.recv() => if let Some(question) = question {
+                question = self.questions.recv(), if answers.len() < CONCURRENT_QUESTIONS =>
+                if let Some(question) = question {
                     pause = FIRST_PAUSE;
                     let shared = Arc::clone(&shared);
                     answers.spawn(async move { shared.handle(question).await });
@@ -211,10 +220,11 @@ impl Worker {
                         Err(error) => debug!(%error, "questions cannot be received"),
                     }
                 },
-                Some(StoppedShipping { session, reason }) = self.stopped.recv() => {
+                Some(StoppedShipping { session, .. }) = self.stopped.recv() => {
                     let shared = Arc::clone(&shared);
-                    tasks.spawn(async move { shared.fence(session, &reason).await });
+                    tasks.spawn(async move { shared.fence(session).await });
                 }
+                Some(_) = tasks.join_next() => {}
                 Some(_) = answers.join_next(), if !answers.is_empty() => {}
             }
         }
@@ -239,7 +249,6 @@ impl SharedWorker {
     }
 
     async fn handle(&self, question: BusQuestion) {
-        let Ok(_permit) = self.permits.acquire().await else { return };
         let answer = match WorkerQuestion::decode(&question.payload) {
             Ok(WorkerQuestion::Project(step)) => {
                 let service = |session| self.project_service(session);
@@ -290,26 +299,26 @@ impl SharedWorker {
                 self.create(id, spec, new_worktree).await
             }
             WorkerQuestion::Command { session, command } => {
-                self.require_owner(session)?;
+                let tenure = self.require_owner(session)?;
                 self.require_directories(directories::extra_directories(&command)).await?;
                 let output = self.sessions.open(session).await?.command(*command).await;
                 // Also a refusal may be about something that is not shipped yet.
                 match output {
-                    Ok(output) => self.shipped(session, output).await,
+                    Ok(output) => self.shipped(session, tenure, output).await,
                     Err(error) => {
-                        self.shipped(session, CommandOutput::None).await?;
+                        self.shipped(session, tenure, CommandOutput::None).await?;
                         Err(error.into())
                     }
                 }
             }
             WorkerQuestion::Rename { session, title } => {
-                self.require_owner(session)?;
+                let tenure = self.require_owner(session)?;
                 self.sessions.rename(session, title).await?;
-                self.shipped(session, CommandOutput::None).await
+                self.shipped(session, tenure, CommandOutput::None).await
             }
             WorkerQuestion::Delete { session, worktree } => {
-                self.require_owner(session)?;
-                self.delete(session, worktree).await
+                let tenure = self.require_owner(session)?;
+                self.delete(session, tenure, worktree).await
             }
             WorkerQuestion::TakeOver { session } => self.take_over(session, None).await,
             WorkerQuestion::Release { session } => self.release(session).await,
@@ -332,11 +341,18 @@ impl SharedWorker {
         }
     }
 
-    /// Waits until everything that a session has written so far is in its log.
-    async fn shipped(&self, session: SessionId, output: CommandOutput) -> WorkerAnswer {
+    /// Waits until everything that a session has written so far is in its log. The tenure is that in which it was
+    /// written: a copy that was given up since has an empty outbox too.
+    async fn shipped(
+        &self,
+        session: SessionId,
+        tenure: Tenure,
+        output: CommandOutput,
+    ) -> WorkerAnswer {
         let page = self.sessions.journal().read_outbox(session, 1).await;
         let last = page.map_err(|error| WorkerFailure::Failed(error.to_string()))?.last;
-        match tokio::time::timeout(SHIPPING_TIMEOUT, self.shipper.shipped(session, last)).await {
+        let shipped = self.shipper.shipped(session, tenure, last);
+        match tokio::time::timeout(SHIPPING_TIMEOUT, shipped).await {
             Ok(Ok(())) => Ok(output),
             Ok(Err(reason)) => Err(stopped(&reason)),
             Err(_) => Err(WorkerFailure::Failed(
@@ -346,50 +362,121 @@ impl SharedWorker {
         }
     }
 
-    fn require_owner(&self, session: SessionId) -> Result<(), WorkerFailure> {
+    /// The present tenure of a session that is this worker's, as far as is known.
+    fn require_owner(&self, session: SessionId) -> Result<Tenure, WorkerFailure> {
         if self.releasing().contains(&session) {
             return Err(WorkerFailure::Moving);
         }
+        let tenure = self.shipper.tenure(session);
         match self.shipper.stop_reason(session) {
             Some(reason) => Err(stopped(&reason)),
-            None => Ok(()),
+            None => Ok(tenure),
         }
     }
 
-    /// Gives up a session that is not this worker's any more.
-    async fn fence(&self, session: SessionId, reason: &ShipStop) {
+    /// Gives up a session that is not this worker's any more, or replays one whose copy is too old. Tries again until
+    /// that succeeds.
+    async fn fence(&self, session: SessionId) {
+        let mut pause = FIRST_PAUSE;
+        while let Err(error) = self.fence_once(session).await {
+            warn!(%session, %error, "the copy of a session could not be given up; trying again");
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LAST_PAUSE);
+        }
+    }
+
+    async fn fence_once(&self, session: SessionId) -> Result<(), WorkerError> {
         let lock = self.session_lock(session);
         let _lock = lock.lock().await;
-        if matches!(reason, ShipStop::Outdated { .. }) {
-            warn!(%session, ?reason, "ending the agent of a session that cannot be shipped");
-            if let Err(error) = self.sessions.end_agent(session).await {
-                warn!(%session, %error, "could not stop the agent");
+        match self.shipper.stop_reason(session) {
+            Some(ShipStop::Fenced { by, epoch }) => {
+                info!(%session, by = by.name, "another worker has taken a session over");
+                self.give_up_copy(session, &by, epoch).await
             }
-            return;
-        }
-        // It may have been taken back in the meantime.
-        if !matches!(self.shipper.stop_reason(session), Some(ShipStop::Fenced { .. })) {
-            return;
-        }
-        info!(%session, ?reason, "ending the agent of a session that another worker has taken over");
-        if let Err(error) = self.give_up_copy(session).await {
-            warn!(%session, %error, "the copy of a session could not be given up");
+            Some(ShipStop::Outdated { journal, log }) => {
+                warn!(%session, journal, log, "the copy of a session is too old");
+                match self.log_header(session).await? {
+                    Some(header) => self.replace_copy(session, &header).await,
+                    None => Ok(()),
+                }
+            }
+            // It may have been taken back in the meantime.
+            Some(ShipStop::Released | ShipStop::Replaced) | None => Ok(()),
         }
     }
 
-    /// Gives up the sessions of the journal that other workers own.
+    /// Gives up the sessions of the journal that other workers own, and replays those of which the servers have more
+    /// than the journal: an older copy of the data directory is in use.
     async fn give_up_fenced(&self) -> Result<(), WorkerError> {
-        for record in self.sessions.journal().sessions().await? {
-            let last = self.bus.last(record.id).await?;
-            let header = last.and_then(|last| Pack::decode(last.payload).ok()).map(|it| it.header);
-            if header.is_some_and(|header| header.worker.data != self.id.data) {
-                let lock = self.session_lock(record.id);
-                let _lock = lock.lock().await;
-                info!(session = %record.id, "another worker has taken a session over");
-                self.give_up_copy(record.id).await?;
+        let journal = self.sessions.journal();
+        let epochs = self.owned_epochs().await?;
+        for record in journal.sessions().await? {
+            let session = record.id;
+            let epoch = epochs.get(&session).copied();
+            if self.compare_copy(session, epoch).await?.0 == LocalCopyState::Present {
+                continue;
+            }
+            let lock = self.session_lock(session);
+            let _lock = lock.lock().await;
+            // It may have been given away or taken over while this waited.
+            if journal.session(session).await?.is_none() {
+                continue;
+            }
+            match self.copy_state(session).await? {
+                (LocalCopyState::Fenced, Some(header)) => {
+                    info!(%session, by = header.worker.name, "another worker has taken a session over");
+                    self.give_up_copy(session, &header.worker, header.epoch).await?;
+                }
+                (LocalCopyState::Outdated, Some(header)) => {
+                    warn!(%session, log = header.last, "the copy of a session is too old");
+                    self.replace_copy(session, &header).await?;
+                }
+                _ => {}
             }
         }
         Ok(())
+    }
+
+    /// What the log of a session says about the copy of this worker, and its last message.
+    async fn copy_state(
+        &self,
+        session: SessionId,
+    ) -> Result<(LocalCopyState, Option<PackHeader>), WorkerError> {
+        let epoch = self.owned_epochs().await?.get(&session).copied();
+        self.compare_copy(session, epoch).await
+    }
+
+    async fn compare_copy(
+        &self,
+        session: SessionId,
+        epoch: Option<u64>,
+    ) -> Result<(LocalCopyState, Option<PackHeader>), WorkerError> {
+        let end = self.log_header(session).await?;
+        // Read after the log, which does not get ahead of the journal.
+        let last = self.sessions.journal().change_number(session).await?;
+        Ok((LocalCopyState::of(LocalCopy { last, epoch }, &self.id, end.as_ref()), end))
+    }
+
+    /// In which epochs this worker got its copies.
+    async fn owned_epochs(&self) -> Result<HashMap<SessionId, u64>, journal::Error> {
+        let state = self.sessions.journal().read_state(FOLLOWER).await?;
+        let owned = state.into_iter().filter_map(|(key, value)| {
+            let session = key.strip_prefix(OWNED)?.parse().ok()?;
+            Some((session, std::str::from_utf8(&value).ok()?.parse().ok()?))
+        });
+        Ok(owned.collect())
+    }
+
+    /// The change of the state that records in which epoch this worker got its copy of a session.
+    fn owned_since(session: SessionId, epoch: Option<u64>) -> StateChange {
+        let value = epoch.map(|it| it.to_string().into_bytes());
+        StateChange { key: format!("{OWNED}{session}"), value }
+    }
+
+    /// The header of the last message of a log; none if there is no message, or it cannot be read.
+    async fn log_header(&self, session: SessionId) -> Result<Option<PackHeader>, BusError> {
+        let last = self.bus.last(session).await?;
+        Ok(last.and_then(|last| Pack::decode(last.payload).ok()).map(|it| it.header))
     }
 
     fn session_lock(&self, session: SessionId) -> Arc<tokio::sync::Mutex<()>> {
@@ -409,9 +496,12 @@ async fn renew(
     mut stopping: watch::Receiver<bool>,
 ) {
     let mut was_away = false;
+    // Waits for sessions that are being moved, and the lease must be renewed meanwhile.
+    let mut settling = JoinSet::new();
     loop {
         tokio::select! {
             _ = stopping.changed() => break,
+            Some(settled) = settling.join_next() => was_away |= !settled.unwrap_or(false),
             () = tokio::time::sleep(RENEWAL) => {
                 let begun = Instant::now();
                 let renewal = lease.renew(&shared.status().await).await;
@@ -420,11 +510,16 @@ async fn renew(
                 }
                 // While this worker was away, others may have taken its sessions over.
                 was_away |= renewal != Renewal::Kept;
-                if was_away && renewal != Renewal::Failed {
-                    match shared.give_up_fenced().await {
-                        Ok(()) => was_away = false,
-                        Err(error) => debug!(%error, "the logs of the sessions cannot be read"),
-                    }
+                if was_away && renewal != Renewal::Failed && settling.is_empty() {
+                    was_away = false;
+                    let shared = Arc::clone(&shared);
+                    settling.spawn(async move {
+                        let settled = shared.give_up_fenced().await;
+                        if let Err(error) = &settled {
+                            debug!(%error, "the logs of the sessions cannot be read");
+                        }
+                        settled.is_ok()
+                    });
                 }
             }
         }
@@ -439,7 +534,7 @@ fn stopped(reason: &ShipStop) -> WorkerFailure {
             "the worker uses an older copy of its data: it has {journal} changes of the session, and the \
              servers have {log}"
         )),
-        ShipStop::Released => WorkerFailure::Moving,
+        ShipStop::Released | ShipStop::Replaced => WorkerFailure::Moving,
     }
 }
 

@@ -2,26 +2,38 @@
 //!
 //! It is no part of the conversation, because the new owner went on without it. Its lines are kept in a file
 //! of this machine, and what a person can read of them goes to the owner, who puts it into the conversation
-//! once. Until the owner has confirmed that, it stays in the state of this worker.
+//! once. Until the owner has confirmed that, it stays in the state of this worker. The copy of the session is removed
+//! after the file is on the disk.
 
+use std::collections::HashMap;
+use std::io;
+use std::path::PathBuf;
 use std::time::Duration;
 
-use journal::{Batch, JournalChange, Origin, Seq, SessionId, StateChange};
+use journal::{Batch, JournalChange, Origin, OutboxRow, Seq, SessionId, StateChange};
 use serde::{Deserialize, Serialize};
 use session::CommandOutput;
-use tracing::{debug, warn};
+use sha2::{Digest as _, Sha256};
+use tokio::fs::File;
+use tokio::io::AsyncWriteExt as _;
+use tracing::{debug, info};
 use wire::note::Note;
 
 use super::takeover::{entries_of, entry, failed, now};
-use super::{FOLLOWER, SharedWorker};
-use crate::pack::PackKind;
+use super::{FOLLOWER, SharedWorker, WorkerError};
+use crate::bus::{BusError, LogPosition};
+use crate::pack::{Pack, PackKind};
 use crate::question::{WorkerAnswer, WorkerQuestion, decode_answer};
 
 /// The keys of tails, before the ids of sessions.
 const TAIL: &str = "tail/";
 
-/// How much of an outbox is looked at.
-const READ_BYTES: usize = 16 << 20;
+/// How much of an outbox is read at once.
+const READ_BYTES: usize = 4 << 20;
+
+/// How often the end of a log is read again that a server does not have yet, and the pause before.
+const READ_ATTEMPTS: u32 = 20;
+const READ_PAUSE: Duration = Duration::from_millis(100);
 
 /// The longest text of a tail.
 const MAX_TEXT: usize = 16 << 10;
@@ -39,63 +51,123 @@ pub(super) struct StoredTail {
     text: String,
 }
 
-impl SharedWorker {
-    /// What of a session was not shipped, with the key it is stored under; none if there is nothing that a
-    /// person would miss.
-    pub(super) async fn read_tail(
-        &self,
-        session: SessionId,
-    ) -> Result<Option<(String, StoredTail)>, journal::Error> {
-        let page = self.sessions.journal().read_outbox(session, READ_BYTES).await?;
-        let changes = page.rows.into_iter().map(|row| JournalChange::decode(row.bytes));
-        let changes: Vec<JournalChange<'static>> = changes.filter_map(Result::ok).collect();
-        let mut lines = Vec::new();
-        let mut text = String::new();
-        for entry in changes.iter().flat_map(entries_of) {
-            lines.extend_from_slice(&entry.bytes);
-            if !entry.bytes.ends_with(b"\n") {
-                lines.push(b'\n');
-            }
-            if let Some(said) = readable(entry.origin, &entry.bytes) {
-                if !text.is_empty() {
-                    text.push_str("\n\n");
-                }
-                text.push_str(&said);
-            }
-        }
-        if text.is_empty() {
-            return Ok(None);
-        }
-        if text.len() > MAX_TEXT {
-            text.truncate(text.floor_char_boundary(MAX_TEXT));
-            text.push('…');
-        }
-        let epoch = match self.log_end(session).await {
-            Ok(Some((_, header))) => header.epoch,
-            _ => 0,
-        };
-        match self.keep_lines(session, epoch, lines).await {
-            Ok(file) => {
-                text.push_str("\n\n(all lines: `");
-                text.push_str(&file);
-                text.push_str("` on that machine)");
-            }
-            Err(error) => warn!(%session, %error, "the lines of a tail could not be kept"),
-        }
-        Ok(Some((format!("{TAIL}{session}/{epoch}"), StoredTail { epoch, text })))
-    }
+/// The lines of a tail, as they are written to a file of this machine.
+#[derive(Debug)]
+struct TailFile {
+    path: PathBuf,
+    file: File,
+}
 
-    async fn keep_lines(
+/// What is known of a tail while it is read.
+#[derive(Debug, Default)]
+struct TailSummary {
+    text: String,
+    /// Whether the text is complete.
+    is_full: bool,
+    /// How many lines there are, and how many of them are the agent's.
+    lines: usize,
+    said: usize,
+}
+
+impl SharedWorker {
+    /// Keeps what was not shipped of a session in a file. Returns what a person is shown of it, with the key it is
+    /// stored under; none if there is nothing that a person would miss. `epoch` is that of another worker. After
+    /// this, the file is on the disk.
+    pub(super) async fn keep_tail(
         &self,
         session: SessionId,
         epoch: u64,
-        lines: Vec<u8>,
-    ) -> std::io::Result<String> {
+    ) -> Result<Option<(String, StoredTail)>, WorkerError> {
+        let journal = self.sessions.journal();
+        let mut page = journal.read_outbox(session, READ_BYTES).await?;
+        let (Some(first_row), Some(last_row)) = (page.rows.first(), page.rows.last()) else {
+            return Ok(None);
+        };
+        let mut after = last_row.number;
+        // The confirmation of the last messages may have been lost: what they say is in the conversation.
+        let shipped = self.shipped_changes(session, first_row.number).await?;
+        let failed = |source| WorkerError::Tail { session, source };
+        let mut summary = TailSummary::default();
+        let mut file: Option<TailFile> = None;
+        loop {
+            let is_shipped = |row: &OutboxRow| shipped.get(&row.number) == Some(&hash(&row.bytes));
+            let rows = page.rows.into_iter().filter(|row| !is_shipped(row));
+            let changes = rows.map(|row| JournalChange::decode(row.bytes));
+            let changes: Vec<JournalChange<'static>> = changes.filter_map(Result::ok).collect();
+            let mut lines = Vec::new();
+            for entry in changes.iter().flat_map(entries_of) {
+                lines.extend_from_slice(&entry.bytes);
+                if !entry.bytes.ends_with(b"\n") {
+                    lines.push(b'\n');
+                }
+                summary.add(entry.origin, &entry.bytes);
+            }
+            if !lines.is_empty() {
+                let kept = match &mut file {
+                    Some(kept) => kept,
+                    None => file.insert(self.create_tail(session, epoch).await.map_err(failed)?),
+                };
+                kept.file.write_all(&lines).await.map_err(failed)?;
+            }
+            page = journal.read_outbox_after(session, after, READ_BYTES).await?;
+            let Some(last_row) = page.rows.last() else { break };
+            after = last_row.number;
+        }
+        let Some(file) = file else { return Ok(None) };
+        let path = file.path.display().to_string();
+        file.sync().await.map_err(failed)?;
+        info!(%session, path, lines = summary.lines, "kept what was not sent of a session");
+        let tail = summary.for_a_person(&path).map(|text| StoredTail { epoch, text });
+        Ok(tail.map(|tail| (format!("{TAIL}{session}/{epoch}"), tail)))
+    }
+
+    async fn create_tail(&self, session: SessionId, epoch: u64) -> io::Result<TailFile> {
         let directory = self.sessions.config().data.join("tails");
         tokio::fs::create_dir_all(&directory).await?;
-        let file = directory.join(format!("{session}-{epoch}.jsonl"));
-        tokio::fs::write(&file, lines).await?;
-        Ok(file.display().to_string())
+        let path = directory.join(format!("{session}-{epoch}.jsonl"));
+        // What is there is of an attempt that was cut off.
+        Ok(TailFile { file: File::create(&path).await?, path })
+    }
+
+    /// The changes of a session from a number on that are in its log, of those that this worker has sent. Their content
+    /// counts: a machine that was restored from a backup may have made others with the same numbers.
+    async fn shipped_changes(
+        &self,
+        session: SessionId,
+        first: u64,
+    ) -> Result<HashMap<u64, ChangeHash>, BusError> {
+        let mut shipped = HashMap::new();
+        let Some(end) = self.bus.last(session).await? else { return Ok(shipped) };
+        let mut after = LogPosition(0);
+        let mut early = 0;
+        while after < end.position {
+            let messages = self.bus.read(session, after).await?;
+            let Some(message) = messages.last() else {
+                // The server that was asked does not have the end yet.
+                early += 1;
+                if early == READ_ATTEMPTS {
+                    return Err(BusError::Unavailable("the log ends too early".to_owned()));
+                }
+                tokio::time::sleep(READ_PAUSE).await;
+                continue;
+            };
+            after = message.position;
+            for message in messages {
+                // A message that cannot be read does not show that something was shipped.
+                let Ok(pack) = Pack::decode(message.payload) else { continue };
+                if pack.header.worker.data != self.id.data || pack.header.last < first {
+                    continue;
+                }
+                let object = match pack.object() {
+                    Some(object) => self.bus.get_object(&object.name).await?,
+                    None => None,
+                };
+                let changes = pack.changes(object.as_ref()).unwrap_or_default();
+                let numbered = (pack.header.first..).zip(&changes);
+                shipped.extend(numbered.map(|(number, change)| (number, hash(change))));
+            }
+        }
+        Ok(shipped)
     }
 
     /// Gives tails to the owners of their sessions, until it is dropped.
@@ -163,7 +235,7 @@ impl SharedWorker {
         epoch: u64,
         text: String,
     ) -> WorkerAnswer {
-        self.require_owner(session)?;
+        let tenure = self.require_owner(session)?;
         let lock = self.session_lock(session);
         let _lock = lock.lock().await;
         let has_it = self.has_tail(session, &worker, epoch).await.map_err(|it| failed(&it))?;
@@ -174,7 +246,7 @@ impl SharedWorker {
             let written = self.sessions.journal().write(session, batch).await;
             written.map_err(|error| failed(&error))?;
         }
-        self.shipped(session, CommandOutput::None).await
+        self.shipped(session, tenure, CommandOutput::None).await
     }
 
     /// Whether a tail is in the conversation already: the answer to the question before may have been lost.
@@ -199,6 +271,59 @@ impl SharedWorker {
                 return Ok(true);
             }
         }
+    }
+}
+
+/// What tells changes apart.
+type ChangeHash = [u8; 32];
+
+fn hash(change: &[u8]) -> ChangeHash {
+    Sha256::digest(change).into()
+}
+
+impl TailFile {
+    /// Makes the file as durable as the journal is.
+    async fn sync(self) -> io::Result<()> {
+        let Self { path, mut file } = self;
+        file.flush().await?;
+        file.sync_all().await?;
+        let directory = path.parent().unwrap_or(&path);
+        File::open(directory).await?.sync_all().await
+    }
+}
+
+impl TailSummary {
+    fn add(&mut self, origin: Origin, line: &[u8]) {
+        self.lines += 1;
+        self.said += usize::from(origin == Origin::Agent);
+        if self.is_full {
+            return;
+        }
+        let Some(said) = readable(origin, line) else { return };
+        if !self.text.is_empty() {
+            self.text.push_str("\n\n");
+        }
+        self.text.push_str(&said);
+        if self.text.len() > MAX_TEXT {
+            self.text.truncate(self.text.floor_char_boundary(MAX_TEXT));
+            self.text.push('…');
+            self.is_full = true;
+        }
+    }
+
+    fn for_a_person(self, path: &str) -> Option<String> {
+        let Self { mut text, lines, said, .. } = self;
+        if text.is_empty() {
+            if said == 0 {
+                return None;
+            }
+            text = if lines == 1 {
+                "a line without text".to_owned()
+            } else {
+                format!("{lines} lines without text")
+            };
+        }
+        Some(format!("{text}\n\n(all lines: `{path}` on that machine)"))
     }
 }
 

@@ -18,9 +18,10 @@ use session::{CommandOutput, SessionOptions};
 use tracing::{info, warn};
 use wire::note::{Actor, HoldReason, Note, QueuePolicy};
 
+use super::saving::SavedTurn;
 use super::{FOLLOWER, SharedWorker, WorkerError};
 use crate::bus::{BusError, LogMessage, LogPosition};
-use crate::claim::{Claim, ClaimOutcome};
+use crate::claim::{Claim, ClaimOutcome, LocalCopy, LocalCopyState};
 use crate::files;
 use crate::mirror::{Mirror, MirrorError};
 use crate::pack::{Pack, PackHeader, PackKind, WorkerId};
@@ -29,7 +30,7 @@ use crate::ship::ShipStop;
 
 /// How long the owner may take to give a session away. One that takes longer counts as away: what it appends
 /// later is refused.
-const RELEASE_TIMEOUT: Duration = Duration::from_secs(40);
+pub(super) const RELEASE_TIMEOUT: Duration = Duration::from_secs(40);
 
 /// How long a turn may take to obey an interrupt before its agent is killed.
 const INTERRUPT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -56,6 +57,9 @@ struct PendingTakeover {
     released: bool,
     /// Whether the queue goes on by itself.
     resumes_queue: bool,
+    /// The epoch that is claimed. Earlier versions did not store it.
+    #[serde(default)]
+    epoch: Option<u64>,
 }
 
 impl SharedWorker {
@@ -68,8 +72,14 @@ impl SharedWorker {
         let lock = self.session_lock(session);
         let _lock = lock.lock().await;
         let (_, header) = self.log_end(session).await?.ok_or(no_session(session))?;
-        if header.worker.data == self.id.data && header.kind != PackKind::Released {
-            return self.shipped(session, CommandOutput::None).await;
+        if header.worker.data == self.id.data
+            && header.kind != PackKind::Released
+            && self.copy_state(session).await.map_err(|it| failed(&it))?.0
+                == LocalCopyState::Present
+            && !matches!(self.shipper.stop_reason(session), Some(ShipStop::Outdated { .. }))
+        {
+            let tenure = self.shipper.tenure(session);
+            return self.shipped(session, tenure, CommandOutput::None).await;
         }
         if from.is_some_and(|from| *from != header.worker) {
             return Err(WorkerFailure::NotOwner { owner: header.worker.name });
@@ -78,8 +88,10 @@ impl SharedWorker {
             from: header.worker.name.clone(),
             released: header.kind == PackKind::Released,
             resumes_queue: false,
+            epoch: Some(header.epoch + 1),
         };
-        if !pending.released {
+        // A machine that has the name of this one is gone: this one has its lease.
+        if !pending.released && header.worker.name != self.id.name {
             match self.ask_to_release(&header.worker.name, session).await? {
                 Some(held) => (pending.released, pending.resumes_queue) = (true, held),
                 None => {
@@ -88,16 +100,49 @@ impl SharedWorker {
             }
         }
         // An earlier copy of it may have something that was never shipped.
-        self.give_up_copy(session).await.map_err(|error| failed(&error))?;
-        self.mark_pending(session, Some(&pending)).await?;
-        let claimed = self.replay_and_claim(session, &header).await;
-        if let Err(failure) = claimed {
-            let _ = self.forget_copy(session, Vec::new()).await;
-            self.mark_pending(session, None).await?;
-            return Err(failure);
+        let given_up = self.give_up_copy(session, &header.worker, header.epoch).await;
+        given_up.map_err(|error| failed(&error))?;
+        self.take(session, &header, &pending).await?;
+        let tenure = self.shipper.tenure(session);
+        self.shipped(session, tenure, CommandOutput::None).await
+    }
+
+    /// Replaces a copy that lacks changes which this worker has shipped: the session is taken over from this worker
+    /// itself. `end` is the last message of the log.
+    pub(super) async fn replace_copy(
+        &self,
+        session: SessionId,
+        end: &PackHeader,
+    ) -> Result<(), WorkerError> {
+        let pending = PendingTakeover {
+            from: self.id.name.clone(),
+            released: end.kind == PackKind::Released,
+            resumes_queue: false,
+            epoch: Some(end.epoch + 1),
+        };
+        self.give_up_copy(session, &end.worker, end.epoch).await?;
+        match self.take(session, end, &pending).await {
+            Ok(()) | Err(WorkerFailure::NotOwner { .. }) => Ok(()),
+            Err(failure) => Err(WorkerError::Outdated { session, failure }),
         }
-        self.finish_takeover(session, &pending).await?;
-        self.shipped(session, CommandOutput::None).await
+    }
+
+    /// Replays the log, claims the session and goes on with it. There is no copy of it any more.
+    async fn take(
+        &self,
+        session: SessionId,
+        end: &PackHeader,
+        pending: &PendingTakeover,
+    ) -> Result<(), WorkerFailure> {
+        self.mark_pending(session, Some(pending)).await?;
+        match self.replay_and_claim(session, end).await {
+            Ok(epoch) => self.finish_takeover(session, pending, epoch).await,
+            Err(failure) => {
+                let _ = self.forget_copy(session, Vec::new()).await;
+                self.mark_pending(session, None).await?;
+                Err(failure)
+            }
+        }
     }
 
     /// Asks the owner to give a session away. Returns whether its queue waits for that reason; none if the
@@ -122,12 +167,12 @@ impl SharedWorker {
     }
 
     /// Replays the log into the journal and claims the session, until that succeeds or another worker is
-    /// faster. `seen` is the last message of the owner from whom it is taken.
+    /// faster. `seen` is the last message of the owner from whom it is taken. Returns the epoch that begins.
     async fn replay_and_claim(
         &self,
         session: SessionId,
         seen: &PackHeader,
-    ) -> Result<(), WorkerFailure> {
+    ) -> Result<u64, WorkerFailure> {
         let journal = self.sessions.journal().clone();
         let mirror = Mirror::open(std::sync::Arc::clone(&self.bus), journal).await;
         let mirror = mirror.map_err(|error| failed(&error))?;
@@ -152,7 +197,7 @@ impl SharedWorker {
             }
             let claim = Claim::new(&cursor, self.id.clone());
             match self.claim(session, &claim).await {
-                ClaimOutcome::Won => return Ok(()),
+                ClaimOutcome::Won => return Ok(claim.pack.header.epoch),
                 ClaimOutcome::Lost => {}
                 ClaimOutcome::Missing => tokio::time::sleep(CLAIM_PAUSE).await,
             }
@@ -179,6 +224,7 @@ impl SharedWorker {
         &self,
         session: SessionId,
         pending: &PendingTakeover,
+        epoch: u64,
     ) -> Result<(), WorkerFailure> {
         self.shipper.forget(session);
         let record = self.sessions.journal().session(session).await.map_err(|it| failed(&it))?;
@@ -190,7 +236,7 @@ impl SharedWorker {
         }];
         let mut batch = Batch { at: now(), ..Batch::default() };
         if let Some(session_files) = &self.config.files {
-            let (saved, problems) = files::load(&*self.bus, session).await;
+            let (saved, problems) = files::load(&*self.bus, session, record.turn_ended).await;
             notes.extend(problems.into_iter().map(|text| Note::Problem { text }));
             let restored = session_files.restore(record.clone(), saved).await;
             notes.extend(restored.problems.into_iter().map(|text| Note::Problem { text }));
@@ -201,8 +247,13 @@ impl SharedWorker {
         batch.entries = notes.iter().map(entry).collect();
         self.sessions.journal().write(session, batch).await.map_err(|it| failed(&it))?;
         // They are what was restored just now.
-        self.mark_saved(session, record.turn_ended).await;
-        self.mark_pending(session, None).await?;
+        self.mark_saved(session, SavedTurn::new(record.turn_ended)).await;
+        let done = vec![
+            Self::owned_since(session, Some(epoch)),
+            StateChange { key: format!("{TAKING}{session}"), value: None },
+        ];
+        let written = self.sessions.journal().write_state(FOLLOWER, done).await;
+        written.map_err(|error| failed(&error))?;
         let opened = self.sessions.open(session).await?;
         if pending.resumes_queue && is_interrupted(&record) {
             opened.resume_queue(actor(&self.id.name)).await?;
@@ -219,18 +270,22 @@ impl SharedWorker {
             let pending = serde_json::from_slice::<PendingTakeover>(&value);
             let end = self.log_end(session).await;
             let end = end.map_err(|it| BusError::Unavailable(it.to_string()))?;
-            let is_owner = end.is_some_and(|(_, header)| {
-                header.worker.data == self.id.data && header.kind != PackKind::Released
-            });
-            match pending {
-                Ok(pending) if is_owner => {
-                    if let Err(failure) = self.finish_takeover(session, &pending).await {
+            let end = end.map(|(_, header)| header);
+            let last = self.sessions.journal().change_number(session).await?;
+            let epoch = pending.as_ref().ok().and_then(|it| it.epoch);
+            let state =
+                LocalCopyState::of_pending(LocalCopy { last, epoch }, &self.id, end.as_ref());
+            match (state, pending, end) {
+                (LocalCopyState::Present, Ok(pending), Some(end)) => {
+                    let finished = self.finish_takeover(session, &pending, end.epoch).await;
+                    if let Err(failure) = finished {
                         warn!(%session, %failure, "a take-over could not be finished");
                     }
                 }
-                _ => {
-                    self.forget_copy(session, vec![StateChange { key, value: None }]).await?;
+                (LocalCopyState::Outdated, _, Some(end)) => {
+                    self.replace_copy(session, &end).await?
                 }
+                _ => self.forget_copy(session, vec![StateChange { key, value: None }]).await?,
             }
         }
         Ok(())
@@ -238,6 +293,10 @@ impl SharedWorker {
 
     /// Gives a session away: a running turn is interrupted, and its queue waits for the next owner.
     pub(super) async fn release(&self, session: SessionId) -> WorkerAnswer {
+        if matches!(self.shipper.stop_reason(session), Some(ShipStop::Outdated { .. })) {
+            // The servers have more of it than this worker.
+            return Err(no_session(session));
+        }
         self.require_owner(session)?;
         let lock = self.session_lock(session);
         let _lock = lock.lock().await;
@@ -249,6 +308,7 @@ impl SharedWorker {
 
     async fn release_locked(&self, session: SessionId) -> WorkerAnswer {
         let journal = self.sessions.journal();
+        let tenure = self.shipper.tenure(session);
         let record = journal.session(session).await.map_err(|it| failed(&it))?;
         let record = record.ok_or(no_session(session))?;
         let was_held = is_held(&record);
@@ -266,13 +326,20 @@ impl SharedWorker {
             let _ = tokio::time::timeout(INTERRUPT_TIMEOUT, ended).await;
         }
         self.sessions.abandon(session).await?;
-        self.save_files(session).await;
+        self.save_before_release(session).await;
         let record = journal.session(session).await.map_err(|it| failed(&it))?;
         let held = !was_held && record.as_ref().is_some_and(is_interrupted);
-        self.shipped(session, CommandOutput::None).await?;
+        self.shipped(session, tenure, CommandOutput::None).await?;
         match self.shipper.release(session).await {
             ShipStop::Released => {}
-            stop => return Err(super::stopped(&stop)),
+            stop => {
+                // The worker that asked did not wait any longer.
+                if let ShipStop::Fenced { by, epoch } = &stop {
+                    let given_up = self.give_up_copy(session, by, *epoch).await;
+                    given_up.map_err(|error| failed(&error))?;
+                }
+                return Err(super::stopped(&stop));
+            }
         }
         // Everything is shipped, so nothing is lost with the copy.
         self.forget_copy(session, Vec::new()).await.map_err(|error| failed(&error))?;
@@ -280,29 +347,37 @@ impl SharedWorker {
     }
 
     /// Ends the agent of a session that is not this worker's any more. What was not shipped is kept as a
-    /// tail, and the copy is removed.
-    pub(super) async fn give_up_copy(&self, session: SessionId) -> Result<(), journal::Error> {
+    /// tail, and then the copy is removed. `by` and `epoch` are those of the last message of the log.
+    pub(super) async fn give_up_copy(
+        &self,
+        session: SessionId,
+        by: &WorkerId,
+        epoch: u64,
+    ) -> Result<(), WorkerError> {
+        // Before the outbox is removed: what waits for it would take it for shipped.
+        self.shipper.stop(session, ShipStop::Fenced { by: by.clone(), epoch });
         let journal = self.sessions.journal();
         if journal.session(session).await?.is_none() {
-            return self.forget_copy(session, Vec::new()).await;
+            return Ok(self.forget_copy(session, Vec::new()).await?);
         }
         match self.sessions.abandon(session).await {
             Ok(()) | Err(session::OpenError::NoSuchSession(_)) => {}
             Err(error) => warn!(%session, %error, "could not stop the agent"),
         }
-        let tail = self.read_tail(session).await?;
+        let tail = self.keep_tail(session, epoch).await?;
         let state =
             tail.map(|(key, tail)| StateChange { key, value: serde_json::to_vec(&tail).ok() });
-        self.forget_copy(session, state.into_iter().collect()).await
+        Ok(self.forget_copy(session, state.into_iter().collect()).await?)
     }
 
     /// Removes the copy of a session that another worker owns.
     async fn forget_copy(
         &self,
         session: SessionId,
-        state: Vec<StateChange>,
+        mut state: Vec<StateChange>,
     ) -> Result<(), journal::Error> {
         self.release_project(session).await;
+        state.extend([self.forget_saved(session), Self::owned_since(session, None)]);
         self.sessions.journal().discard_replayed(session, FOLLOWER, state).await?;
         self.sessions.remove_live_directory(session).await;
         self.tails_changed.notify_one();

@@ -1,5 +1,6 @@
 //! Workers and a gateway over servers in memory. The workers can start no agent.
 
+mod files;
 mod takeover;
 
 use std::path::Path;
@@ -8,8 +9,9 @@ use std::time::Duration;
 
 use journal::{Journal, SessionId};
 use session::{
-    AgentCatalog, AgentProgram, CommandRelay as _, NewPrompt, OpenError, Roots, SessionLimits,
+    AgentCatalog, AgentProgram, CommandRelay, NewPrompt, OpenError, Roots, SessionLimits,
     SessionOptions, SessionSpec, Sessions, SessionsConfig, UnattendedLimits, WatchPolicy,
+    WorkerPresence,
 };
 use tempfile::TempDir;
 use tokio::sync::oneshot;
@@ -20,6 +22,7 @@ use wire::note::{Actor, Delivery, PromptState};
 use super::{Worker, WorkerConfig, WorkerError};
 use crate::bus::Bus as _;
 use crate::bus::memory::{MemoryBus, MemoryServers};
+use crate::files::SessionFiles;
 use crate::gateway::Fleet;
 use crate::lease::LeaseError;
 use crate::mirror::Mirror;
@@ -44,6 +47,14 @@ fn sessions_config(directory: &Path) -> SessionsConfig {
     }
 }
 
+/// What differs between workers.
+#[derive(Default)]
+struct TestOptions {
+    slots: u32,
+    takeover: Option<Duration>,
+    files: Option<Arc<dyn SessionFiles>>,
+}
+
 /// A worker that runs.
 struct TestWorker {
     directory: TempDir,
@@ -64,11 +75,15 @@ impl TestWorker {
         slots: u32,
         takeover: Option<Duration>,
     ) -> Self {
+        Self::start_as(servers, name, TestOptions { slots, takeover, files: None }).await
+    }
+
+    async fn start_as(servers: &MemoryServers, name: &str, options: TestOptions) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let journal = Journal::open(&directory.path().join("journal.db")).unwrap().journal;
         let sessions = Sessions::new(sessions_config(directory.path()), journal);
         let bus = Arc::new(servers.connect());
-        let worker = connect_with(&bus, &sessions, directory.path(), name, slots, takeover).await;
+        let worker = connect_with(&bus, &sessions, directory.path(), name, options).await;
         let worker = worker.unwrap();
         let (stop, stopping) = oneshot::channel();
         let task = tokio::spawn(worker.run(async {
@@ -98,7 +113,8 @@ async fn connect(
     name: &str,
     slots: u32,
 ) -> Result<Worker, WorkerError> {
-    connect_with(bus, sessions, root, name, slots, None).await
+    let options = TestOptions { slots, ..TestOptions::default() };
+    connect_with(bus, sessions, root, name, options).await
 }
 
 async fn connect_with(
@@ -106,16 +122,16 @@ async fn connect_with(
     sessions: &Sessions,
     root: &Path,
     name: &str,
-    slots: u32,
-    takeover: Option<Duration>,
+    options: TestOptions,
 ) -> Result<Worker, WorkerError> {
+    let TestOptions { slots, takeover, files } = options;
     let config = WorkerConfig {
         name: name.to_owned(),
         pool: None,
         slots,
         roots: Roots::new(&[root.to_owned()]).unwrap(),
         version: "1".to_owned(),
-        files: None,
+        files,
         projects: None,
         worktrees: None,
         takeover,
@@ -332,6 +348,61 @@ async fn a_worker_that_restarts_gives_up_the_sessions_that_others_have_taken_ove
     again.settle().await.unwrap();
     let records = worker.sessions.journal().sessions().await.unwrap();
     assert_eq!(records.iter().map(|it| it.id).collect::<Vec<_>>(), [kept]);
+}
+
+#[tokio::test]
+async fn sessions_of_a_machine_that_was_installed_again_are_not_shown_as_connected() {
+    let servers = MemoryServers::default();
+    let worker = TestWorker::start(&servers, "box", 2).await;
+    let gateway = TestGateway::start(&servers, 1).await;
+    let id = gateway.sessions.create(spec(worker.directory.path(), None)).await.unwrap().id();
+    worker.stop().await;
+    gateway.until(|fleet| fleet.problem(id).is_some()).await;
+    let _again = TestWorker::start(&servers, "box", 2).await;
+    gateway.until(|fleet| fleet.workers().iter().all(|it| it.away_since.is_none())).await;
+    let problem = gateway.fleet.problem(id).unwrap();
+    assert!(problem.contains("installed again"), "{problem}");
+    let shown = CommandRelay::worker(&gateway.fleet, id).unwrap();
+    assert!(matches!(shown.presence, WorkerPresence::Away { .. }), "{shown:?}");
+    gateway.sessions.move_to(id, "box".to_owned()).await.unwrap();
+    assert_eq!(gateway.fleet.problem(id), None);
+}
+
+/// Copies the files of a directory.
+fn copy_files(from: &Path, to: &Path) {
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        if entry.file_type().unwrap().is_file() {
+            std::fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_worker_that_is_restored_from_a_backup_goes_on_with_what_the_servers_have() {
+    let servers = MemoryServers::default();
+    let worker = TestWorker::start(&servers, "box", 2).await;
+    let gateway = TestGateway::start(&servers, 1).await;
+    let id = gateway.sessions.create(spec(worker.directory.path(), None)).await.unwrap().id();
+    gateway.sessions.rename(id, "in the backup".to_owned()).await.unwrap();
+    let backup = tempfile::tempdir().unwrap();
+    copy_files(worker.directory.path(), backup.path());
+    gateway.sessions.rename(id, "after the backup".to_owned()).await.unwrap();
+    worker.stop().await;
+
+    let journal = Journal::open(&backup.path().join("journal.db")).unwrap().journal;
+    let sessions = Sessions::new(sessions_config(backup.path()), journal.clone());
+    let title = async || journal.session(id).await.unwrap().unwrap().title;
+    assert_eq!(title().await.as_deref(), Some("in the backup"));
+    let bus = Arc::new(servers.connect());
+    let again = connect(&bus, &sessions, backup.path(), "box", 2).await.unwrap();
+    again.settle().await.unwrap();
+    assert_eq!(title().await.as_deref(), Some("after the backup"));
+    let _running = spawn(again.run(std::future::pending()));
+    gateway.until(|fleet| fleet.owner(id).as_deref() == Some("box")).await;
+    gateway.sessions.rename(id, "and on".to_owned()).await.unwrap();
+    assert_eq!(title().await.as_deref(), Some("and on"));
+    assert_eq!(gateway.sessions.problem(id), None);
 }
 
 #[tokio::test]

@@ -47,6 +47,8 @@ contract! {
     a_watcher_gets_all_keys_and_then_changes,
     a_lease_expires_and_its_watcher_is_told,
     a_question_reaches_the_worker_that_listens,
+    an_answer_that_is_too_large_is_refused_and_not_waited_for,
+    a_worker_with_too_many_questions_refuses_more_at_once,
     a_question_to_nobody_fails_at_once,
     an_object_is_replaced_and_read_whole,
     names_that_mean_something_to_the_servers_are_refused_or_kept,
@@ -319,9 +321,36 @@ async fn a_question_reaches_the_worker_that_listens(servers: &TestServers) {
         let answer = asking.ask("host.example", number.to_string().into(), PATIENCE).await.unwrap();
         assert_eq!(answer, Bytes::from(format!("re: {number}")));
     }
-    let dropped = asking.ask("host.example", "x".into(), Duration::from_millis(100)).await;
-    assert!(matches!(dropped, Err(BusError::Unavailable(_))), "{dropped:?}");
+    let dropped = asking.ask("host.example", "x".into(), PATIENCE).await;
+    assert!(matches!(dropped, Err(BusError::NotAnswered(_))), "{dropped:?}");
     drop(answering.await.unwrap());
+}
+
+async fn an_answer_that_is_too_large_is_refused_and_not_waited_for(servers: &TestServers) {
+    let (asking, worker) = (servers.connect("a").await, servers.connect("b").await);
+    let mut questions = worker.questions("w").await.unwrap();
+    let answering = tokio::spawn(async move {
+        for size in [1_000_000, 1_100_000] {
+            next(&mut questions).await.reply.send(vec![b'x'; size].into()).unwrap();
+        }
+    });
+    assert_eq!(asking.ask("w", "x".into(), PATIENCE).await.unwrap().len(), 1_000_000);
+    let refused = asking.ask("w", "x".into(), PATIENCE).await;
+    assert!(
+        matches!(&refused, Err(BusError::NotAnswered(why)) if why.contains("1100000")),
+        "{refused:?}"
+    );
+    answering.await.unwrap();
+}
+
+async fn a_worker_with_too_many_questions_refuses_more_at_once(servers: &TestServers) {
+    let (asking, worker) = (servers.connect("a").await, servers.connect("b").await);
+    // None of them is taken.
+    let _questions = worker.questions("w").await.unwrap();
+    let asks = (0..1100).map(|_| asking.ask("w", "x".into(), Duration::from_secs(5)));
+    let answers = join_all(asks).await;
+    let refused = answers.iter().filter(|it| matches!(it, Err(BusError::NotAnswered(_)))).count();
+    assert!((1..=100).contains(&refused), "{refused}");
 }
 
 async fn a_question_to_nobody_fails_at_once(servers: &TestServers) {

@@ -12,8 +12,14 @@ use super::connection::{NatsConnection, RequestFailure};
 use super::subjects::question_subject;
 use crate::bus::{BusError, BusQuestion};
 
-/// How many questions may wait for a worker. If there are more, those who ask get no answer.
+/// How many questions may wait for a worker. If there are more, those who ask are refused.
 const QUESTION_QUEUE: usize = 1024;
+
+/// The header of an answer that says why there is none.
+const ERROR_HEADER: &str = "Towpath-Error";
+
+/// What an answer may take besides its content.
+const HEADER_SPACE: usize = 1024;
 
 pub(super) async fn ask(
     connection: &NatsConnection,
@@ -24,7 +30,10 @@ pub(super) async fn ask(
     let size = payload.len();
     let subject = question_subject(worker)?;
     match connection.request(&subject, HeaderMap::new(), payload, timeout).await {
-        Ok(answer) => Ok(answer.payload),
+        Ok(answer) => match answer.headers.as_ref().and_then(|it| it.get(ERROR_HEADER)) {
+            Some(why) => Err(BusError::NotAnswered(why.as_str().to_owned())),
+            None => Ok(answer.payload),
+        },
         Err(RequestFailure::NoResponders) => Err(BusError::NoListener),
         Err(RequestFailure::TooLarge) => {
             Err(BusError::TooLarge { size, limit: connection.client().max_payload() })
@@ -56,7 +65,7 @@ pub(super) async fn questions(
                     if sender.try_send(question).is_ok() {
                         answers.push(async move { (reply_subject, answer.await) });
                     } else {
-                        tracing::warn!("too many questions wait, one is dropped");
+                        refuse(&client, reply_subject, "too many questions wait").await;
                     }
                 }
                 Some((reply_subject, answer)) = answers.next() => {
@@ -78,9 +87,28 @@ async fn send_answer(
     subject: async_nats::Subject,
     answer: Result<Bytes, oneshot::error::RecvError>,
 ) {
-    // A question that is dropped has no answer.
-    let Ok(answer) = answer else { return };
-    if let Err(error) = client.publish(subject, answer).await {
+    let limit = client.max_payload().saturating_sub(HEADER_SPACE);
+    match answer {
+        Ok(answer) if answer.len() > limit => {
+            let size = answer.len();
+            let why = format!("its answer of {size} bytes is too large, the limit is {limit}");
+            refuse(client, subject, &why).await;
+        }
+        Ok(answer) => {
+            if let Err(error) = client.publish(subject, answer).await {
+                tracing::warn!("an answer could not be sent: {error}");
+            }
+        }
+        Err(_) => refuse(client, subject, "it has dropped the question").await,
+    }
+}
+
+/// Tells why there is no answer, so that the asker does not wait for one.
+async fn refuse(client: &async_nats::Client, subject: async_nats::Subject, why: &str) {
+    tracing::warn!("a question is not answered: {why}");
+    let mut headers = HeaderMap::new();
+    headers.insert(ERROR_HEADER, why);
+    if let Err(error) = client.publish_with_headers(subject, headers, Bytes::new()).await {
         tracing::warn!("an answer could not be sent: {error}");
     }
 }

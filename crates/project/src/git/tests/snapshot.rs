@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::{GitRepository, TestRepository, run_in};
+use super::{GitError, GitRepository, TestRepository, executable, run_in};
 
 const REFERENCE: &str = "refs/towpath/one";
 
@@ -88,4 +88,43 @@ async fn a_repository_without_commits_has_a_snapshot_too() {
     other.read_bundle(&bundle, REFERENCE, &snapshot.commit).await.unwrap();
     other.restore_snapshot(REFERENCE).await.unwrap();
     assert_eq!(run_in(&place, &["status", "--porcelain"]), "?? only.txt\n");
+}
+
+#[tokio::test]
+async fn a_snapshot_goes_over_a_remote_without_hooks_and_only_as_the_commit_that_was_pushed() {
+    let it = changed().await;
+    let scratch = tempfile::tempdir().unwrap();
+    let remote = scratch.path().join("remote.git");
+    let shown = remote.display().to_string();
+    it.run(&["init", "-q", "--bare", &shown]);
+    assert_eq!(it.git.remote_url("team").await.unwrap(), None);
+    it.run(&["remote", "add", "team", &shown]);
+    assert_eq!(it.git.remote_url("team").await.unwrap(), Some(shown.clone()));
+    fs::create_dir_all(it.top.join(".git/hooks")).unwrap();
+    executable(&it.top.join(".git/hooks/pre-push"), "#!/bin/sh\nexit 1\n");
+    let snapshot = it.git.snapshot(REFERENCE, scratch.path()).await.unwrap();
+    let elsewhere = "refs/towpath/one/w1";
+    for _ in 0..2 {
+        it.git.push_commit("team", &snapshot.commit, elsewhere).await.unwrap();
+    }
+
+    let place = scratch.path().join("elsewhere");
+    fs::create_dir(&place).unwrap();
+    let other = GitRepository::init(&place).await.unwrap();
+    other.add_remote("team", &shown).await.unwrap();
+    other.fetch_commit("team", elsewhere, REFERENCE, &snapshot.commit).await.unwrap();
+    other.check_out_first(Some("main"), snapshot.head.as_deref().unwrap()).await.unwrap();
+    other.restore_snapshot(REFERENCE).await.unwrap();
+    assert_eq!(other.write_tree(scratch.path()).await.unwrap(), snapshot.tree);
+
+    it.write("first.txt", "and again\n");
+    let later = it.git.snapshot(REFERENCE, scratch.path()).await.unwrap();
+    it.git.push_commit("team", &later.commit, elsewhere).await.unwrap();
+    for (remote, commit) in
+        [("team", &snapshot.commit), ("ext::sh -c true", &later.commit), ("--all", &later.commit)]
+    {
+        let fetched = other.fetch_commit(remote, elsewhere, REFERENCE, commit).await;
+        assert!(matches!(fetched, Err(GitError::Refused(_))), "{remote}: {fetched:?}");
+    }
+    other.fetch_commit(&shown, elsewhere, REFERENCE, &later.commit).await.unwrap();
 }
