@@ -1722,5 +1722,7 @@ export interface Worker {
 
 /** The machines that drive the sessions; none if this server does it itself. */
 export interface WorkersResponse {
+  /** Since when this server has no connection to the fleet, so that what it shows may be old, in milliseconds since 1970; null while it has one. */
+  connection_lost_since?: number | null;
   workers: Worker[];
 }

@@ -229,6 +229,16 @@ export function sessionMenu(anchor, page) {
             about: "A new session that gets a summary of this one",
             act: () => void import("./dialogs/handover.js").then((it) => it.openHandover(page)),
           },
+          ...(session?.worker
+            ? [
+                {
+                  name: "Move to another worker…",
+                  about: `It is on ${session.worker}`,
+                  act: () =>
+                    void import("./dialogs/move-session.js").then((it) => it.openMoveSession(page)),
+                },
+              ]
+            : []),
           ...readOnly,
           {
             name: "Stop the agent process",

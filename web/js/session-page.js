@@ -493,9 +493,11 @@ export class SessionPage {
     // A connection that returns immediately needs no message.
     const lost = state.kind === "lost" && now - state.since > 600;
     const session = this.app.session(this.id);
-    this.banner.hidden = !lost && !session?.worker_away;
+    // A gateway that cannot reach its fleet says so of all sessions, also if their workers are there.
+    const absent = session?.worker_away || (session?.worker && session.problem);
+    this.banner.hidden = !lost && !absent;
     if (!lost) {
-      if (session?.worker_away) void workerPresence().then((it) => it.showAbsence(this, session));
+      if (session && absent) void workerPresence().then((it) => it.showAbsence(this, session));
       return;
     }
     const wait = Math.max(0, Math.ceil(((state.retry ?? now) - now) / 1000));

@@ -56,7 +56,7 @@ fn servers_are_set_up_checked_and_listed() {
 
     let created = fleet(&["init", "--single", "--nats", nats]);
     assert_eq!(created.code, 0, "{created}");
-    assert_eq!(created.stdout.matches(" created").count(), 6, "{created}");
+    assert_eq!(created.stdout.matches(" created").count(), 8, "{created}");
     let again = fleet(&["init", "--single", "--nats", nats, "--json"]);
     assert!(
         json(&again)["streams"].as_array().unwrap().iter().all(|it| it["action"] == "unchanged")
@@ -71,13 +71,24 @@ fn servers_are_set_up_checked_and_listed() {
     assert_eq!(one["good"], false);
     let refused =
         one["findings"].as_array().unwrap().iter().filter(|it| it["severity"] == "refused");
-    assert_eq!(refused.count(), 6, "{one}");
+    assert_eq!(refused.count(), 8, "{one}");
+    // What could not be found out is not called good.
+    let unknown = fleet(&["check", "--single", "--nats", nats]);
+    assert_eq!(unknown.code, 3, "{unknown}");
+    assert!(unknown.stdout.contains("could not be checked"), "{unknown}");
+    let accepted = fleet(&["check", "--single", "--nats", nats, "--without-monitor"]);
+    assert_eq!(accepted.code, 0, "{accepted}");
 
     let status = fleet(&["status", "--nats", nats]);
     assert_eq!(status.code, 0, "{status}");
     assert!(status.stdout.contains("0 workers") && status.stdout.contains("TP_E"), "{status}");
     let status = fleet(&["status", "--nats", nats, "--json"]);
     assert_eq!(json(&status)["sessions"], 0);
+    let pruned = fleet(&["prune", "--nats", nats, "--dry-run"]);
+    assert_eq!(pruned.code, 0, "{pruned}");
+    assert!(pruned.stdout.contains("0 deleted sessions"), "{pruned}");
+    let pruned = fleet(&["prune", "--nats", nats, "--json"]);
+    assert_eq!(json(&pruned)["sessions"], Value::Array(Vec::new()));
 }
 
 #[test]

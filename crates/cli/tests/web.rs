@@ -71,6 +71,11 @@ fn the_page_is_accessible_on_every_screen() {
 }
 
 #[test]
+fn a_session_of_a_fleet_is_moved_to_another_worker() {
+    run_script("move-session.mjs");
+}
+
+#[test]
 fn every_card_and_dialog_fits_every_screen_whatever_it_shows() {
     run_script("layout.mjs");
 }

@@ -7,9 +7,9 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use journal::{SessionId, SessionStatus};
 use session::{
-    CommandOutput, CommandRelay, Error, OpenError, OwningWorker, Placement, ProjectAnswer,
-    ProjectBody, ProjectRequest, RelayFuture, SessionCommand, SessionSpec, WorkerPresence,
-    WorkerSummary, WorktreeRemoval,
+    CommandOutput, CommandRelay, Error, FleetConnection, LostConnection, OpenError, OwningWorker,
+    Placement, ProjectAnswer, ProjectBody, ProjectRequest, RelayFuture, SessionCommand,
+    SessionSpec, WorkerPresence, WorkerSummary, WorktreeRemoval,
 };
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -29,9 +29,19 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(90);
 /// How long the mirror may take to have what a worker has confirmed.
 const MIRROR_TIMEOUT: Duration = Duration::from_secs(20);
 
+/// How many workers are asked for a directory.
+const MAX_CANDIDATES: usize = 16;
+
 /// The pauses until a lost subscription is tried again: the first, and the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LAST_PAUSE: Duration = Duration::from_secs(5);
+
+/// How long a lost connection is nothing to speak of. An election of the servers is shorter.
+const LOST_AFTER: Duration = Duration::from_secs(5);
+
+/// What a person is told about a session while there is no connection.
+const NO_CONNECTION: &str = "this gateway has no connection to the fleet's servers: nothing can be sent, and what is \
+                             shown may have changed";
 
 /// A worker as a gateway knows it.
 #[derive(Clone, Debug)]
@@ -80,7 +90,46 @@ impl Fleet {
     pub async fn run(self) {
         let SharedFleet { bus, mirror, .. } = &*self.shared;
         let announced = crate::watching::announce(Arc::clone(bus), mirror.clone());
-        tokio::join!(mirror.clone().run(), self.watch_workers(), announced);
+        tokio::join!(
+            mirror.clone().run(),
+            self.watch_workers(),
+            self.watch_connection(),
+            announced
+        );
+    }
+
+    /// Makes those who follow the changes look at the connection when it is lost and when it is back.
+    async fn watch_connection(&self) {
+        let mut behind = self.shared.mirror.behind();
+        loop {
+            let since = *behind.borrow_and_update();
+            let changed = behind.changed();
+            if let Some(since) = since {
+                let lost = since.instant + LOST_AFTER;
+                if let Ok(changed) = tokio::time::timeout_at(lost, changed).await {
+                    if changed.is_err() {
+                        return;
+                    }
+                } else {
+                    // It is lost, and stays so until it is back.
+                    self.shared.changes.send_modify(|count| *count += 1);
+                    if behind.changed().await.is_err() {
+                        return;
+                    }
+                }
+            } else if changed.await.is_err() {
+                return;
+            }
+            self.shared.changes.send_modify(|count| *count += 1);
+        }
+    }
+
+    /// Since when there is no connection, unless that is a moment ago.
+    fn lost_connection(&self) -> Option<LostConnection> {
+        let behind = (*self.shared.mirror.behind().borrow())?;
+        let lasted = behind.instant.elapsed();
+        let since = milliseconds(behind.time);
+        (lasted >= LOST_AFTER).then_some(LostConnection { since, lasted })
     }
 
     /// Waits until the mirror has what was stored when it started, and all workers are known.
@@ -298,20 +347,39 @@ impl Fleet {
             return Err(OpenError::Journal(journal::Error::SessionExists(id)));
         }
         let workers = self.summaries().await;
-        let worker = place(&workers, &placement, &spec.options.directory);
-        let worker = worker.map_err(|error| OpenError::Relayed(error.to_string()))?;
+        let candidates = place(&workers, &placement, &spec.options.directory);
+        let candidates = candidates.map_err(|error| OpenError::Relayed(error.to_string()))?;
         let question = WorkerQuestion::create(id, spec, placement.new_worktree);
-        match self.ask(&worker.name, &question).await {
-            // Another gateway placed the same session elsewhere a moment ago.
-            Err(WorkerFailure::NotOwner { owner }) => self.ask(&owner, &question).await?,
-            answer => answer?,
-        };
+        self.create_on_first(&candidates, &question).await?;
         if !self.wait(|| self.is_mirrored(id)).await {
             let text =
                 "the session was created, but this gateway does not have it yet; reload the list";
             return Err(OpenError::Relayed(text.to_owned()));
         }
         Ok(id)
+    }
+
+    /// Creates a session on the first worker that has its directory.
+    async fn create_on_first(
+        &self,
+        candidates: &[&WorkerSummary],
+        question: &WorkerQuestion,
+    ) -> Result<(), WorkerFailure> {
+        let mut first_failure = None;
+        for worker in candidates.iter().take(MAX_CANDIDATES) {
+            match self.ask(&worker.name, question).await {
+                Ok(_) => return Ok(()),
+                // Another gateway placed the same session elsewhere a moment ago.
+                Err(WorkerFailure::NotOwner { owner }) => {
+                    return self.ask(&owner, question).await.map(drop);
+                }
+                Err(failure @ WorkerFailure::NoDirectory { .. }) => {
+                    first_failure.get_or_insert(failure);
+                }
+                Err(failure) => return Err(failure),
+            }
+        }
+        Err(first_failure.unwrap_or_else(|| WorkerFailure::Failed("there is no worker".to_owned())))
     }
 
     async fn delete_session(
@@ -432,7 +500,14 @@ impl CommandRelay for Fleet {
         Box::pin(self.revoke(grant))
     }
 
+    fn connection(&self) -> FleetConnection {
+        FleetConnection { lost: self.lost_connection(), problems: self.shared.mirror.problems() }
+    }
+
     fn problem(&self, session: SessionId) -> Option<String> {
+        if self.lost_connection().is_some() {
+            return Some(NO_CONNECTION.to_owned());
+        }
         if let Some(problem) = self.shared.mirror.problem(session) {
             return Some(problem);
         }
@@ -479,8 +554,88 @@ fn presence(known: Option<&KnownWorker>) -> WorkerPresence {
     }
 }
 
-/// The time in milliseconds since 1970.
+/// The present time in milliseconds since 1970.
 fn now() -> u64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    milliseconds(SystemTime::now())
+}
+
+/// A time in milliseconds since 1970.
+fn milliseconds(time: SystemTime) -> u64 {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH);
     since.map_or(0, |it| u64::try_from(it.as_millis()).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use session::{CommandOutput, CommandRelay as _, WorkerPresence, WorkerSummary};
+    use tokio::time::Instant;
+
+    use super::{Fleet, LOST_AFTER};
+    use crate::bus::Bus as _;
+    use crate::bus::memory::{MemoryBus, MemoryServers};
+    use crate::mirror::tests::{TestMachine, TestTask, id, spawn};
+    use crate::question::{WorkerAnswer, WorkerFailure, WorkerQuestion, encode_answer};
+
+    /// A worker that answers one question.
+    async fn answering(bus: MemoryBus, name: &'static str, answer: WorkerAnswer) -> TestTask {
+        let mut questions = bus.questions(name).await.unwrap();
+        spawn(async move {
+            let question = questions.recv().await.unwrap();
+            question.reply.send(encode_answer(&answer)).unwrap();
+        })
+    }
+
+    fn summary(name: &str) -> WorkerSummary {
+        WorkerSummary {
+            name: name.to_owned(),
+            pool: None,
+            slots: 1,
+            used: 0,
+            roots: vec!["/src".into()],
+            version: None,
+            presence: WorkerPresence::Connected,
+            sessions: 0,
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_worker_without_the_directory_is_passed_over_and_a_lost_connection_is_a_problem() {
+        let servers = MemoryServers::default();
+        let gateway = TestMachine::new(&servers);
+        let (mirror, _mirroring) = gateway.mirror().await;
+        let fleet = Fleet::new(Arc::clone(&gateway.bus) as _, mirror);
+        let no_directory = |worker: &str| WorkerFailure::NoDirectory {
+            worker: worker.to_owned(),
+            directory: "/src/x".to_owned(),
+        };
+        let question = WorkerQuestion::create(id(1), session::SessionSpec::default(), None);
+        let workers = ["w1", "w2"].map(summary);
+        let candidates: Vec<_> = workers.iter().collect();
+        let _first = answering(servers.connect(), "w1", Err(no_directory("w1"))).await;
+        let _second = answering(servers.connect(), "w2", Ok(CommandOutput::None)).await;
+        fleet.create_on_first(&candidates, &question).await.unwrap();
+        let _first = answering(servers.connect(), "w1", Err(no_directory("w1"))).await;
+        let _second = answering(servers.connect(), "w2", Err(no_directory("w2"))).await;
+        let refused = fleet.create_on_first(&candidates, &question).await;
+        assert_eq!(refused, Err(no_directory("w1")));
+
+        fleet.shared.mirror.complete().await;
+        assert_eq!((fleet.connection().lost, fleet.problem(id(1))), (None, None));
+        let mut changes = fleet.changes();
+        let _running = spawn(fleet.clone().run());
+        changes.borrow_and_update();
+        gateway.bus.set_cut(true);
+        let begun = Instant::now();
+        while fleet.connection().lost.is_none() {
+            changes.changed().await.unwrap();
+        }
+        assert!(begun.elapsed() >= LOST_AFTER, "an election is not spoken of");
+        assert!(fleet.problem(id(1)).is_some_and(|problem| problem.contains("no connection")));
+        gateway.bus.set_cut(false);
+        while fleet.connection().lost.is_some() {
+            changes.changed().await.unwrap();
+        }
+    }
 }

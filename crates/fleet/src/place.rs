@@ -2,7 +2,8 @@
 //!
 //! A worker that is named is taken if it is connected and has the directory, also if all its slots are in use: a
 //! person has decided that. Otherwise only workers with a free slot count. Among them the one with the most free
-//! slots is taken, then the one with the fewest sessions, then the first by name.
+//! slots is taken, then the one with the fewest sessions, then the first by name. A worker says only its roots, so
+//! the directory may be missing there, and then the next one is asked.
 
 use std::path::Path;
 
@@ -33,14 +34,14 @@ pub enum PlacementError {
     NoFreeSlot(String),
 }
 
-/// The worker for a new session.
+/// The workers for a new session, the best one first. There is at least one.
 pub fn place<'a>(
     workers: &'a [WorkerSummary],
     placement: &Placement,
     directory: &Path,
-) -> Result<&'a WorkerSummary, PlacementError> {
+) -> Result<Vec<&'a WorkerSummary>, PlacementError> {
     if let Some(name) = &placement.worker {
-        return named(workers, name, placement.pool.as_deref(), directory);
+        return Ok(vec![named(workers, name, placement.pool.as_deref(), directory)?]);
     }
     let is_connected = |it: &&WorkerSummary| it.presence == WorkerPresence::Connected;
     let mut fitting: Vec<_> = workers.iter().filter(is_connected).collect();
@@ -60,9 +61,11 @@ pub fn place<'a>(
     }
     let free = |it: &WorkerSummary| it.slots.saturating_sub(it.used);
     fitting.retain(|it| free(it) > 0);
-    let least_loaded =
-        fitting.into_iter().min_by_key(|it| (u32::MAX - free(it), it.sessions, it.name.clone()));
-    least_loaded.ok_or(PlacementError::NoFreeSlot(shown))
+    if fitting.is_empty() {
+        return Err(PlacementError::NoFreeSlot(shown));
+    }
+    fitting.sort_by_key(|it| (u32::MAX - free(it), it.sessions, it.name.clone()));
+    Ok(fitting)
 }
 
 fn named<'a>(
@@ -121,15 +124,16 @@ mod tests {
     }
 
     #[test]
-    fn the_least_loaded_worker_with_the_directory_is_taken() {
-        let check = |workers: &[&str], expected: &str| {
+    fn the_least_loaded_workers_with_the_directory_come_first() {
+        let check = |workers: &[&str], expected: &[&str]| {
             let workers: Vec<_> = workers.iter().map(|it| worker(it)).collect();
             let placed = place(&workers, &Placement::default(), Path::new("/src/a")).unwrap();
-            assert_eq!(placed.name, expected);
+            let names: Vec<_> = placed.iter().map(|it| it.name.as_str()).collect();
+            assert_eq!(names, expected);
         };
-        check(&["a/- 2/4 0", "b/- 1/4 9", "c/- 3/4 0"], "b");
-        check(&["a/- 0/4 2", "b/- 0/4 1", "c/- 0/4 1"], "b");
-        check(&["a/- 4/4 0", "b/- 9/4 0", "c/- 3/4 7"], "c");
+        check(&["a/- 2/4 0", "b/- 1/4 9", "c/- 3/4 0"], &["b", "a", "c"]);
+        check(&["a/- 0/4 2", "b/- 0/4 1", "c/- 0/4 1"], &["b", "c", "a"]);
+        check(&["a/- 4/4 0", "b/- 9/4 0", "c/- 3/4 7"], &["c"]);
     }
 
     #[test]
@@ -139,7 +143,9 @@ mod tests {
         workers[2].presence = WorkerPresence::Away { since: Some(7) };
         let directory = Path::new("/src");
         let placed = |wish: &Placement, directory: &Path| {
-            place(&workers, wish, directory).map(|it| it.name.as_str()).map_err(|it| it.to_string())
+            place(&workers, wish, directory)
+                .map(|it| it[0].name.as_str())
+                .map_err(|it| it.to_string())
         };
         // A named worker is taken although it has no free slot.
         assert_eq!(placed(&wish(Some("a"), None), directory), Ok("a"));

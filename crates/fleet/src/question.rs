@@ -88,6 +88,9 @@ pub enum WorkerFailure {
     /// The session is being given to another worker.
     #[error("the session is being moved to another worker; try again")]
     Moving,
+    /// Another worker may have it.
+    #[error("worker `{worker}` has no directory `{directory}` in which sessions may work")]
+    NoDirectory { worker: String, directory: String },
     /// Anything else, in words.
     #[error("{0}")]
     Failed(String),

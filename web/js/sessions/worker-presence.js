@@ -20,19 +20,20 @@ export function showWorker(label, session) {
 }
 
 /**
- * Says that the machine is away, and offers another one.
+ * Says that the machine is away, and offers another one, or why nothing can be sent to it.
  *
  * @param {import("../session-page.js").SessionPage} page
  * @param {Session} session
  */
 export function showAbsence(page, session) {
   const { banner } = page;
-  if (banner.dataset.kind !== "away") {
-    banner.dataset.kind = "away";
+  const kind = session.worker_away ? "away" : "problem";
+  if (banner.dataset.kind !== kind) {
+    banner.dataset.kind = kind;
     const open = () =>
       void import("../dialogs/move-session.js").then((it) => it.openMoveSession(page));
     const button = h("button", { type: "button", class: "button", onclick: open }, "Take over on…");
-    fill(banner, h("span", {}), page.canDrive ? button : "");
+    fill(banner, h("span", {}), page.canDrive && session.worker_away ? button : "");
   }
   const place = /** @type {HTMLElement} */ (banner.firstChild);
   const text = session.problem ?? awayText(session);

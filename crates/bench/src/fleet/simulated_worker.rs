@@ -47,6 +47,7 @@ impl SimulatedWorker {
             servers: nats.to_vec(),
             credentials: None,
             authorities: None,
+            certificate: None,
             name: name.clone(),
         };
         let (bus, appends) = MeteredBus::new(Arc::new(NatsBus::connect(&config).await?));

@@ -5,11 +5,19 @@ use std::time::Duration;
 
 use clap::Args;
 use fleet::bus::BusError;
-use fleet::bus::nats::{NatsBus, NatsConfig};
-use tracing::warn;
+use fleet::bus::nats::{ClientCertificate, NatsBus, NatsConfig};
+use tracing::{error, warn};
 
 /// The pause until servers that cannot be reached are tried again.
 const RETRY: Duration = Duration::from_secs(2);
+
+/// When a connection is established.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ConnectionTime {
+    Now,
+    /// The servers are away.
+    Later,
+}
 
 /// The servers of a fleet.
 #[derive(Args, Clone, Debug)]
@@ -29,6 +37,12 @@ pub(crate) struct NatsArgs {
     /// Certificates of the authorities to trust, in place of the system's
     #[arg(long, value_name = "FILE")]
     pub(crate) ca: Option<PathBuf>,
+    /// The certificate of this machine, for servers that ask for one
+    #[arg(long, value_name = "FILE", requires = "key")]
+    pub(crate) cert: Option<PathBuf>,
+    /// The key of that certificate
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    pub(crate) key: Option<PathBuf>,
 }
 
 /// The servers of the fleet whose sessions are served, if any.
@@ -39,7 +53,7 @@ pub(crate) struct ServedFleetArgs {
         long,
         value_name = "URL",
         value_delimiter = ',',
-        conflicts_with_all = ["roots", "demo", "claude", "terminal"]
+        conflicts_with_all = ["roots", "demo", "claude"]
     )]
     nats: Vec<String>,
     /// A file with the credentials of a user of the fleet
@@ -48,6 +62,12 @@ pub(crate) struct ServedFleetArgs {
     /// Certificates of the authorities to trust for the fleet's servers, in place of the system's
     #[arg(long, value_name = "FILE", requires = "nats")]
     ca: Option<PathBuf>,
+    /// The certificate of this gateway, for servers of the fleet that ask for one
+    #[arg(long, value_name = "FILE", requires_all = ["key", "nats"])]
+    cert: Option<PathBuf>,
+    /// The key of that certificate
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    key: Option<PathBuf>,
     /// The name of this gateway in the permissions of its credentials
     #[arg(long, value_name = "NAME", default_value = "gateway")]
     pub(crate) gateway_name: String,
@@ -59,8 +79,40 @@ impl NatsArgs {
             servers: self.nats.clone(),
             credentials: self.creds.clone(),
             authorities: self.ca.clone(),
+            certificate: self.certificate(),
             name: name.to_owned(),
         }
+    }
+
+    fn certificate(&self) -> Option<ClientCertificate> {
+        let (chain, key) = (self.cert.clone()?, self.key.clone()?);
+        Some(ClientCertificate { chain, key })
+    }
+
+    /// Connects at once, or as soon as servers that are away are back: nothing is checked before that then, and what
+    /// the check finds is only logged.
+    pub(crate) async fn connect_or_wait(
+        &self,
+        name: &str,
+    ) -> Result<(NatsBus, ConnectionTime), BusError> {
+        let config = self.config(name);
+        match NatsBus::connect(&config).await {
+            Ok(bus) => return Ok((bus, ConnectionTime::Now)),
+            Err(BusError::Unavailable(reason)) => {
+                warn!(reason, "the NATS servers cannot be reached; trying again");
+            }
+            Err(error) => return Err(error),
+        }
+        let bus = NatsBus::connect_later(&config).await?;
+        let (mut status, checked) = (bus.status(), bus.clone());
+        tokio::spawn(async move {
+            if status.wait_for(|it| it.connected).await.is_ok()
+                && let Err(error) = checked.check_servers().await
+            {
+                error!(%error, "the servers of the fleet cannot be used");
+            }
+        });
+        Ok((bus, ConnectionTime::Later))
     }
 
     /// Connects, and waits for servers that are away.
@@ -84,7 +136,7 @@ impl NatsArgs {
 impl ServedFleetArgs {
     /// The servers; none if the sessions of this machine are served.
     pub(crate) fn servers(&self) -> Option<NatsArgs> {
-        let Self { nats, creds, ca, gateway_name: _ } = self.clone();
-        (!nats.is_empty()).then_some(NatsArgs { nats, creds, ca })
+        let Self { nats, creds, ca, cert, key, gateway_name: _ } = self.clone();
+        (!nats.is_empty()).then_some(NatsArgs { nats, creds, ca, cert, key })
     }
 }

@@ -5,17 +5,19 @@ mod dev;
 mod report;
 
 use std::io;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use clap::{Args, Subcommand};
 use fleet::bus::BusError;
-use fleet::setup::{CheckOptions, FindingSeverity, FleetSetup, FleetSize};
+use fleet::setup::{CheckOptions, FindingSeverity, FleetSetup, FleetSize, PruneOptions};
 
 use crate::exit::{CommandStatus, report_error};
-pub(crate) use connection::{NatsArgs, ServedFleetArgs};
+pub(crate) use connection::{ConnectionTime, NatsArgs, ServedFleetArgs};
 
 /// The name of this command among the connections of the servers.
 const CONNECTION_NAME: &str = "fleet-admin";
+
+const DAY: Duration = Duration::from_hours(24);
 
 /// Set up and check the servers that connect many machines
 ///
@@ -24,7 +26,8 @@ const CONNECTION_NAME: &str = "fleet-admin";
 /// `docs/fleet.md` shows how to start three servers.
 #[derive(Args)]
 #[command(after_help = "\
-Exit codes: 0 done, or nothing is refused; 1 `check` refuses something; 2 could not run.
+Exit codes: 0 done, or `check` found nothing wrong; 1 `check` refuses something; 2 could not run; 3 `check`
+could not find everything out.
 
 Examples:
   towpath fleet init --nats nats://n1:4222,nats://n2:4222,nats://n3:4222 --creds admin.creds
@@ -32,6 +35,7 @@ Examples:
     --monitor http://n1:8222,http://n2:8222,http://n3:8222
   towpath fleet check --json | jq '.findings[] | select(.severity != \"good\")'
   towpath fleet status
+  towpath fleet prune --dry-run              # what deleted sessions leave behind
 
   # everything on this machine, to try it
   towpath fleet dev --demo")]
@@ -56,7 +60,8 @@ enum FleetAction {
     /// Check that the servers lose nothing, and say what to change
     ///
     /// Checks versions, JetStream, streams, replicas, the clock, and that each message is on disk before it
-    /// is acknowledged. Only the monitoring address of a server tells the last.
+    /// is acknowledged. Only the monitoring address of a server tells the last: if that cannot be reached, the exit
+    /// code is 3, or 0 with `--without-monitor`.
     Check {
         #[command(flatten)]
         connection: FleetConnectionArgs,
@@ -66,11 +71,29 @@ enum FleetAction {
         /// Monitoring addresses of all servers [default: port 8222 of each]
         #[arg(long, value_name = "URL", value_delimiter = ',')]
         monitor: Vec<String>,
+        /// Accept that it is not known whether messages are on disk
+        #[arg(long, conflicts_with = "monitor")]
+        without_monitor: bool,
     },
     /// Show workers, sessions and streams
     Status {
         #[command(flatten)]
         connection: FleetConnectionArgs,
+    },
+    /// Remove what deleted sessions leave on the servers
+    ///
+    /// The log of a deleted session is removed but for its end, from which workers and gateways that were away learn
+    /// that the session is gone, and so are its transcript, its working tree and its large messages. Nothing
+    /// of other sessions is touched.
+    Prune {
+        #[command(flatten)]
+        connection: FleetConnectionArgs,
+        /// Only sessions that were deleted at least this many days ago
+        #[arg(long, value_name = "NUMBER", default_value_t = 7)]
+        days: u32,
+        /// Say what would be removed, and remove nothing
+        #[arg(long)]
+        dry_run: bool,
     },
     /// Start a fleet on this machine, to try it
     ///
@@ -139,7 +162,7 @@ impl FleetAction {
                 report::write_steps(&steps, connection.json)?;
                 Ok(CommandStatus::Success)
             }
-            Self::Check { connection, single, monitor } => {
+            Self::Check { connection, single, monitor, without_monitor } => {
                 let options = CheckOptions {
                     size: size(*single),
                     monitors: monitor.clone(),
@@ -147,9 +170,24 @@ impl FleetAction {
                 };
                 let findings = connection.connect().await?.check(&options).await?;
                 report::write_findings(&findings, connection.json)?;
-                let is_refused = |severity| severity == FindingSeverity::Refused;
-                let refused = findings.iter().any(|it| is_refused(it.severity));
-                Ok(if refused { CommandStatus::Negative } else { CommandStatus::Success })
+                let has = |severity| findings.iter().any(|it| it.severity == severity);
+                Ok(if has(FindingSeverity::Refused) {
+                    CommandStatus::Negative
+                } else if has(FindingSeverity::Unknown) && !without_monitor {
+                    CommandStatus::Uncertain
+                } else {
+                    CommandStatus::Success
+                })
+            }
+            Self::Prune { connection, days, dry_run } => {
+                let options = PruneOptions {
+                    now: SystemTime::now(),
+                    older_than: DAY * *days,
+                    dry_run: *dry_run,
+                };
+                let pruned = connection.connect().await?.prune(options).await?;
+                report::write_pruned(&pruned, *dry_run, connection.json)?;
+                Ok(CommandStatus::Success)
             }
             Self::Dev(args) => Ok(dev::run(args).await?),
             Self::Status { connection } => {

@@ -4,6 +4,7 @@ mod announcement;
 mod arguments;
 mod demo;
 mod fleet_bridge;
+mod fleet_tokens;
 mod lock;
 mod newer_cli;
 mod server_record;
@@ -14,7 +15,7 @@ mod watch_supervisor;
 
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,7 +23,7 @@ use anstream::eprintln;
 use fleet::bus::{Bus, BusError};
 use fleet::gateway::Fleet;
 use fleet::mirror::Mirror;
-use gateway::access::{Role, TokenStore, TokenStoreError};
+use gateway::access::{Role, TokenSecret, TokenStore, TokenStoreError};
 use gateway::{
     Certificate, EndpointPolicy, GatewayConfig, Hosts, ProxyConfig, PushConfig, Roots, TlsError,
 };
@@ -30,6 +31,7 @@ use journal::{DirectoryWarning, Journal};
 use session::{
     AgentProgram, OpenError, SessionLimits, Sessions, SessionsConfig, UnattendedLimits, WatchPolicy,
 };
+use sha2::{Digest as _, Sha256};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::unbounded_channel;
@@ -39,6 +41,7 @@ pub(crate) use arguments::ServeArgs;
 use arguments::ServeCommand;
 pub(crate) use demo::Demo;
 use fleet_bridge::ServedFleet;
+use fleet_tokens::SharedTokens;
 pub(crate) use lock::ServerLock;
 use lock::ServerRunning;
 use newer_cli::NewerCliTask;
@@ -49,7 +52,7 @@ pub(crate) use watch_supervisor::WatchSupervisor;
 use crate::clock::now;
 use crate::exit::CommandStatus;
 use crate::exit::report_error;
-use crate::fleet::NatsArgs;
+use crate::fleet::{ConnectionTime, NatsArgs};
 use crate::host::become_host;
 use crate::settings::{AgentLookupError, CliSettings, SettingsError};
 use crate::telegram::TelegramError;
@@ -220,15 +223,18 @@ async fn serve(
     let journal = settings.open_journal()?;
     let (sessions, fleet) = match &servers {
         Some(servers) => {
-            let fleet = connect(servers, &args.fleet.gateway_name, &journal).await?;
+            let connecting = connect(servers, &args.fleet.gateway_name, &journal);
+            // Nothing runs here that would have to be stopped.
+            let connected = signals.unless_stopped(connecting).await;
+            let Some(fleet) = connected else { return Ok(CommandStatus::Success) };
+            let fleet = fleet?;
             let relay = Arc::new(fleet.fleet.clone());
             (Sessions::relayed(home, journal, relay), Some(fleet))
         }
         None => (Sessions::new(home, journal), None),
     };
     let host = if servers.is_none() { become_host(settings, &sessions).await } else { None };
-    let data = settings.data_directory.display();
-    info!(%address, %data, version = env!("CARGO_PKG_VERSION"), "the server starts");
+    info!(%address, data = %settings.data_directory.display(), version = env!("CARGO_PKG_VERSION"), "the server starts");
     // A session that another process runs, or that cannot be read, does not keep the server from
     // running the others.
     for (id, problem) in sessions.recover().await? {
@@ -249,8 +255,8 @@ async fn serve(
     let record = ServerRecord { address, data: settings.data_directory.clone(), temporary };
     // Without a record, only `--stop` with the same data directory finds this server.
     let _record = record.write(&settings.runtime_directory).ok();
-    let link = (!args.no_link).then(|| tokens.add(LINK_TOKEN, Role::Admin, now()));
-    let link = link.transpose()?;
+    let link = create_link(args, settings, fleet.as_ref(), &tokens)?;
+    let _shared_tokens = fleet.as_ref().map(|it| SharedTokens::start(&it.bus, &tokens));
     let beside = || match fleet {
         Some(fleet) => fleet_bridge::start(&args.bot, settings, fleet, sessions.clone()),
         None => telegram::start(&args.bot, settings, roots.clone(), sessions.clone()),
@@ -319,17 +325,50 @@ fn gateway_config(
     }
 }
 
-/// Connects to a fleet. The journal is a copy of its sessions, which is kept up to date while this process runs.
+/// Creates the token of the printed link, if there is one.
+fn create_link(
+    args: &ServeArgs,
+    settings: &CliSettings,
+    fleet: Option<&ServedFleet>,
+    tokens: &TokenStore,
+) -> Result<Option<TokenSecret>, TokenStoreError> {
+    if args.no_link {
+        return Ok(None);
+    }
+    let name = match fleet {
+        Some(fleet) => fleet_link_name(&fleet.gateway, &settings.data_directory),
+        None => LINK_TOKEN.to_owned(),
+    };
+    tokens.add(&name, Role::Admin, now()).map(Some)
+}
+
+/// The name of the token in the link of a gateway. The gateways of a fleet share their tokens, and each start
+/// replaces only its own.
+fn fleet_link_name(gateway: &str, data: &Path) -> String {
+    let machine = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let digest = Sha256::digest(format!("{machine}\n{}", data.display()));
+    let number = digest.iter().take(2).fold(0_u32, |number, byte| number << 8 | u32::from(*byte));
+    let is_allowed = |it: &char| it.is_ascii_alphanumeric() || matches!(it, '-' | '_' | '.');
+    let gateway: String = gateway.chars().filter(is_allowed).take(40).collect();
+    format!("{LINK_TOKEN}-{gateway}-{number:04x}")
+}
+
+/// Connects to a fleet. The journal is a copy of its sessions, which is kept up to date while this process runs. If
+/// the servers are away, the copy is served as it is until they are back.
 async fn connect(
     servers: &NatsArgs,
     name: &str,
     journal: &Journal,
 ) -> Result<ServedFleet, ServeError> {
-    let bus: Arc<dyn Bus> = Arc::new(servers.connect(name).await.map_err(ServeError::Fleet)?);
+    let connected = servers.connect_or_wait(name).await;
+    let (bus, time) = connected.map_err(ServeError::Fleet)?;
+    let bus: Arc<dyn Bus> = Arc::new(bus);
     let mirror = Mirror::open(Arc::clone(&bus), journal.clone()).await?;
     let fleet = Fleet::new(Arc::clone(&bus), mirror);
     tokio::spawn(fleet.clone().run());
-    if tokio::time::timeout(FLEET_TIMEOUT, fleet.ready()).await.is_err() {
+    if time == ConnectionTime::Now
+        && tokio::time::timeout(FLEET_TIMEOUT, fleet.ready()).await.is_err()
+    {
         warn!("the copy of the fleet's sessions is not complete yet");
     }
     Ok(ServedFleet { bus, fleet, gateway: name.to_owned() })
@@ -382,6 +421,14 @@ impl StopSignals {
             _ = self.interrupt.recv() => StopMode::KeepAgents,
             _ = self.terminate.recv() => StopMode::KeepAgents,
             _ = self.stop_agents.recv() => StopMode::StopAgents,
+        }
+    }
+
+    /// What some work results in; none if a signal stops the process before.
+    async fn unless_stopped<T>(&mut self, work: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            result = work => Some(result),
+            _ = self.stopped() => None,
         }
     }
 

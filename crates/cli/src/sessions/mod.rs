@@ -147,6 +147,7 @@ impl SessionsError {
         match self {
             Self::Settings(error) => error.hint(),
             Self::Lookup(error) => error.hint(),
+            Self::Move(error) => error.hint(),
             Self::Journal(journal::Error::DamagedSession { session, .. }) => {
                 Some(damage_hint(*session))
             }

@@ -1,6 +1,6 @@
 //! `towpath sessions move`: has a worker of a fleet take a session over.
 
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::time::Duration;
 
 use clap::Args;
@@ -8,6 +8,7 @@ use fleet::bus::nats::NatsBus;
 use fleet::bus::{Bus as _, BusError};
 use fleet::question::{WorkerFailure, WorkerQuestion, decode_answer};
 use journal::SessionId;
+use serde_json::json;
 
 use super::{SessionLookupError, SessionsError};
 use crate::fleet::NatsArgs;
@@ -32,6 +33,9 @@ pub(super) struct MoveArgs {
     to: String,
     #[command(flatten)]
     servers: NatsArgs,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
 }
 
 /// Why a session was not moved.
@@ -65,6 +69,28 @@ pub(super) async fn run(args: &MoveArgs) -> Result<(), SessionsError> {
             error => error.into(),
         })?;
     decode_answer(&answer).map_err(MoveError::from)?;
-    writeln!(anstream::stdout().lock(), "Session {session} is on worker {}.", args.to)?;
+    if args.json {
+        let object = json!({ "session": session, "worker": args.to });
+        writeln!(io::stdout().lock(), "{object}")?;
+    } else {
+        writeln!(anstream::stdout().lock(), "Session {session} is on worker {}.", args.to)?;
+    }
     Ok(())
+}
+
+impl MoveError {
+    pub(super) fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Bus(BusError::Denied(_)) => {
+                "give credentials that may ask workers with `--creds`, such as those of the fleet's \
+                 administrator"
+            }
+            Self::Bus(BusError::Unavailable(_)) => {
+                "start the servers, or give their addresses with `--nats`"
+            }
+            Self::NotConnected(_) => "`towpath fleet status` lists the workers that are connected",
+            Self::Bus(_) | Self::Worker(_) => return None,
+        };
+        Some(hint.to_owned())
+    }
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use fleet::bus::nats::{NatsBus, NatsConfig};
 use fleet::bus::{Bus as _, Expected, KeyTable};
-use journal::{Journal, SessionId, SessionStatus};
+use journal::{Entry, Journal, Seq, SessionId, SessionStatus};
 use reqwest::Method;
 use serde_json::json;
 use test_support::nats_servers::{self, NatsServerOptions, NatsServers};
@@ -130,6 +130,91 @@ async fn a_session_of_a_worker_is_driven_through_any_gateway() {
     assert_eq!(files.status(), 200);
     let deleted = second.ask(Method::DELETE, &format!("/sessions/{session}"), None).await;
     assert!(deleted.status().is_success(), "{}", deleted.status());
+}
+
+/// The lines of a session in a journal, with their numbers and bytes.
+async fn lines(path: &Path, session: SessionId) -> Vec<Entry> {
+    let journal = Journal::open(path).expect("a journal").journal;
+    let mut lines: Vec<Entry> = Vec::new();
+    loop {
+        let after = lines.last().map_or(Seq(0), |it| it.seq);
+        let more = journal.read(session, after, 10_000).await.expect("entries");
+        if more.is_empty() {
+            return lines;
+        }
+        lines.extend(more);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_gateway_was_killed_in_the_middle_of_an_answer_the_next_has_what_one_machine_would()
+{
+    let program = nats_servers::install(Path::new(env!("CARGO_TARGET_TMPDIR")));
+    let Some(program) = packages::or_skip(program) else { return };
+    let servers = NatsServers::start(&program, &NatsServerOptions::cluster());
+    let nats = servers.addresses().join(",");
+    let answer =
+        "# Title\\n\\nSome **bold** words and `code`, then more of them until the very end";
+    let replies = format!(
+        "api tool Bash {{\"command\":\"touch made\"}}\napi text \"{answer}\" hold middle after 6"
+    );
+    let fixture = Fixture::new(&replies).await;
+    let created = fixture.program(&["fleet", "init", "--nats", &nats]).output();
+    assert!(created.expect("it starts").status.success());
+    let worker = TestWorker::start(&fixture, &nats).await;
+    let mut first = gateway(&fixture, &nats, "first").await;
+    let session = first.session(&fixture).await;
+    let follow = format!("/sessions/{session}/follow");
+    let mut page = first.follow(&follow).await;
+    first.prompt(&session, "say it").await;
+    page.until(|it| it.snapshots > 0 && !it.requests().is_empty()).await;
+    let request = page.page.requests()[0]["id"].as_str().expect("an id").to_owned();
+    let answer = format!("/sessions/{session}/requests/{request}");
+    let (status, said) = first.post(&answer, json!({ "decision": "allow" })).await;
+    assert_eq!(status, 200, "{said}");
+    page.until(|it| it.contains("Some") && !it.is_idle()).await;
+    first.child.kill().await.expect("it can be killed");
+
+    // Half of the answer is there, line for line and byte for byte as the worker has it.
+    let second = gateway(&fixture, &nats, "second").await;
+    let mut page = second.follow(&follow).await;
+    page.until(|it| it.snapshots > 0 && it.contains("Some") && !it.is_idle()).await;
+    assert!(!page.page.contains("the very end"));
+    let id = SessionId(session.parse().expect("an id"));
+    let own = fixture.path("data/worker/journal.db");
+    let copy = fixture.path("second/journal.db");
+    let until_equal = async || {
+        while lines(&own, id).await != lines(&copy, id).await {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    timeout(TIMEOUT, until_equal()).await.expect("the copy has every line");
+    assert!(lines(&own, id).await.len() > 10);
+
+    fixture.api.open("middle");
+    page.until(|it| it.contains("the very end") && it.is_idle()).await;
+    // Each removes the streamed text of its own journal when the turn is over.
+    timeout(TIMEOUT, until_equal()).await.expect("the copy has every line");
+    // What one machine without a fleet shows of the worker's own journal.
+    let alone = fixture.path("alone");
+    std::fs::create_dir(&alone).expect("a directory");
+    for name in ["journal.db", "journal.db-wal"] {
+        let from = fixture.path("data/worker").join(name);
+        if from.exists() {
+            std::fs::copy(from, alone.join(name)).expect("a copy");
+        }
+    }
+    let (alone, agent) = (alone.display().to_string(), fixture.path("agent").display().to_string());
+    let arguments = ["--data", &alone, "--claude", &agent, "--root", &fixture.project()];
+    let single = fixture.start(fixture.command(&arguments)).await;
+    let mut other = single.follow(&follow).await;
+    other.until(|it| it.snapshots > 0 && it.contains("the very end")).await;
+    drop(worker);
+    let third = gateway(&fixture, &nats, "third").await;
+    let mut fresh = third.follow(&follow).await;
+    fresh.until(|it| it.snapshots > 0 && it.contains("the very end") && it.is_idle()).await;
+    assert_eq!(fresh.page.items, other.page.items, "the document of one machine");
+    assert_eq!(page.page.items, other.page.items, "also where the answer was followed");
 }
 
 /// How long the servers are away, in seconds. `TOWPATH_TEST_OUTAGE_SECONDS` sets another time.

@@ -93,11 +93,32 @@ impl SendingProgress {
     }
 }
 
-/// Posts to a gateway that may be killed meanwhile. The status, if there was an answer.
-async fn post(server: &TestServer, path: &str, body: &Value, limit: Duration) -> Option<u16> {
-    let url = format!("{}/api/v1{path}", server.url);
-    let request = server.http.post(url).bearer_auth(&server.token).json(body).timeout(limit);
-    request.send().await.ok().map(|it| it.status().as_u16())
+/// Where a gateway can be reached. It may be killed meanwhile, and another one be elsewhere.
+#[derive(Clone, Debug)]
+pub(crate) struct GatewayAddress {
+    url: String,
+    token: String,
+    http: reqwest::Client,
+}
+
+impl GatewayAddress {
+    pub(crate) fn of(server: &TestServer) -> Self {
+        let (url, token) = (server.url.clone(), server.token.clone());
+        Self { url, token, http: server.http.clone() }
+    }
+
+    /// The status, if there was an answer.
+    async fn post(&self, path: &str, body: &Value, limit: Duration) -> Option<u16> {
+        let url = format!("{}/api/v1{path}", self.url);
+        let request = self.http.post(url).bearer_auth(&self.token).json(body).timeout(limit);
+        request.send().await.ok().map(|it| it.status().as_u16())
+    }
+
+    /// Whether a session was moved.
+    pub(crate) async fn move_session(&self, session: &str, to: &str) -> bool {
+        let path = format!("/sessions/{session}/move");
+        self.post(&path, &json!({ "to": to }), REQUEST).await == Some(204)
+    }
 }
 
 impl<'a> CheckedSessions<'a> {
@@ -120,21 +141,22 @@ impl<'a> CheckedSessions<'a> {
     /// Sends a new prompt to a session.
     pub(crate) async fn send_new(&mut self, gateway: &TestServer, session: usize) {
         let mut prompt = SentPrompt::new(self.prompts.len(), session);
-        self.send(gateway, &mut prompt).await;
+        self.send(&GatewayAddress::of(gateway), &mut prompt).await;
         self.prompts.push(prompt);
     }
 
     /// Sends a prompt again.
     pub(crate) async fn send_again(&mut self, gateway: &TestServer, at: usize) {
         let mut prompt = self.prompts[at].clone();
-        self.send(gateway, &mut prompt).await;
+        self.send(&GatewayAddress::of(gateway), &mut prompt).await;
         self.prompts[at] = prompt;
     }
 
-    async fn send(&self, gateway: &TestServer, prompt: &mut SentPrompt) {
+    async fn send(&self, gateway: &GatewayAddress, prompt: &mut SentPrompt) {
         let body = json!({ "id": prompt.id, "text": prompt.text });
         let path = format!("/sessions/{}/prompts", self.sessions[prompt.session]);
-        prompt.is_confirmed = post(gateway, &path, &body, self.request_timeout).await == Some(202);
+        let status = gateway.post(&path, &body, self.request_timeout).await;
+        prompt.is_confirmed = status == Some(202);
     }
 
     pub(crate) async fn move_session(
@@ -143,8 +165,7 @@ impl<'a> CheckedSessions<'a> {
         session: usize,
         to: &str,
     ) -> bool {
-        let path = format!("/sessions/{}/move", self.sessions[session]);
-        post(gateway, &path, &json!({ "to": to }), REQUEST).await == Some(204)
+        GatewayAddress::of(gateway).move_session(&self.sessions[session], to).await
     }
 
     /// Sends prompts to all sessions while something else happens, which says when it is enough.
@@ -152,6 +173,19 @@ impl<'a> CheckedSessions<'a> {
         &mut self,
         gateway: &TestServer,
         pause: Duration,
+        what: impl AsyncFnOnce(&SendingProgress),
+    ) {
+        let gateway = GatewayAddress::of(gateway);
+        self.send_to(|| gateway.clone(), pause, 0, what).await;
+    }
+
+    /// The same while the gateway may be another one each time. A prompt that is not confirmed is sent again
+    /// some times before the next one.
+    pub(crate) async fn send_to(
+        &mut self,
+        gateway: impl Fn() -> GatewayAddress,
+        pause: Duration,
+        repetitions: usize,
         what: impl AsyncFnOnce(&SendingProgress),
     ) {
         let confirmed = self.sessions.iter().map(|_| AtomicUsize::new(0)).collect();
@@ -162,7 +196,13 @@ impl<'a> CheckedSessions<'a> {
             while !progress.is_enough.load(Ordering::Relaxed) {
                 let number = progress.sent.fetch_add(1, Ordering::Relaxed);
                 let mut prompt = SentPrompt::new(number, session);
-                self.send(gateway, &mut prompt).await;
+                for _ in 0..=repetitions {
+                    self.send(&gateway(), &mut prompt).await;
+                    if prompt.is_confirmed {
+                        break;
+                    }
+                    tokio::time::sleep(pause).await;
+                }
                 let confirmed = &progress.confirmed[session];
                 let count = if prompt.is_confirmed { confirmed } else { &progress.refused };
                 count.fetch_add(1, Ordering::Relaxed);
@@ -203,6 +243,7 @@ impl<'a> CheckedSessions<'a> {
             servers: self.servers.clone(),
             credentials: None,
             authorities: None,
+            certificate: None,
             name: "test".to_owned(),
         }
     }

@@ -222,7 +222,10 @@ async fn a_nats_server_that_is_missing_or_too_old_is_refused_with_what_to_do() {
 async fn a_server_without_a_fleet_has_no_workers_and_refuses_to_place_a_session() {
     let fixture = Fixture::new("api text \"not used\"").await;
     let server = fixture.serve().await;
-    assert_eq!(server.get("/workers").await, json!({ "workers": [] }));
+    assert_eq!(
+        server.get("/workers").await,
+        json!({ "connection_lost_since": null, "workers": [] })
+    );
     let session = server.session(&fixture).await;
     assert_eq!(server.get(&format!("/sessions/{session}")).await["worker"], Value::Null);
     let body = json!({ "cwd": fixture.project(), "worker": "w1" });

@@ -221,6 +221,7 @@ async fn gateway_cannot_ask_for_more(nats: &str, session: &str) {
         servers: vec![nats.to_owned()],
         credentials: None,
         authorities: None,
+        certificate: None,
         name: "attacker".to_owned(),
     };
     let bus = NatsBus::connect(&config).await.expect("the servers");

@@ -210,10 +210,12 @@ async fn a_session_of_a_killed_worker_goes_on_elsewhere_and_its_tail_is_shown() 
 
     // It can come back, this time without any loss.
     let moved = fixture
-        .program(&["sessions", "move", &session[..13], "--to", "w1", "--nats", &nats])
+        .program(&["sessions", "move", &session[..13], "--to", "w1", "--nats", &nats, "--json"])
         .output()
         .expect("it starts");
     assert!(moved.status.success(), "{}", String::from_utf8_lossy(&moved.stderr));
+    let said: Value = serde_json::from_slice(&moved.stdout).expect("JSON");
+    assert_eq!(said, json!({ "session": session, "worker": "w1" }));
     page.until(|it| it.contains("Moved from worker")).await;
     second.kill().await;
     server.prompt(&session, "once more").await;
@@ -259,6 +261,10 @@ async fn a_session_of_a_killed_worker_goes_on_elsewhere_by_itself_if_workers_wer
     assert_eq!((started, ended), (2, 2));
 }
 
+/// How soon a gateway shows that a worker was killed: its lease lasts 15 seconds, and the servers look for expired
+/// keys once a second.
+const AWAY: Duration = Duration::from_secs(16);
+
 #[tokio::test]
 async fn the_real_cli_remembers_on_another_machine_with_its_tree() {
     match real_cli::command().await {
@@ -272,7 +278,8 @@ async fn the_real_cli_remembers_on_another_machine_with_its_tree() {
 async fn real_cli_on_another_machine() {
     let Some(servers) = servers() else { return };
     let nats = servers.addresses()[0].clone();
-    let fixture = Fixture::new("api text \"noted\"\napi text \"it was forty-two\"").await;
+    let replies = "api text \"noted\"\napi text \"cut off words\" hold late after 1\napi text \"it was forty-two\"";
+    let fixture = Fixture::new(replies).await;
     let command = real_cli::command().await.expect("it was there just now");
     let words: Vec<String> =
         command.iter().map(|word| format!("'{}'", word.to_string_lossy())).collect();
@@ -305,6 +312,7 @@ async fn real_cli_on_another_machine() {
         servers: vec![nats.clone()],
         credentials: None,
         authorities: None,
+        certificate: None,
         name: "test".to_owned(),
     };
     let bus = NatsBus::connect(&config).await.expect("the servers");
@@ -313,10 +321,27 @@ async fn real_cli_on_another_machine() {
         until(part, async || bus.get_object(&name).await.is_ok_and(|it| it.is_some())).await;
     }
 
+    // The worker is killed in the middle of a turn.
+    server.prompt(&session, "begin to work").await;
+    until("the agent works", async || {
+        let asked = fixture.api.requests();
+        asked.iter().any(|it| it.body.to_string().contains("begin to work"))
+    })
+    .await;
+    page.until(|it| it.contains("begin to work") && !it.is_idle()).await;
     first.kill().await;
+    let killed = Instant::now();
+    until("the worker is away", async || {
+        server.get(&format!("/sessions/{session}")).await["worker_away"] == true
+    })
+    .await;
+    let away = killed.elapsed();
+    println!("the gateway shows it as away {away:?} after the worker was killed");
+    assert!(away <= AWAY, "{away:?}");
     let (status, said) =
         server.post(&format!("/sessions/{session}/move"), json!({ "to": "w2" })).await;
     assert_eq!(status, 204, "{said}");
+    println!("taken over {:?} after the worker was killed", killed.elapsed());
     page.until(|it| it.contains("goes on in a clone")).await;
     server.prompt(&session, "what was it").await;
     page.until(|it| it.contains("it was forty-two") && it.is_idle()).await;
@@ -342,4 +367,18 @@ async fn real_cli_on_another_machine() {
     assert_eq!(String::from_utf8_lossy(&status.stdout), "## work\n M kept\n?? new\n");
     // The checkout of the first machine is as it was.
     assert_eq!(std::fs::read_to_string(project.join("kept")).expect("a file"), "changed");
+
+    // The old agent still runs, and says something that is not shown until its worker is back. Then it is ended.
+    fixture.api.open("late");
+    let live = first.data().join("live");
+    until("the old agent speaks", async || is_in_files(&live, "cut off words")).await;
+    assert!(!page.page.contains("cut off words"));
+    first.restart().await;
+    page.until(|it| it.contains("had also recorded") && it.contains("cut off words")).await;
+    let left = live.join(&session);
+    until("the old agent is ended and its copy gone", async || !left.exists()).await;
+    let shown: Value = server.get(&format!("/sessions/{session}")).await;
+    assert_eq!((&shown["worker"], &shown["worker_away"]), (&json!("w2"), &json!(false)));
+    let (started, ended) = turns(&server, &session).await;
+    assert_eq!((started, ended), (3, 3));
 }

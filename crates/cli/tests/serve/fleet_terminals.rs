@@ -237,6 +237,28 @@ async fn a_shell_of_a_worker_takes_that_right_and_a_worker_that_has_shells() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_gateway_that_others_can_reach_has_terminals_if_it_is_told_to() {
+    let fixture = Fixture::new("api text \"hi\"").await;
+    let Some((_servers, nats)) = fleet(&fixture) else { return };
+    let _worker = worker(&fixture, &nats, "w1", &fixture.path("project")).await;
+    let start = async |data: &str, more: &[&str]| {
+        let data = fixture.path(data).display().to_string();
+        let arguments = [&["--nats", &nats, "--data", &data, "--host", "box.lan"][..], more];
+        fixture.start(fixture.command(&arguments.concat())).await
+    };
+    let without = start("without", &[]).await;
+    let session = without.session(&fixture).await;
+    let path = format!("/sessions/{session}/terminals");
+    let (status, said) = problem(&without, Method::GET, &path).await;
+    assert_eq!(status, 403, "{said}");
+    let with = start("with", &["--terminal"]).await;
+    let follow = with.terminal(&session).await;
+    let mut client = with.follow(&follow).await;
+    client.type_in("echo it is $((40 + 2))\r").await;
+    client.until_shown("it is 42").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn neither_a_gateway_nor_other_roots_get_a_shell_where_it_is_not_allowed() {
     let fixture = Fixture::new("api text \"hi\"").await;
     let Some((_servers, nats)) = fleet(&fixture) else { return };
@@ -250,6 +272,7 @@ async fn neither_a_gateway_nor_other_roots_get_a_shell_where_it_is_not_allowed()
         servers: vec![nats.clone()],
         credentials: None,
         authorities: None,
+        certificate: None,
         name: "attacker".to_owned(),
     };
     let bus = NatsBus::connect(&config).await.expect("the servers");

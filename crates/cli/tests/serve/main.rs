@@ -11,6 +11,7 @@ mod environment;
 mod files;
 mod fixture;
 mod fleet;
+mod fleet_access;
 mod fleet_cables;
 mod fleet_check;
 mod fleet_clocks;

@@ -58,6 +58,19 @@ export const fleetViews = ({ conversation, fromSettings, press, drawer }) => {
     inFleet({ name: "workers of sessions", content, sessions: rows("w1"), ...drawer }),
     inFleet({ name: "workers of sessions, long words", content, sessions: rows(WORD), ...drawer }),
     inFleet({ name: "workers of sessions, away", content, sessions: away("build-machine-3", AWAY) }),
+    ...[["away", true], ["connected", false]].map(([state, worker_away]) =>
+      inFleet({
+        name: `workers to move a session to, ${state}`, content, replies: listed(many(4)), close: closeLayers,
+        sessions: () => [session({ ...HIDDEN, worker: "w2", worker_away })],
+        open: async (page) => {
+          await press(".bar [aria-label='Session menu']")(page);
+          await page.waitForSelector(".popover button");
+          await page.evaluate(() => [...document.querySelectorAll(".popover button")].find((it) => it.textContent.startsWith("Move to another")).click());
+          await page.waitForSelector("dialog[open] option", { state: "attached" });
+        },
+      }),
+    ),
+    inFleet({ name: "workers of sessions, no connection", content, sessions: () => [session({ ...HIDDEN, worker: "w1", problem: "this gateway has no connection to the fleet's servers: nothing can be sent, and what is shown may have changed" })] }),
     inFleet({ name: "workers of sessions, away with a long name", content, sessions: away(WORD, null) }),
   ];
 };

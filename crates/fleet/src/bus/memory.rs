@@ -4,7 +4,7 @@
 //! [`MemoryServers`] is what survives a client. Each [`MemoryBus`] is the connection of one machine to
 //! it, which can be cut by itself.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use super::{
     Bus, BusError, BusFuture, BusQuestion, Expected, KeyChange, KeyGuard, KeyRevision, KeyTable,
-    LogMessage, LogPosition, MAX_MESSAGE, Reconnected,
+    LogMessage, LogPosition, MAX_MESSAGE, ObjectKind, Reconnected,
 };
 
 /// How many messages may wait for a follower.
@@ -61,6 +61,7 @@ struct ServerState {
     watchers: Vec<(ConnectionCut, KeyTable, mpsc::Sender<Option<KeyChange>>)>,
     listeners: HashMap<String, (ConnectionCut, mpsc::Sender<BusQuestion>)>,
     objects: HashMap<String, Bytes>,
+    damaged: HashSet<String>,
 }
 
 #[derive(Debug)]
@@ -79,6 +80,16 @@ impl MemoryServers {
             losing_answers: AtomicBool::new(false),
             restored: watch::Sender::new(0),
             refused_objects: watch::Sender::new(0),
+        }
+    }
+
+    /// Damages an object, or repairs it.
+    pub fn set_damaged(&self, name: &str, damaged: bool) {
+        let mut state = self.state();
+        if damaged {
+            state.damaged.insert(name.to_owned());
+        } else {
+            state.damaged.remove(name);
         }
     }
 
@@ -369,8 +380,17 @@ impl Bus for MemoryBus {
     }
 
     fn put_object(&self, name: &str, content: Bytes) -> BusFuture<'_, ()> {
-        let name = name.to_owned();
-        let stored = self.state().map(|mut state| drop(state.objects.insert(name, content)));
+        let put = || {
+            let mut state = self.state()?;
+            match (state.objects.get(name), ObjectKind::of(name)) {
+                (Some(found), ObjectKind::Pack | ObjectKind::Question) if *found != content => {
+                    return Err(BusError::Damaged(name.to_owned()));
+                }
+                _ => drop(state.objects.insert(name.to_owned(), content)),
+            }
+            Ok(())
+        };
+        let stored = put();
         if stored.is_err() {
             self.refused_objects.send_modify(|count| *count += 1);
         }
@@ -378,7 +398,14 @@ impl Bus for MemoryBus {
     }
 
     fn get_object(&self, name: &str) -> BusFuture<'_, Option<Bytes>> {
-        ready(self.state().map(|state| state.objects.get(name).cloned()))
+        let get = || {
+            let state = self.state()?;
+            if state.damaged.contains(name) {
+                return Err(BusError::Damaged(name.to_owned()));
+            }
+            Ok(state.objects.get(name).cloned())
+        };
+        ready(get())
     }
 }
 

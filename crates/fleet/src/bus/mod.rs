@@ -54,14 +54,37 @@ pub struct KeyRevision(pub u64);
 /// A table of keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum KeyTable {
-    /// What lists show of a session, by its id. A cache: the log decides.
-    Sessions,
     /// The workers, by name. A key expires if it is not renewed.
     Workers,
     /// What gateways elect each other for, such as the Telegram bridge. Keys expire.
     Roles,
     /// The state of what they elect each other for. Keys stay.
     Bridges,
+    /// The access tokens that every gateway accepts, by the hash of their secrets. Keys stay.
+    Access,
+}
+
+/// What an object is for, as its name says. Each kind is in a bucket with rules of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ObjectKind {
+    /// Changes of a session that are too large for a message of its log: `SESSION/…`. Written once, and never
+    /// replaced.
+    Pack,
+    /// A question that is too large for a message: `question/…`. Removed after some minutes.
+    Question,
+    /// Anything else, such as the files of a session. A later object with the same name replaces it.
+    Files,
+}
+
+impl ObjectKind {
+    /// The kind of the object with a name.
+    pub fn of(name: &str) -> Self {
+        match name.split_once('/') {
+            Some(("question", _)) => Self::Question,
+            Some((session, _)) if session.parse::<SessionId>().is_ok() => Self::Pack,
+            _ => Self::Files,
+        }
+    }
 }
 
 /// A key that must still have a value, for writing others.
@@ -122,6 +145,9 @@ pub enum BusError {
     Denied(String),
     #[error("a message of {size} bytes is too large, the limit is {limit}")]
     TooLarge { size: usize, limit: usize },
+    /// What the servers have of an object is not what was stored, or not all of it.
+    #[error("the object `{0}` is damaged on the servers")]
+    Damaged(String),
     /// The servers are not set up for Towpath, in words with what to do.
     #[error("{0}")]
     Setup(String),
@@ -194,7 +220,8 @@ pub trait Bus: fmt::Debug + Send + Sync {
     /// The questions to a worker from now on, also after the connection was lost and restored.
     fn questions(&self, worker: &str) -> BusFuture<'_, mpsc::Receiver<BusQuestion>>;
 
-    /// Stores an object, in place of an earlier one with the same name.
+    /// Stores an object. Whether it replaces an earlier one with the same name is said by its
+    /// [kind](ObjectKind): one that is written once is only compared with what is there.
     fn put_object(&self, name: &str, content: Bytes) -> BusFuture<'_, ()>;
 
     /// An object.

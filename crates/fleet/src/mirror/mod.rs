@@ -10,13 +10,14 @@ pub(crate) mod tests;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use journal::{ChangeFormatError, Journal, JournalChange, SessionId, StateChange};
 use thiserror::Error;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use tracing::{debug, warn};
 
 pub use self::cursor::{MessageSource, MirrorCursor, MirrorStep};
@@ -56,6 +57,16 @@ struct SharedMirror {
     progress: watch::Sender<u64>,
     /// Whether everything that was in the logs at the start is mirrored.
     complete: watch::Sender<bool>,
+    /// Since when the logs are not followed; none while they are.
+    behind: watch::Sender<Option<BehindSince>>,
+}
+
+/// When a mirror stopped to follow the logs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BehindSince {
+    pub instant: Instant,
+    /// The same for people.
+    pub time: SystemTime,
 }
 
 /// What is known about a log.
@@ -81,6 +92,12 @@ pub enum MirrorError {
     Change(#[from] ChangeFormatError),
 }
 
+impl BehindSince {
+    fn now() -> Self {
+        Self { instant: Instant::now(), time: SystemTime::now() }
+    }
+}
+
 impl Mirror {
     /// A mirror in a journal that nothing else writes sessions to.
     pub async fn open(bus: Arc<dyn Bus>, journal: Journal) -> Result<Self, journal::Error> {
@@ -98,6 +115,7 @@ impl Mirror {
             logs: Mutex::new(logs),
             progress: watch::Sender::new(0),
             complete: watch::Sender::new(false),
+            behind: watch::Sender::new(Some(BehindSince::now())),
         };
         Ok(Self { shared: Arc::new(shared) })
     }
@@ -111,7 +129,13 @@ impl Mirror {
         let mut pause = FIRST_PAUSE;
         loop {
             let reconnected = self.shared.bus.reconnected();
-            match self.follow().await {
+            let followed = self.follow().await;
+            self.shared.behind.send_if_modified(|behind| {
+                let was_followed = behind.is_none();
+                behind.get_or_insert_with(BehindSince::now);
+                was_followed
+            });
+            match followed {
                 Ok(()) => pause = FIRST_PAUSE,
                 Err(MirrorError::Journal(journal::Error::Closed)) => return,
                 Err(error) => {
@@ -136,6 +160,17 @@ impl Mirror {
         self.logs().get(&session).and_then(|log| log.problem.clone())
     }
 
+    /// How many sessions are not mirrored any further.
+    pub fn problems(&self) -> usize {
+        self.logs().values().filter(|log| log.problem.is_some()).count()
+    }
+
+    /// Since when the logs are not followed, as at the start and while there is no connection; none while they
+    /// are.
+    pub fn behind(&self) -> watch::Receiver<Option<BehindSince>> {
+        self.shared.behind.subscribe()
+    }
+
     /// Changes with every message.
     pub fn progress(&self) -> watch::Receiver<u64> {
         self.shared.progress.subscribe()
@@ -151,9 +186,12 @@ impl Mirror {
     async fn follow(&self) -> Result<(), MirrorError> {
         // Before the logs are read, so that nothing is missed in between.
         let mut messages = self.shared.bus.follow().await?;
-        self.compare().await?;
+        // Dropped, and with them what they read, at the end.
+        let mut retries = JoinSet::new();
+        self.compare(&mut retries).await?;
         self.shared.complete.send_replace(true);
-        let first = tokio::time::Instant::now() + FIRST_COMPARISON;
+        self.shared.behind.send_replace(None);
+        let first = Instant::now() + FIRST_COMPARISON;
         let mut comparison = tokio::time::interval_at(first, COMPARISON);
         loop {
             tokio::select! {
@@ -161,18 +199,29 @@ impl Mirror {
                     Some(message) => self.receive(message).await?,
                     None => return Ok(()),
                 },
-                _ = comparison.tick() => self.compare().await?,
+                _ = comparison.tick() => self.compare(&mut retries).await?,
+                Some(read) = retries.join_next() => read.unwrap_or(Ok(()))?,
             }
         }
     }
 
-    /// Reads all logs that are longer than what is mirrored of them.
-    async fn compare(&self) -> Result<(), MirrorError> {
+    /// Reads all logs that are longer than what is mirrored of them. Those that could not be mirrored before
+    /// are read in `retries`, because that may take long, and the others go on meanwhile.
+    async fn compare(
+        &self,
+        retries: &mut JoinSet<Result<(), MirrorError>>,
+    ) -> Result<(), MirrorError> {
         let permits = Arc::new(Semaphore::new(CONCURRENT_LOGS));
         let mut readings = JoinSet::new();
+        let is_retrying = !retries.is_empty();
         for (session, last) in self.shared.bus.logs().await? {
             if self.cursor(session).unwrap_or_default().position() < last {
                 let (this, permits) = (self.clone(), Arc::clone(&permits));
+                let has_problem = self.problem(session).is_some();
+                if has_problem && is_retrying {
+                    continue;
+                }
+                let readings = if has_problem { &mut *retries } else { &mut readings };
                 readings.spawn(async move {
                     let _permit = permits.acquire_owned().await;
                     this.catch_up_or_report(session).await
@@ -188,12 +237,17 @@ impl Mirror {
     /// Handles a message that the bus reports.
     async fn receive(&self, message: LogMessage) -> Result<(), MirrorError> {
         let session = message.session;
+        if self.problem(session).is_some() {
+            // It is tried again with the next comparison.
+            return Ok(());
+        }
         match self.take(&message, MessageSource::Follow).await {
             Ok(true) => Ok(()),
             Ok(false)
             | Err(
                 MirrorError::Pack(_)
                 | MirrorError::Change(_)
+                | MirrorError::Bus(BusError::Damaged(_))
                 | MirrorError::Journal(journal::Error::OutOfOrder { .. }),
             ) => self.catch_up_or_report(session).await,
             Err(error) => Err(error),
@@ -215,7 +269,11 @@ impl Mirror {
                 self.update(session, |log| log.problem = None);
                 Ok(())
             }
-            Err(error @ (MirrorError::Pack(_) | MirrorError::Change(_))) => {
+            Err(
+                error @ (MirrorError::Pack(_)
+                | MirrorError::Change(_)
+                | MirrorError::Bus(BusError::Damaged(_))),
+            ) => {
                 warn!(%session, %error, "a session cannot be mirrored");
                 self.update(session, |log| log.problem = Some(error.to_string()));
                 Ok(())

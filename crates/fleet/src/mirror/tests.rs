@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::Mirror;
 use crate::bus::memory::{MemoryBus, MemoryServers};
 use crate::bus::{Bus as _, LogPosition};
-use crate::pack::{NewPack, PackKind, WorkerId};
+use crate::pack::{NewPack, Pack, PackKind, WorkerId};
 use crate::ship::{ShipStop, Shipper, UNWATCHED_INTERVAL};
 
 /// Generous, for busy machines.
@@ -96,6 +96,16 @@ pub(crate) fn line(bytes: impl Into<Bytes>) -> Batch {
     Batch { at: 2000, entries: vec![entry], ..Batch::default() }
 }
 
+/// Bytes that do not compress, so that they do not fit into a message.
+fn noise(size: usize) -> Vec<u8> {
+    let mut seed = 1_u64;
+    let mut next = || {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (seed >> 33).to_le_bytes()[0]
+    };
+    (0..size).map(|_| next()).collect()
+}
+
 /// Streamed text.
 pub(crate) fn delta(bytes: impl Into<Bytes>) -> Batch {
     let mut batch = line(bytes);
@@ -153,9 +163,7 @@ async fn a_gateway_has_what_a_worker_wrote_before_and_after_it_started_and_also_
     for number in 0..30u64 {
         worker.journal.write(id(1), line(format!("{number}"))).await.unwrap();
     }
-    let noise: Vec<u8> =
-        (0..3u32 << 20).map(|it| (it.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
-    worker.journal.write(id(1), line(noise)).await.unwrap();
+    worker.journal.write(id(1), line(noise(3 << 20))).await.unwrap();
     worker.journal.write(id(2), line("x")).await.unwrap();
     for session in [id(1), id(2)] {
         caught_up(&worker.journal, &mirror, session).await;
@@ -229,6 +237,52 @@ async fn a_mirror_whose_session_was_changed_by_something_else_is_read_again() {
     gateway.journal.write(id(1), line("not of the owner")).await.unwrap();
     worker.journal.write(id(1), line("b")).await.unwrap();
     caught_up(&worker.journal, &mirror, id(1)).await;
+    assert_mirrored(&worker.journal, &gateway.journal, id(1)).await;
+}
+
+#[tokio::test]
+async fn a_damaged_object_is_a_problem_of_its_session_alone_and_is_read_again_when_it_is_repaired()
+{
+    let servers = MemoryServers::default();
+    let worker = TestMachine::worker(&servers).await;
+    let (shipper, _shipping) = worker.ship(1);
+    for number in [1, 2] {
+        worker.journal.create(new_session(number)).await.unwrap();
+    }
+    worker.journal.write(id(1), line(noise(3 << 20))).await.unwrap();
+    let last = worker.journal.change_number(id(1)).await.unwrap();
+    shipper.shipped(id(1), last).await.unwrap();
+    let messages = worker.bus.read(id(1), LogPosition(0)).await.unwrap();
+    let object = messages
+        .iter()
+        .find_map(|it| Pack::decode(it.payload.clone()).unwrap().object().cloned())
+        .expect("an object");
+    servers.set_damaged(&object.name, true);
+
+    let gateway = TestMachine::new(&servers);
+    let (mirror, _mirroring) = gateway.mirror().await;
+    tokio::time::timeout(TIMEOUT, mirror.complete()).await.unwrap();
+    assert!(mirror.problem(id(1)).is_some_and(|problem| problem.contains("damaged")));
+    assert_eq!(mirror.problems(), 1);
+    assert!(mirror.behind().borrow().is_none(), "the others are followed");
+    for session in [id(1), id(2)] {
+        worker.journal.write(session, line("more")).await.unwrap();
+    }
+    caught_up(&worker.journal, &mirror, id(2)).await;
+    assert_mirrored(&worker.journal, &gateway.journal, id(2)).await;
+
+    servers.set_damaged(&object.name, false);
+    // A lost connection is known, and its end, when all logs are compared.
+    let mut behind = mirror.behind();
+    gateway.bus.set_cut(true);
+    tokio::time::timeout(TIMEOUT, behind.wait_for(Option::is_some)).await.unwrap().unwrap();
+    gateway.bus.set_cut(false);
+    tokio::time::timeout(TIMEOUT, behind.wait_for(Option::is_none)).await.unwrap().unwrap();
+    caught_up(&worker.journal, &mirror, id(1)).await;
+    let mut progress = mirror.progress();
+    while mirror.problems() > 0 {
+        tokio::time::timeout(TIMEOUT, progress.changed()).await.unwrap().unwrap();
+    }
     assert_mirrored(&worker.journal, &gateway.journal, id(1)).await;
 }
 

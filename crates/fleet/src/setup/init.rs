@@ -6,7 +6,7 @@ use serde::Serialize;
 use tokio::time::Instant;
 
 use super::stream_plan::StreamPlan;
-use super::{FleetSetup, FleetSize, is_supported};
+use super::{FleetSetup, FleetSize};
 use crate::bus::BusError;
 
 /// How long servers that were started a moment ago may take to find each other and elect a leader.
@@ -50,13 +50,7 @@ impl FleetSetup {
     /// Creates what is missing and corrects what loses messages. Run again, it changes nothing. It never
     /// reduces the number of servers that store a stream.
     pub async fn init(&self, size: FleetSize) -> Result<Vec<InitStep>, BusError> {
-        let server = self.connection.client().server_info();
-        if !is_supported(&server.version) {
-            return Err(BusError::Setup(format!(
-                "the servers run NATS {}, which is too old: install 2.15 (2.12 at least)",
-                server.version
-            )));
-        }
+        self.connection.check_version()?;
         let mut steps = Vec::new();
         for plan in StreamPlan::all(size) {
             let deadline = Instant::now() + START_TIMEOUT;

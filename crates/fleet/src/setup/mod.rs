@@ -1,12 +1,14 @@
 //! Setting up the servers of a fleet, and checking that they keep what Towpath promises.
 //!
 //! [`init`](FleetSetup::init) creates the streams, [`check`](FleetSetup::check) says what breaks the
-//! promise that nothing which was acknowledged is lost, and [`status`](FleetSetup::status) what there is.
+//! promise that nothing which was acknowledged is lost, [`status`](FleetSetup::status) what there is, and
+//! [`prune`](FleetSetup::prune) removes what deleted sessions leave behind.
 
 mod check;
 mod finding;
 mod init;
 mod monitor;
+mod prune;
 mod status;
 mod stream_plan;
 mod user_key;
@@ -14,6 +16,7 @@ mod user_key;
 pub use check::CheckOptions;
 pub use finding::{FindingSeverity, SetupFinding};
 pub use init::{InitAction, InitStep};
+pub use prune::{PruneOptions, PrunedSession};
 pub use status::{FleetStatus, FleetWorker, StreamStatus};
 pub use user_key::UserKey;
 
@@ -22,7 +25,9 @@ use std::fmt;
 use serde_json::Value;
 
 use crate::bus::BusError;
-use crate::bus::nats::{JetStreamError, NatsConfig, NatsConnection, RequestFailure};
+use crate::bus::nats::{
+    FirstConnection, JetStreamError, NatsConfig, NatsConnection, RequestFailure,
+};
 
 /// The oldest version of the servers that Towpath works with. Older ones have no keys that expire, or
 /// accept appends that they should refuse, without saying so.
@@ -63,7 +68,7 @@ impl fmt::Debug for FleetSetup {
 
 impl FleetSetup {
     pub async fn connect(config: &NatsConfig) -> Result<Self, BusError> {
-        let connection = NatsConnection::connect(config).await?;
+        let connection = NatsConnection::connect(config, FirstConnection::Now).await?;
         Ok(Self { connection, config: config.clone() })
     }
 

@@ -1,6 +1,9 @@
 //! What there is on the servers: workers, sessions, streams.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -9,6 +12,11 @@ use super::{FleetSetup, FleetSize};
 use crate::bus::nats::NatsBus;
 use crate::bus::nats::subjects::LOG_STREAM;
 use crate::bus::{Bus as _, BusError, KeyTable};
+use crate::lease::WorkerStatus;
+use crate::pack::{Pack, PackKind};
+
+/// How many logs are asked for their owners at the same time.
+const CONCURRENT_LOGS: usize = 32;
 
 /// What there is on the servers.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -22,12 +30,23 @@ pub struct FleetStatus {
     pub streams: Vec<StreamStatus>,
 }
 
-/// A worker whose lease has not expired.
+/// A worker that is connected, or owns sessions.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FleetWorker {
     pub name: String,
-    /// What the worker says about itself.
+    /// Whether its lease has not expired.
+    pub connected: bool,
+    /// How many logs it owns, those of deleted sessions included.
+    pub sessions: u64,
+    /// What the worker says about itself; null if it is away.
     pub record: Value,
+}
+
+impl FleetWorker {
+    /// What the worker says about itself, if it is connected and that can be read.
+    pub fn status(&self) -> Option<WorkerStatus> {
+        serde_json::from_value(self.record.clone()).ok()
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -66,19 +85,39 @@ impl FleetSetup {
     async fn workers(&self) -> Result<Vec<FleetWorker>, BusError> {
         let bus = NatsBus::new(self.connection.clone());
         let mut changes = bus.watch(KeyTable::Workers).await?;
-        let mut workers = Vec::new();
+        let away = |name: &str| FleetWorker {
+            name: name.to_owned(),
+            connected: false,
+            sessions: 0,
+            record: Value::Null,
+        };
+        let mut workers: BTreeMap<String, FleetWorker> = BTreeMap::new();
         loop {
             match changes.recv().await {
                 Some(Some(change)) => {
-                    let record = change.value.as_ref().map_or(Value::Null, record);
-                    workers.push(FleetWorker { name: change.key, record });
+                    let worker = workers.entry(change.key.clone());
+                    let worker = worker.or_insert_with(|| away(&change.key));
+                    worker.connected = change.value.is_some();
+                    worker.record = change.value.as_ref().map_or(Value::Null, record);
                 }
                 Some(None) => break,
                 None => return Err(BusError::Unavailable("the list was cut off".to_owned())),
             }
         }
-        workers.sort_by(|a, b| a.name.cmp(&b.name));
-        Ok(workers)
+        let owner = async |session| {
+            let header = bus.last(session).await?.and_then(|it| Pack::decode(it.payload).ok());
+            let header = header.map(|it| it.header).filter(|it| it.kind != PackKind::Released);
+            Ok::<_, BusError>(header.map(|it| it.worker.name))
+        };
+        let logs = bus.logs().await?;
+        let owners = stream::iter(logs.iter().map(|(session, _)| owner(*session)));
+        let owners: Vec<Option<String>> =
+            owners.buffer_unordered(CONCURRENT_LOGS).try_collect().await?;
+        for name in owners.into_iter().flatten() {
+            let worker = workers.entry(name.clone()).or_insert_with(|| away(&name));
+            worker.sessions += 1;
+        }
+        Ok(workers.into_values().collect())
     }
 }
 

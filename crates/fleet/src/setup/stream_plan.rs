@@ -6,19 +6,22 @@
 use serde_json::{Map, Value, json};
 
 use super::FleetSize;
-use crate::bus::KeyTable;
-use crate::bus::nats::subjects::{
-    LIVE_SUBJECTS, LOG_STREAM, LOG_SUBJECTS, OBJECT_BUCKET, OBJECT_STREAM,
-};
+use crate::bus::nats::subjects::{LIVE_SUBJECTS, LOG_STREAM, LOG_SUBJECTS};
+use crate::bus::{KeyTable, ObjectKind};
 
 /// How long the servers remember that a key has expired, in nanoseconds.
 const MARKER_LIFETIME: u64 = 60_000_000_000;
+
+/// How long a question that is too large for a message stays, in nanoseconds. Its worker reads it at once.
+const QUESTION_LIFETIME: u64 = 600_000_000_000;
 
 /// A stream as it must be.
 #[derive(Clone, Debug)]
 pub(super) struct StreamPlan {
     pub(super) name: String,
     settings: Map<String, Value>,
+    /// Whether what it stores is written again within seconds, so that it does not matter where.
+    is_temporary: bool,
 }
 
 /// A setting of a stream that must be another one.
@@ -35,7 +38,7 @@ impl StreamPlan {
         let tables = KeyTable::ALL.into_iter().map(|table| Self::key_table(table, size));
         let mut plans = vec![Self::log(size)];
         plans.extend(tables);
-        plans.push(Self::objects(size));
+        plans.extend(ObjectKind::ALL.into_iter().map(|kind| Self::objects(kind, size)));
         plans
     }
 
@@ -57,11 +60,13 @@ impl StreamPlan {
     }
 
     fn key_table(table: KeyTable, size: FleetSize) -> Self {
-        let storage = match table {
-            KeyTable::Sessions | KeyTable::Bridges => "file",
-            // They are written again within seconds.
-            KeyTable::Workers | KeyTable::Roles => "memory",
+        let is_temporary = match table {
+            KeyTable::Bridges | KeyTable::Access => false,
+            KeyTable::Workers | KeyTable::Roles => true,
         };
+        // A single server that is started again forgets that there was a stream in memory.
+        let in_memory = is_temporary && size == FleetSize::Cluster;
+        let storage = if in_memory { "memory" } else { "file" };
         let settings = json!({
             "subjects": [table.subjects()],
             "storage": storage,
@@ -74,19 +79,31 @@ impl StreamPlan {
             "allow_msg_ttl": true,
             "subject_delete_marker_ttl": MARKER_LIFETIME,
         });
-        Self::new(&table.stream(), settings, size)
+        Self { is_temporary, ..Self::new(&table.stream(), settings, size) }
     }
 
-    fn objects(size: FleetSize) -> Self {
+    /// Objects. A publisher must not be able to remove those of others (`allow_rollup_hdrs`), nor to replace
+    /// what is part of a log.
+    fn objects(kind: ObjectKind, size: FleetSize) -> Self {
+        let (is_written_once, lifetime) = match kind {
+            ObjectKind::Pack => (true, 0),
+            ObjectKind::Question => (true, QUESTION_LIFETIME),
+            ObjectKind::Files => (false, 0),
+        };
         let settings = json!({
-            "subjects": [format!("$O.{OBJECT_BUCKET}.C.>"), format!("$O.{OBJECT_BUCKET}.M.>")],
+            "subjects": kind.subjects(),
             "storage": "file",
-            "max_age": 0,
+            "max_age": lifetime,
             "max_msgs": -1,
-            "max_msgs_per_subject": -1,
-            "allow_rollup_hdrs": true,
+            "max_msgs_per_subject": 1,
+            // A second message of a subject is refused instead of replacing the first.
+            "discard_new_per_subject": is_written_once,
+            "deny_delete": true,
+            "allow_rollup_hdrs": false,
+            // What is left of chunks that were replaced expires.
+            "allow_msg_ttl": !is_written_once,
         });
-        Self::new(OBJECT_STREAM, settings, size)
+        Self::new(&kind.stream(), settings, size)
     }
 
     fn new(name: &str, settings: Value, size: FleetSize) -> Self {
@@ -99,7 +116,7 @@ impl StreamPlan {
         settings.insert("discard".to_owned(), json!("new"));
         settings.insert("allow_direct".to_owned(), json!(true));
         settings.insert("num_replicas".to_owned(), json!(size.replicas()));
-        Self { name: name.to_owned(), settings }
+        Self { name: name.to_owned(), settings, is_temporary: false }
     }
 
     /// The settings with which the stream is created.
@@ -114,6 +131,9 @@ impl StreamPlan {
     pub(super) fn differences(&self, found: &Value) -> Vec<StreamDifference> {
         let differs = |(setting, needed): (&String, &Value)| {
             let found = &found[setting.as_str()];
+            if setting == "storage" && self.is_temporary {
+                return None;
+            }
             (!fits(setting, found, needed)).then(|| StreamDifference {
                 setting: setting.clone(),
                 found: found.clone(),

@@ -27,11 +27,8 @@ impl SharedWorker {
         let missing = tokio::task::spawn_blocking(find).await;
         let missing = missing.map_err(|error| WorkerFailure::Failed(error.to_string()))?;
         let Some(missing) = missing else { return Ok(()) };
-        Err(WorkerFailure::Failed(format!(
-            "worker `{}` has no directory `{}` in which sessions may work",
-            self.id.name,
-            missing.display()
-        )))
+        let (worker, directory) = (self.id.name.clone(), missing.display().to_string());
+        Err(WorkerFailure::NoDirectory { worker, directory })
     }
 }
 

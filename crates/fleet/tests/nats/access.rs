@@ -3,11 +3,13 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE;
 use serde_json::json;
 use tempfile::TempDir;
 use test_support::nats_servers::{NatsServerOptions, NatsServers};
 use tokio::sync::mpsc;
-use towpath_fleet::bus::nats::{NatsBus, NatsConfig};
+use towpath_fleet::bus::nats::{ClientCertificate, NatsBus, NatsConfig};
 use towpath_fleet::bus::{Bus as _, BusError, Expected, KeyTable, LogPosition};
 use towpath_fleet::setup::{FleetSetup, FleetSize};
 
@@ -59,6 +61,7 @@ impl Teams {
             servers: self.servers.addresses(),
             credentials: Some(self.key_file(user)),
             authorities: None,
+            certificate: None,
             name: user.to_owned(),
         }
     }
@@ -91,9 +94,9 @@ async fn the_documented_permissions_are_enough_for_workers_and_gateways() {
     let put = worker.put(KeyTable::Workers, "w1", "{}".into(), Expected::Missing, lifetime);
     put.await.unwrap();
     assert_eq!(next(&mut workers).await.unwrap().key, "w1");
-    let title = worker.put(KeyTable::Sessions, "s", "{}".into(), Expected::Anything, None);
-    title.await.unwrap();
-    assert!(gateway.get(KeyTable::Sessions, "s").await.unwrap().is_some());
+    let token = gateway.put(KeyTable::Access, "t", "{}".into(), Expected::Anything, None);
+    token.await.unwrap();
+    gateway.remove(KeyTable::Access, "t", Expected::Anything).await.unwrap();
     gateway
         .put(KeyTable::Roles, "telegram", "g1".into(), Expected::Missing, lifetime)
         .await
@@ -105,9 +108,14 @@ async fn the_documented_permissions_are_enough_for_workers_and_gateways() {
     next(&mut questions).await.reply.send("answer".into()).unwrap();
     assert_eq!(asked.await.unwrap(), Ok("answer".into()));
     for content in ["one", "two"] {
-        worker.put_object("o", content.into()).await.unwrap();
-        assert_eq!(gateway.get_object("o").await.unwrap(), Some(content.into()));
+        worker.put_object("files/o", content.into()).await.unwrap();
+        assert_eq!(worker.get_object("files/o").await.unwrap(), Some(content.into()));
     }
+    worker.put_object(&format!("{session}/1-1-x"), "changes".into()).await.unwrap();
+    let changes = gateway.get_object(&format!("{session}/1-1-x")).await.unwrap();
+    assert_eq!(changes, Some("changes".into()));
+    gateway.put_object("question/1", "a long one".into()).await.unwrap();
+    assert_eq!(worker.get_object("question/1").await.unwrap(), Some("a long one".into()));
     assert_eq!(worker.status().borrow().last_denial, None);
     assert_eq!(gateway.status().borrow().last_denial, None);
 }
@@ -153,19 +161,44 @@ async fn a_worker_can_neither_purge_nor_read_another_team_and_denials_say_so_at_
             std::future::ready(())
         });
     let client = options.connect(teams.servers.addresses()).await.unwrap();
-    let filter = json!({ "filter": "tp.e.>" }).to_string();
-    for request in ["STREAM.PURGE.TP_E", "STREAM.DELETE.TP_E", "STREAM.MSG.DELETE.TP_E"] {
+    let pack = format!("{session}/1-1-abc");
+    worker.put_object(&pack, "changes".into()).await.unwrap();
+    let streams = ["TP_E", "OBJ_tp_packs", "OBJ_tp_files", "OBJ_tp_questions", "KV_tp_workers"];
+    for stream in streams {
+        for request in ["STREAM.PURGE", "STREAM.DELETE", "STREAM.UPDATE", "STREAM.MSG.DELETE"] {
+            let subject = format!("$JS.API.{request}.{stream}");
+            client.publish(subject.clone(), "{}".into()).await.unwrap();
+            let denied = async { while !reported.recv().await.unwrap().contains(&subject) {} };
+            tokio::time::timeout(PATIENCE, denied).await.expect("the server denies it");
+        }
+    }
+    // What gateways accept clients with is not for workers.
+    for request in ["STREAM.MSG.GET.KV_tp_access", "DIRECT.GET.KV_tp_access"] {
         let subject = format!("$JS.API.{request}");
-        client.publish(subject.clone(), filter.clone().into()).await.unwrap();
+        let body = json!({ "last_by_subj": "$KV.tp_access.x" }).to_string();
+        client.publish(subject.clone(), body.into()).await.unwrap();
         let denied = async { while !reported.recv().await.unwrap().contains(&subject) {} };
         tokio::time::timeout(PATIENCE, denied).await.expect("the server denies it");
     }
-    // A message that asks the servers to remove all before it is refused.
-    let mut rollup = async_nats::HeaderMap::new();
-    rollup.insert("Nats-Rollup", "all");
-    let subject = format!("tp.e.0.{}", new_session());
-    let answer = client.request_with_headers(subject, rollup, "x".into()).await.unwrap();
+    // A message that asks the servers to remove all before it is refused, also where objects are.
+    let description = URL_SAFE.encode(&pack);
+    for subject in [
+        format!("tp.e.0.{}", new_session()),
+        format!("$O.tp_packs.M.{description}"),
+        "$O.tp_packs.C.x.0".to_owned(),
+        "$O.tp_files.M.x".to_owned(),
+        "$O.tp_files.C.x.0".to_owned(),
+    ] {
+        let mut rollup = async_nats::HeaderMap::new();
+        rollup.insert("Nats-Rollup", "all");
+        let answer = client.request_with_headers(subject, rollup, "x".into()).await.unwrap();
+        assert!(String::from_utf8_lossy(&answer.payload).contains("error"), "{answer:?}");
+    }
+    // Nor can an object that is part of a log be replaced.
+    let subject = format!("$O.tp_packs.M.{description}");
+    let answer = client.request(subject, "{}".into()).await.unwrap();
     assert!(String::from_utf8_lossy(&answer.payload).contains("error"), "{answer:?}");
+    assert_eq!(worker.get_object(&pack).await.unwrap(), Some("changes".into()));
     assert_eq!(read_all(&worker, session).await.len(), 1);
 }
 
@@ -187,7 +220,7 @@ async fn who_has_no_credentials_is_told_to_give_them() {
 }
 
 #[tokio::test]
-async fn an_encrypted_connection_needs_the_authority_of_the_server() {
+async fn an_encrypted_connection_needs_the_authority_of_the_server_and_a_certificate_if_it_asks() {
     let files = tempfile::tempdir().unwrap();
     let path = |name: &str| files.path().join(name);
     let authority_key = rcgen::KeyPair::generate().unwrap();
@@ -201,8 +234,16 @@ async fn an_encrypted_connection_needs_the_authority_of_the_server() {
     std::fs::write(path("authority.pem"), certificate.pem()).unwrap();
     std::fs::write(path("server.pem"), server.pem()).unwrap();
     std::fs::write(path("server.key"), key.serialize_pem()).unwrap();
-    let server = ["server.pem", "server.key"].map(|name| path(name).display().to_string());
-    let configuration = format!("tls {{ cert_file: {:?}, key_file: {:?} }}", server[0], server[1]);
+    let client_key = rcgen::KeyPair::generate().unwrap();
+    let client = rcgen::CertificateParams::new(vec!["w".to_owned()]).unwrap();
+    let client = client.signed_by(&client_key, &issuer).unwrap();
+    std::fs::write(path("client.pem"), client.pem()).unwrap();
+    std::fs::write(path("client.key"), client_key.serialize_pem()).unwrap();
+    let files = ["server.pem", "server.key", "authority.pem"];
+    let [certificate, key, authority] = files.map(|name| path(name).display().to_string());
+    let configuration = format!(
+        "tls {{ cert_file: {certificate:?}, key_file: {key:?}, ca_file: {authority:?}, verify: true }}"
+    );
     let options = NatsServerOptions { configuration, ..NatsServerOptions::single() };
     let Some(servers) = start(&options) else { return };
     let encrypted = |address: String| address.replace("nats://", "tls://");
@@ -210,11 +251,16 @@ async fn an_encrypted_connection_needs_the_authority_of_the_server() {
         servers: servers.addresses().into_iter().map(encrypted).collect(),
         credentials: None,
         authorities: None,
+        certificate: None,
         name: "w".to_owned(),
     };
     let error = FleetSetup::connect(&config).await.unwrap_err();
     assert!(matches!(error, BusError::Setup(_) | BusError::Unavailable(_)), "{error:?}");
     config.authorities = Some(path("authority.pem"));
+    // It also asks who connects.
+    FleetSetup::connect(&config).await.unwrap_err();
+    config.certificate =
+        Some(ClientCertificate { chain: path("client.pem"), key: path("client.key") });
     let setup = FleetSetup::connect(&config).await.unwrap();
     setup.init(FleetSize::Single).await.unwrap();
     let bus = NatsBus::connect(&config).await.unwrap();

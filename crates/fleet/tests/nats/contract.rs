@@ -51,6 +51,7 @@ contract! {
     a_worker_with_too_many_questions_refuses_more_at_once,
     a_question_to_nobody_fails_at_once,
     an_object_is_replaced_and_read_whole,
+    an_object_that_is_part_of_a_log_is_never_replaced,
     names_that_mean_something_to_the_servers_are_refused_or_kept,
 }
 
@@ -169,7 +170,7 @@ async fn a_message_that_is_too_large_is_refused(servers: &TestServers) {
 
 async fn a_key_changes_only_if_it_is_what_the_writer_expects(servers: &TestServers) {
     let bus = servers.connect("a").await;
-    let table = KeyTable::Sessions;
+    let table = KeyTable::Access;
     let put = |value: &'static str, expected| bus.put(table, "k", value.into(), expected, None);
     assert_eq!(bus.get(table, "k").await.unwrap(), None);
     let first = put("1", Expected::Missing).await.unwrap();
@@ -230,7 +231,7 @@ pub(crate) async fn guarded_writes(bus: &dyn Bus) {
 
 async fn a_watcher_gets_all_keys_and_then_changes(servers: &TestServers) {
     let (bus, watching) = (servers.connect("a").await, servers.connect("b").await);
-    let table = KeyTable::Sessions;
+    let table = KeyTable::Access;
     let mut empty = watching.watch(table).await.unwrap();
     assert_eq!(next(&mut empty).await, None);
     let mut expected = Vec::new();
@@ -378,6 +379,17 @@ async fn an_object_is_replaced_and_read_whole(servers: &TestServers) {
     other.put_object("session/1", "small".into()).await.unwrap();
     assert_eq!(bus.get_object("session/1").await.unwrap(), Some("small".into()));
     assert_eq!(bus.get_object("session/2").await.unwrap(), None);
+}
+
+async fn an_object_that_is_part_of_a_log_is_never_replaced(servers: &TestServers) {
+    let bus = servers.connect("a").await;
+    let name = format!("{}/1-1-abc", new_session());
+    for _ in 0..2 {
+        bus.put_object(&name, "the changes".into()).await.unwrap();
+    }
+    let replaced = bus.put_object(&name, "others".into()).await;
+    assert_eq!(replaced, Err(BusError::Damaged(name.clone())));
+    assert_eq!(bus.get_object(&name).await.unwrap(), Some("the changes".into()));
 }
 
 async fn names_that_mean_something_to_the_servers_are_refused_or_kept(servers: &TestServers) {

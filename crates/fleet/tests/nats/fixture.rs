@@ -49,6 +49,7 @@ pub(crate) fn config(servers: &NatsServers, name: &str) -> NatsConfig {
         servers: servers.addresses(),
         credentials: None,
         authorities: None,
+        certificate: None,
         name: name.to_owned(),
     }
 }

@@ -9,7 +9,10 @@ mod tokens;
 mod visitor;
 
 pub use hosts::Hosts;
-pub use tokens::{AccessToken, Role, TokenKind, TokenSecret, TokenStore, TokenStoreError};
+pub use tokens::{
+    AccessToken, Role, SharedToken, TokenKind, TokenSecret, TokenSharing, TokenStore,
+    TokenStoreError,
+};
 
 pub(crate) use check::{FailedSignIns, PartOfPage, check, needs_shell, required_role};
 pub(crate) use client::{AuthenticatedClient, PeerAddress, SignInMethod};

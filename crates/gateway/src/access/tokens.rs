@@ -77,6 +77,28 @@ pub struct AccessToken {
     /// What the browser runs on that got this cookie.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) device: Option<String>,
+    /// The other gateways of the fleet have it, or had it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    shared: bool,
+}
+
+/// A token or cookie as the gateways of a fleet share it, without its secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SharedToken {
+    /// The hash of its secret.
+    pub key: String,
+    pub value: Vec<u8>,
+}
+
+/// What the other gateways of a fleet do not know yet, and what they know.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TokenSharing {
+    /// Tokens that only this gateway has.
+    pub new: Vec<SharedToken>,
+    /// The keys of those that the others have, or had.
+    pub shared: Vec<String>,
+    /// The keys of those that were removed here.
+    pub removed: Vec<String>,
 }
 
 /// What a client presents. `Debug` does not show it, and it is never stored.
@@ -113,6 +135,9 @@ type FileStamp = (u64, i64, i64, u64);
 struct TokenFile {
     #[serde(rename = "keys")]
     tokens: Vec<AccessToken>,
+    /// Shared tokens that were removed here, until the other gateways know.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    removed: Vec<TokenDigest>,
 }
 
 /// Why tokens could not be read or stored.
@@ -184,6 +209,7 @@ impl TokenStore {
             created: now,
             expires: None,
             device: None,
+            shared: false,
         };
         self.change(|tokens| {
             tokens.retain(|it| it.kind != TokenKind::Token || it.name != name);
@@ -206,6 +232,7 @@ impl TokenStore {
             created: now,
             expires: Some(now + COOKIE_LIFETIME),
             device,
+            shared: false,
             ..token.clone()
         };
         self.change(|tokens| {
@@ -268,7 +295,7 @@ impl TokenStore {
     }
 
     /// Wakes when tokens are added or revoked.
-    pub(crate) fn changes(&self) -> watch::Receiver<()> {
+    pub fn changes(&self) -> watch::Receiver<()> {
         self.changes.subscribe()
     }
 
@@ -293,30 +320,103 @@ impl TokenStore {
             Err(source) => return Err(self.io_error(source)),
         };
         if stamp != cache.stamp {
-            cache.tokens = if stamp.is_some() { self.load()? } else { Vec::new() };
+            cache.tokens = if stamp.is_some() { self.load()?.tokens } else { Vec::new() };
             cache.stamp = stamp;
             self.changes.send_replace(());
         }
         Ok(access(&cache.tokens))
     }
 
-    fn load(&self) -> Result<Vec<AccessToken>, TokenStoreError> {
+    /// What the other gateways of a fleet know of the tokens.
+    pub fn sharing(&self) -> Result<TokenSharing, TokenStoreError> {
+        let TokenFile { tokens, removed } = self.load()?;
+        let mut sharing = TokenSharing::default();
+        for token in tokens {
+            if token.shared {
+                sharing.shared.push(token.digest.0);
+            } else if let Ok(value) =
+                serde_json::to_vec(&AccessToken { shared: true, ..token.clone() })
+            {
+                sharing.new.push(SharedToken { key: token.digest.0, value });
+            }
+        }
+        sharing.removed = removed.into_iter().map(|it| it.0).collect();
+        Ok(sharing)
+    }
+
+    /// Remembers that the other gateways have a token, so that it is revoked here when they do not have it any
+    /// more.
+    pub fn set_shared(&self, key: &str) -> Result<(), TokenStoreError> {
+        self.rewrite(|file| {
+            let token = file.tokens.iter_mut().find(|it| it.digest.0 == key);
+            token.is_some_and(|token| !std::mem::replace(&mut token.shared, true))
+        })
+    }
+
+    /// Forgets that a token was removed here, because the other gateways know.
+    pub fn forget_removed(&self, key: &str) -> Result<(), TokenStoreError> {
+        self.rewrite(|file| {
+            let before = file.removed.len();
+            file.removed.retain(|it| it.0 != key);
+            file.removed.len() < before
+        })
+    }
+
+    /// Adds a token that another gateway has. One that cannot be read, or that was removed here, is not added.
+    pub fn adopt(&self, shared: &SharedToken) -> Result<(), TokenStoreError> {
+        let Ok(token) = serde_json::from_slice::<AccessToken>(&shared.value) else { return Ok(()) };
+        self.rewrite(|file| {
+            let is_known = file.removed.contains(&token.digest)
+                || file.tokens.iter().any(|it| it.digest == token.digest);
+            if is_known || token.digest.0 != shared.key {
+                return false;
+            }
+            file.tokens.push(AccessToken { shared: true, ..token });
+            true
+        })
+    }
+
+    /// Removes a token that another gateway has removed.
+    pub fn disown(&self, key: &str) -> Result<(), TokenStoreError> {
+        self.rewrite(|file| {
+            let before = file.tokens.len();
+            file.tokens.retain(|it| it.digest.0 != key);
+            file.tokens.len() < before
+        })
+    }
+
+    fn load(&self) -> Result<TokenFile, TokenStoreError> {
         match fs::read(&self.path) {
             Ok(text) => serde_json::from_slice::<TokenFile>(&text)
-                .map(|it| it.tokens)
                 .map_err(|source| TokenStoreError::Damaged { path: self.path.clone(), source }),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(TokenFile::default()),
             Err(source) => Err(self.io_error(source)),
         }
     }
 
+    /// Changes the tokens. Of those that are removed and that other gateways have, the keys are kept.
     fn change(&self, change: impl FnOnce(&mut Vec<AccessToken>)) -> Result<(), TokenStoreError> {
+        self.rewrite(|file| {
+            let shared = file.tokens.iter().filter(|it| it.shared);
+            let shared: Vec<TokenDigest> = shared.map(|it| it.digest.clone()).collect();
+            change(&mut file.tokens);
+            let is_removed =
+                |it: &TokenDigest| !file.tokens.iter().any(|token| token.digest == *it);
+            let removed: Vec<TokenDigest> = shared.into_iter().filter(is_removed).collect();
+            file.removed.extend(removed);
+            true
+        })
+    }
+
+    /// Changes the file if the change says that there is something to write.
+    fn rewrite(&self, change: impl FnOnce(&mut TokenFile) -> bool) -> Result<(), TokenStoreError> {
         let lock = self.path.with_extension("lock");
         let lock = open_private(&lock).map_err(|it| self.io_error(it))?;
         lock.lock().map_err(|it| self.io_error(it))?;
-        let mut tokens = self.load()?;
-        change(&mut tokens);
-        self.replace(&TokenFile { tokens }).map_err(|it| self.io_error(it))?;
+        let mut file = self.load()?;
+        if change(&mut file) {
+            self.replace(&file).map_err(|it| self.io_error(it))?;
+        }
         self.reload()
     }
 

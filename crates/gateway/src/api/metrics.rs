@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use journal::SessionStatus;
-use session::{WorkerPresence, WorkerSummary};
+use session::{FleetConnection, WorkerPresence, WorkerSummary};
 
 use crate::gateway::Gateway;
 use crate::problem::ApiResult;
@@ -33,11 +33,16 @@ pub(crate) async fn show(State(gateway): State<Gateway>) -> ApiResult<Response> 
     let records = gateway.sessions.journal().sessions().await?;
     let workers = gateway.sessions.workers().await;
     let statuses: Vec<SessionStatus> = records.iter().map(|it| it.status).collect();
-    let text = exposition(&statuses, &workers);
+    let connection = gateway.sessions.fleet_connection();
+    let text = exposition(&statuses, connection.as_ref(), &workers);
     Ok(([(header::CONTENT_TYPE, CONTENT_TYPE)], text).into_response())
 }
 
-fn exposition(sessions: &[SessionStatus], workers: &[WorkerSummary]) -> String {
+fn exposition(
+    sessions: &[SessionStatus],
+    connection: Option<&FleetConnection>,
+    workers: &[WorkerSummary],
+) -> String {
     let mut text = String::new();
     let version = env!("CARGO_PKG_VERSION");
     gauge(&mut text, "towpath_info", "The version of Towpath.");
@@ -47,10 +52,30 @@ fn exposition(sessions: &[SessionStatus], workers: &[WorkerSummary]) -> String {
         let count = sessions.iter().filter(|it| **it == status).count();
         line(&mut text, "towpath_sessions", &[("status", name)], count as u64);
     }
-    let is_connected = |it: &WorkerSummary| it.presence == WorkerPresence::Connected;
-    if workers.is_empty() {
-        return text;
+    let Some(connection) = connection else { return text };
+    let lag = connection.lost.map_or(0, |it| it.lasted.as_secs());
+    let figures = [
+        (
+            "towpath_fleet_connected",
+            "Whether this gateway has a connection to the fleet.",
+            u64::from(connection.lost.is_none()),
+        ),
+        (
+            "towpath_mirror_lag_seconds",
+            "How long this gateway has not followed the sessions of the fleet.",
+            lag,
+        ),
+        (
+            "towpath_mirror_problems",
+            "Sessions that this gateway cannot copy any further.",
+            connection.problems as u64,
+        ),
+    ];
+    for (name, help, value) in figures {
+        gauge(&mut text, name, help);
+        let _ = writeln!(text, "{name} {value}");
     }
+    let is_connected = |it: &WorkerSummary| it.presence == WorkerPresence::Connected;
     let figures: [(&str, &str, Figure); 4] = [
         ("towpath_worker_connected", "Whether a worker is connected.", |it| {
             u64::from(it.presence == WorkerPresence::Connected)
@@ -94,8 +119,10 @@ fn escaped(value: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use journal::SessionStatus;
-    use session::{WorkerPresence, WorkerSummary};
+    use session::{FleetConnection, LostConnection, WorkerPresence, WorkerSummary};
 
     use super::exposition;
 
@@ -115,16 +142,24 @@ mod tests {
             worker("w1", WorkerPresence::Connected),
             worker("a\"b\\", WorkerPresence::Away { since: None }),
         ];
-        let text = exposition(&[SessionStatus::Idle, SessionStatus::Running], &workers);
+        let since = LostConnection { since: 7, lasted: Duration::from_secs(9) };
+        let connection = FleetConnection { lost: Some(since), problems: 2 };
+        let statuses = [SessionStatus::Idle, SessionStatus::Running];
+        let text = exposition(&statuses, Some(&connection), &workers);
         for expected in [
             "towpath_sessions{status=\"running\"} 1\n",
             "towpath_sessions{status=\"failed\"} 0\n",
             "towpath_worker_slots_used{worker=\"w1\",pool=\"linux\"} 1\n",
             "towpath_worker_connected{worker=\"a\\\"b\\\\\",pool=\"linux\"} 0\n",
             "towpath_workers{state=\"away\"} 1\n",
+            "towpath_fleet_connected 0\n",
+            "towpath_mirror_lag_seconds 9\n",
+            "towpath_mirror_problems 2\n",
         ] {
             assert!(text.contains(expected), "{text}");
         }
-        assert!(!exposition(&[], &[]).contains("worker"), "one machine has none");
+        let connected = exposition(&[], Some(&FleetConnection::default()), &[]);
+        assert!(connected.contains("towpath_fleet_connected 1\n"), "{connected}");
+        assert!(!exposition(&[], None, &[]).contains("worker"), "one machine has none");
     }
 }

@@ -12,6 +12,9 @@ use crate::gateway::Gateway;
 /// The machines that drive the sessions; none if this server does it itself.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct WorkersResponse {
+    /// Since when this server has no connection to the fleet, so that what it shows may be old, in milliseconds
+    /// since 1970; null while it has one.
+    connection_lost_since: Option<u64>,
     workers: Vec<WorkerResponse>,
 }
 
@@ -63,5 +66,9 @@ impl From<WorkerSummary> for WorkerResponse {
 /// The machines that drive the sessions, by name; none if this server does it itself.
 pub(super) async fn list(State(gateway): State<Gateway>) -> Json<WorkersResponse> {
     let workers = gateway.sessions.workers().await;
-    Json(WorkersResponse { workers: workers.into_iter().map(WorkerResponse::from).collect() })
+    let lost = gateway.sessions.fleet_connection().and_then(|it| it.lost);
+    Json(WorkersResponse {
+        connection_lost_since: lost.map(|it| it.since),
+        workers: workers.into_iter().map(WorkerResponse::from).collect(),
+    })
 }

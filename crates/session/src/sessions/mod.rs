@@ -40,7 +40,7 @@ use crate::config::SessionsConfig;
 use crate::host::HostLauncher;
 use crate::options::SessionOptions;
 use crate::owner::now;
-use crate::placement::{OwningWorker, Placement, WorkerSummary};
+use crate::placement::{FleetConnection, OwningWorker, Placement, WorkerSummary};
 use crate::profiles::Profiles;
 use crate::project_request::{ProjectAnswer, ProjectBody, ProjectRequest};
 use crate::relay::CommandRelay;
@@ -195,6 +195,11 @@ impl Sessions {
             Some(relay) => relay.workers().await,
             None => Vec::new(),
         }
+    }
+
+    /// The connection to the machines that drive the sessions; none if this one does.
+    pub fn fleet_connection(&self) -> Option<FleetConnection> {
+        self.shared.relay.as_ref().map(|relay| relay.connection())
     }
 
     /// The machine that drives a session; none if it is this one.

@@ -321,6 +321,7 @@ async fn set_up(
         servers: servers.addresses.clone(),
         credentials: Some(servers.credentials.clone()),
         authorities: None,
+        certificate: None,
         name: super::CONNECTION_NAME.to_owned(),
     };
     let size = if plan.servers == 1 { FleetSize::Single } else { FleetSize::Cluster };

@@ -19,6 +19,7 @@ use tokio::sync::{broadcast, watch};
 
 use super::subjects::{LOG_STREAM, check_name};
 use crate::bus::BusError;
+use crate::setup::is_supported;
 
 /// How long a server may take to answer. An election of a stream's leader takes 4 to 8 seconds.
 pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
@@ -50,9 +51,26 @@ pub struct NatsConfig {
     pub credentials: Option<PathBuf>,
     /// Certificates of authorities to trust in place of the system's.
     pub authorities: Option<PathBuf>,
+    /// The certificate of this machine and its key, if the servers ask for one.
+    pub certificate: Option<ClientCertificate>,
     /// The name of this machine among the connections of the servers. Answers are sent to subjects that
     /// start with `_INBOX` and this name, so permissions can keep machines from reading those of others.
     pub name: String,
+}
+
+/// Files with a certificate and its key, in PEM.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientCertificate {
+    pub chain: PathBuf,
+    pub key: PathBuf,
+}
+
+/// When the first connection must be established.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FirstConnection {
+    Now,
+    /// As soon as a server answers.
+    Later,
 }
 
 /// What is known of a connection.
@@ -121,7 +139,10 @@ impl fmt::Debug for NatsConnection {
 
 impl NatsConnection {
     /// Connects to one of the servers. A connection that is lost later is restored without end.
-    pub(crate) async fn connect(config: &NatsConfig) -> Result<Self, BusError> {
+    pub(crate) async fn connect(
+        config: &NatsConfig,
+        first: FirstConnection,
+    ) -> Result<Self, BusError> {
         check_name(&config.name)?;
         let inbox = format!("_INBOX.{}", config.name);
         let addresses = addresses(&config.servers)?;
@@ -149,10 +170,29 @@ impl NatsConnection {
         if let Some(file) = &config.authorities {
             options = options.add_root_certificates(file.clone());
         }
+        if let Some(ClientCertificate { chain, key }) = &config.certificate {
+            options = options.add_client_certificate(chain.clone(), key.clone());
+        }
+        if first == FirstConnection::Later {
+            options = options.retry_on_initial_connect();
+        }
         let client = options.connect(addresses).await.map_err(|error| connect_error(&error))?;
-        // The event of the first connection may come later than the first request.
-        events.status.send_modify(|status| status.connected = true);
+        if first == FirstConnection::Now {
+            // The event of the first connection may come later than the first request.
+            events.status.send_modify(|status| status.connected = true);
+        }
         Ok(Self { client, inbox, events })
+    }
+
+    /// Refuses a server that is too old, in words.
+    pub(crate) fn check_version(&self) -> Result<(), BusError> {
+        let version = self.client.server_info().version;
+        if is_supported(&version) {
+            return Ok(());
+        }
+        Err(BusError::Setup(format!(
+            "the servers run NATS {version}, which is too old: install 2.15 (2.12 at least)"
+        )))
     }
 
     pub(crate) fn client(&self) -> &Client {
@@ -182,10 +222,13 @@ impl NatsConnection {
     /// A future that ends when a later connection is established.
     pub(super) fn reconnected(&self) -> impl Future<Output = ()> + Send + use<> {
         let mut status = self.events.status.subscribe();
-        let connects = status.borrow().connects;
-        async move {
+        let ConnectionStatus { connected, mut connects, .. } = *status.borrow();
+        if connected {
             // The event of the first connection may be counted while this waits.
-            let is_later = |now: &ConnectionStatus| now.connected && now.connects > connects.max(1);
+            connects = connects.max(1);
+        }
+        async move {
+            let is_later = |now: &ConnectionStatus| now.connected && now.connects > connects;
             if status.wait_for(is_later).await.is_err() {
                 std::future::pending::<()>().await;
             }
@@ -348,6 +391,10 @@ impl ConnectionEvents {
                 self.status.send_modify(|it| it.last_denial = Some(subject.to_owned()));
                 // There may be no receiver.
                 let _ = self.denials.send(denial);
+            }
+            // Attempts to connect that fail: that there is no connection was said before.
+            Event::ClientError(error) if !self.status.borrow().connected => {
+                tracing::debug!("NATS: {error}");
             }
             event => tracing::warn!("NATS: {event}"),
         }

@@ -7,7 +7,7 @@
 mod connection;
 mod keys;
 mod logs;
-mod objects;
+pub(crate) mod objects;
 mod questions;
 mod stored;
 pub(crate) mod subjects;
@@ -22,8 +22,8 @@ use super::{
     Bus, BusError, BusFuture, BusQuestion, Expected, KeyChange, KeyGuard, KeyRevision, KeyTable,
     LogMessage, LogPosition, Reconnected,
 };
-pub use connection::{ConnectionStatus, NatsConfig};
-pub(crate) use connection::{JetStreamError, NatsConnection, RequestFailure};
+pub use connection::{ClientCertificate, ConnectionStatus, NatsConfig};
+pub(crate) use connection::{FirstConnection, JetStreamError, NatsConnection, RequestFailure};
 use subjects::LOG_STREAM;
 
 /// The connection of one machine to the servers of its fleet.
@@ -33,13 +33,26 @@ pub struct NatsBus {
 }
 
 impl NatsBus {
-    /// Connects, and checks that `towpath fleet init` was run. A connection that is lost later is restored
-    /// without end; until then operations fail as [unavailable](BusError::Unavailable).
+    /// Connects, and checks the version of the server and that `towpath fleet init` was run. A connection that is
+    /// lost later is restored without end; until then operations fail as [unavailable](BusError::Unavailable).
     pub async fn connect(config: &NatsConfig) -> Result<Self, BusError> {
-        let connection = NatsConnection::connect(config).await?;
-        let found = connection.api(&format!("STREAM.INFO.{LOG_STREAM}"), None).await;
+        let bus = Self::new(NatsConnection::connect(config, FirstConnection::Now).await?);
+        bus.check_servers().await?;
+        Ok(bus)
+    }
+
+    /// The same for servers that may be away: the connection is established as soon as that is possible, and
+    /// nothing is [checked](Self::check_servers).
+    pub async fn connect_later(config: &NatsConfig) -> Result<Self, BusError> {
+        Ok(Self::new(NatsConnection::connect(config, FirstConnection::Later).await?))
+    }
+
+    /// Checks the version of the server and that `towpath fleet init` was run.
+    pub async fn check_servers(&self) -> Result<(), BusError> {
+        self.connection.check_version()?;
+        let found = self.connection.api(&format!("STREAM.INFO.{LOG_STREAM}"), None).await;
         match found.map_err(RequestFailure::into_error)? {
-            Ok(_) => Ok(Self::new(connection)),
+            Ok(_) => Ok(()),
             Err(error) => Err(stored::missing_stream(LOG_STREAM, error)),
         }
     }

@@ -2,9 +2,11 @@
 //!
 //! They are part of what permissions are written with, and documented in `docs/fleet.md`.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE;
 use journal::SessionId;
 
-use crate::bus::{BusError, KeyTable};
+use crate::bus::{BusError, KeyTable, ObjectKind};
 
 /// The stream with the logs of all sessions.
 pub(crate) const LOG_STREAM: &str = "TP_E";
@@ -16,22 +18,16 @@ pub(crate) const LOG_SUBJECTS: &str = "tp.e.>";
 /// [`LOG_SUBJECTS`] itself would also see the appends that are then refused.
 pub(crate) const LIVE_SUBJECTS: &str = "tp.live.e.>";
 
-/// The bucket of objects.
-pub(crate) const OBJECT_BUCKET: &str = "tp_blobs";
-
-/// The stream behind the bucket of objects.
-pub(crate) const OBJECT_STREAM: &str = "OBJ_tp_blobs";
-
 impl KeyTable {
-    pub(crate) const ALL: [Self; 4] = [Self::Sessions, Self::Workers, Self::Roles, Self::Bridges];
+    pub(crate) const ALL: [Self; 4] = [Self::Workers, Self::Roles, Self::Bridges, Self::Access];
 
     /// The name of the key-value bucket.
     pub(crate) fn bucket(self) -> &'static str {
         match self {
-            Self::Sessions => "tp_sessions",
             Self::Workers => "tp_workers",
             Self::Roles => "tp_roles",
             Self::Bridges => "tp_bridges",
+            Self::Access => "tp_access",
         }
     }
 
@@ -53,6 +49,50 @@ impl KeyTable {
     /// The key with this subject.
     pub(super) fn key(self, subject: &str) -> Option<&str> {
         subject.strip_prefix("$KV.")?.strip_prefix(self.bucket())?.strip_prefix('.')
+    }
+}
+
+impl ObjectKind {
+    pub(crate) const ALL: [Self; 3] = [Self::Pack, Self::Question, Self::Files];
+
+    /// The name of the object bucket.
+    pub(crate) fn bucket(self) -> &'static str {
+        match self {
+            Self::Pack => "tp_packs",
+            Self::Question => "tp_questions",
+            Self::Files => "tp_files",
+        }
+    }
+
+    /// The stream behind the bucket.
+    pub(crate) fn stream(self) -> String {
+        format!("OBJ_{}", self.bucket())
+    }
+
+    /// The subjects of all chunks, and of all descriptions.
+    pub(crate) fn subjects(self) -> [String; 2] {
+        ["C", "M"].map(|part| format!("$O.{}.{part}.>", self.bucket()))
+    }
+
+    /// The subject of an object's chunk.
+    pub(crate) fn chunk_subject(self, nuid: &str, number: usize) -> String {
+        format!("$O.{}.C.{nuid}.{number}", self.bucket())
+    }
+
+    /// The subjects of all chunks of an object.
+    pub(crate) fn chunk_subjects(self, nuid: &str) -> String {
+        format!("$O.{}.C.{nuid}.*", self.bucket())
+    }
+
+    /// The subject of an object's description.
+    pub(crate) fn description_subject(self, name: &str) -> String {
+        format!("$O.{}.M.{}", self.bucket(), URL_SAFE.encode(name))
+    }
+
+    /// The name of the object whose description has this subject.
+    pub(crate) fn object_name(self, subject: &str) -> Option<String> {
+        let name = subject.strip_prefix(&format!("$O.{}.M.", self.bucket()))?;
+        String::from_utf8(URL_SAFE.decode(name).ok()?).ok()
     }
 }
 
@@ -91,7 +131,22 @@ mod tests {
     use uuid::Uuid;
 
     use super::{check_name, log_subject, session_of};
-    use crate::bus::KeyTable;
+    use crate::bus::{KeyTable, ObjectKind};
+
+    #[test]
+    fn the_name_of_an_object_says_where_it_is() {
+        let session = Uuid::from_u128(1);
+        let kinds = [
+            (format!("{session}/3-7-abc"), ObjectKind::Pack),
+            (format!("files/{session}/tree"), ObjectKind::Files),
+            (format!("question/{session}"), ObjectKind::Question),
+            ("anything".to_owned(), ObjectKind::Files),
+        ];
+        for (name, kind) in kinds {
+            assert_eq!(ObjectKind::of(&name), kind, "{name}");
+            assert_eq!(kind.object_name(&kind.description_subject(&name)), Some(name));
+        }
+    }
 
     #[test]
     fn a_subject_says_which_session_it_is_the_log_of() {
