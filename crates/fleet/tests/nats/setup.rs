@@ -247,7 +247,7 @@ async fn what_deleted_sessions_leave_is_removed_and_gateways_that_were_away_lear
     let shipping = tokio::spawn(shipper.clone().run());
     let shipped = async |session: SessionId| {
         let number = journal.change_number(session).await.unwrap();
-        shipper.shipped(session, number).await.unwrap();
+        shipper.shipped(session, shipper.tenure(session), number).await.unwrap();
     };
     let (deleted, kept) = (new_session(), new_session());
     for id in [deleted, kept] {
