@@ -263,6 +263,7 @@ async fn an_agent_never_waits_for_servers_that_are_away_and_everything_comes_aft
         servers: servers.addresses(),
         credentials: None,
         authorities: None,
+        certificate: None,
         name: "test".to_owned(),
     };
     let bus = NatsBus::connect(&config).await.expect("the servers");
