@@ -251,7 +251,7 @@ async fn a_damaged_object_is_a_problem_of_its_session_alone_and_is_read_again_wh
     }
     worker.journal.write(id(1), line(noise(3 << 20))).await.unwrap();
     let last = worker.journal.change_number(id(1)).await.unwrap();
-    shipper.shipped(id(1), last).await.unwrap();
+    shipper.shipped(id(1), shipper.tenure(id(1)), last).await.unwrap();
     let messages = worker.bus.read(id(1), LogPosition(0)).await.unwrap();
     let object = messages
         .iter()
