@@ -98,8 +98,12 @@ pub(super) fn write_status(status: &FleetStatus, json: bool) -> io::Result<()> {
         };
         writeln!(
             out,
-            "  {:<widest$}  {:>9} messages  {:>12} bytes  {dim}{} replicas, {leader}{offline}{dim:#}",
-            stream.name, stream.messages, stream.bytes, stream.replicas
+            "  {:<widest$}  {:>9} messages  {:>12} bytes  {dim}{} replica{}, {leader}{offline}{dim:#}",
+            stream.name,
+            stream.messages,
+            stream.bytes,
+            stream.replicas,
+            if stream.replicas == 1 { "" } else { "s" }
         )?;
     }
     Ok(())

@@ -665,7 +665,7 @@ impl World {
             // A take-over that was cut off.
             match (LocalCopyState::of_pending(copy, &this.id, end.as_ref()), end) {
                 (LocalCopyState::Present, Some(own)) => {
-                    self.finish_takeover(worker, session, own.epoch)
+                    self.finish_takeover(worker, session, own.epoch);
                 }
                 (LocalCopyState::Outdated, _) => self.begin_claim(worker, session),
                 _ => drop(this.disk.remove(&session)),

@@ -283,7 +283,7 @@ impl SharedWorker {
                     }
                 }
                 (LocalCopyState::Outdated, _, Some(end)) => {
-                    self.replace_copy(session, &end).await?
+                    self.replace_copy(session, &end).await?;
                 }
                 _ => self.forget_copy(session, vec![StateChange { key, value: None }]).await?,
             }

@@ -245,7 +245,7 @@ async fn what_deleted_sessions_leave_is_removed_and_gateways_that_were_away_lear
     let (shipper, _stopped) =
         Shipper::new(Arc::new(bus.clone()), journal.clone(), worker_id("w"), UNWATCHED_INTERVAL);
     let shipping = tokio::spawn(shipper.clone().run());
-    let shipped = async |session: SessionId| {
+    let wait_until_shipped = async |session: SessionId| {
         let number = journal.change_number(session).await.unwrap();
         shipper.shipped(session, shipper.tenure(session), number).await.unwrap();
     };
@@ -255,7 +255,7 @@ async fn what_deleted_sessions_leave_is_removed_and_gateways_that_were_away_lear
         let new = NewSession { id, directory: "/home/dev".into(), title: None, options, at: 1000 };
         journal.create(new).await.unwrap();
         journal.write(id, large_batch()).await.unwrap();
-        shipped(id).await;
+        wait_until_shipped(id).await;
         bus.put_object(&format!("files/{id}/tree"), "a tree".into()).await.unwrap();
     }
     let behind = Mirror::open(Arc::new(bus.clone()), open("gateway.db")).await.unwrap();
@@ -279,7 +279,7 @@ async fn what_deleted_sessions_leave_is_removed_and_gateways_that_were_away_lear
     };
     assert_eq!(setup.prune(options).await.unwrap(), [], "it was deleted a moment ago");
     options = PruneOptions { older_than: Duration::ZERO, dry_run: true, ..options };
-    options.now += Duration::from_secs(60);
+    options.now += Duration::from_mins(1);
     let planned = setup.prune(options).await.unwrap();
     assert_eq!(read_all(&bus, deleted).await.len(), before.len());
     options.dry_run = false;
