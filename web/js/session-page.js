@@ -44,7 +44,7 @@ export class SessionPage {
     this.actions = new SessionActions(id, app.me.name);
     /** @type {Conversation | undefined} */ this.conversation = undefined;
     /** @type {string | undefined} Why the server cannot show the session. */
-    this.failure = undefined;
+    this.lossReason = undefined;
     /** @type {import("./requests/request-cards.js").RequestCards | undefined} */ this.requestCards =
       undefined;
     /** @type {import("./conversation/search.js").ConversationSearch | undefined} */ this.searchBar =
@@ -372,7 +372,7 @@ export class SessionPage {
         const conversation = new Conversation(frame);
         if (before) keepOlder(before, conversation);
         this.conversation = conversation;
-        this.failure = undefined;
+        this.lossReason = undefined;
         this.scroll.keeping(() => this.transcript.show(conversation));
         this.#parts(new Set(["head", "status", "queue", "requests", "todos", "usage"]));
         if (!before) {
@@ -404,7 +404,7 @@ export class SessionPage {
         this.app.deleted(this.id);
         return;
       case "failed":
-        this.failure = frame.detail;
+        this.lossReason = frame.detail;
         this.connection.backOff();
         return;
       default:
@@ -502,8 +502,8 @@ export class SessionPage {
     }
     const wait = Math.max(0, Math.ceil(((state.retry ?? now) - now) / 1000));
     // Why the server has closed the connection, if it said so.
-    const lead = this.failure
-      ? `${this.failure[0].toUpperCase()}${this.failure.slice(1)}.`
+    const lead = this.lossReason
+      ? `${this.lossReason[0].toUpperCase()}${this.lossReason.slice(1)}.`
       : "Connection lost.";
     const text = wait > 0 ? `${lead} Reconnecting in ${wait} s.` : `${lead} Reconnecting.`;
     if (this.banner.dataset.kind !== "lost") {
