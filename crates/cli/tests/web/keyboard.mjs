@@ -116,6 +116,8 @@ await steps({
       await tabTo(/^Stage .*notes\.md/);
       await press("Space");
       await until("it is staged", () => git("diff", "--cached", "--name-only").includes("notes.md"));
+      // The page learns of it later than git.
+      await page.waitForSelector(".git-commit-row button:not([disabled])");
       await tabTo(/^Message of the commit/);
       // The words of the turn are suggested.
       await press("Control+a");
