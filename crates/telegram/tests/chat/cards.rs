@@ -204,7 +204,7 @@ fn a_long_description_does_not_hide_the_command() {
 fn hidden_characters_are_shown() {
     let mut test = requesting("Bash", &json!({"command":"ls\r\u{202e}x"}));
     let log = test.log();
-    assert!(log[0].contains("⏎ls␍\\u{202e}x ["), "{log:?}");
+    assert!(log[0].contains("⏎ls\\u{d}\\u{202e}x ["), "{log:?}");
 }
 
 #[test]
@@ -212,6 +212,7 @@ fn a_request_with_a_reused_id_must_be_shown_again() {
     let mut test = asking();
     let (message, data) = test.telegram.button("Allow");
     // The agent was restarted and asks for something else before the card could change.
+    test.note(&resolved("r1", Outcome::Withdrawn));
     test.line(&bash("m2", "c2", "rm -rf ~"));
     test.line(&asks("r1", "c2", "Bash", &json!({"command":"rm -rf ~"})));
     test.note(&opened("r1", RequestKind::Permission));
@@ -219,6 +220,17 @@ fn a_request_with_a_reused_id_must_be_shown_again() {
     assert!(matches!(intent, UserIntent::Stale(_)), "{intent:?}");
     test.run_calls();
     assert_eq!(test.tap("Allow"), answer("r1", allow(None, None)));
+}
+
+#[test]
+fn a_request_with_the_id_of_an_open_one_does_not_take_its_place() {
+    let mut test = asking();
+    let shown = test.log();
+    test.line(&bash("m2", "c2", "rm -rf ~"));
+    test.line(&asks("r1", "c2", "Bash", &json!({"command":"rm -rf ~"})));
+    test.run_calls();
+    let log = test.log();
+    assert!(!shown.is_empty() && !log.iter().any(|it| it.contains("Allow")), "{log:?}");
 }
 
 #[test]

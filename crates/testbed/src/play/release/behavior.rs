@@ -130,7 +130,7 @@ pub(super) const TABLE: &[(PlayerBehavior, &str, &str)] = &[
     (PlayerBehavior::ContinuesAfterLimit, ">=2.1.12", "max-tokens"),
     (PlayerBehavior::ContinuesAfterRefusal, ">=2.1.282", "refusal"),
     (PlayerBehavior::EditNeedsRead, "<2.1.208", "edit-unread"),
-    (PlayerBehavior::EditedPlans, ">=2.1.120", "plan-edit"),
+    (PlayerBehavior::EditedPlans, ">=2.1.80", "plan-edit"),
     (PlayerBehavior::EmptyReplyIsError, "<2.1.77", "empty-answer"),
     (PlayerBehavior::ErrorsAreFailures, ">=2.1.88", "max-turns"),
     (PlayerBehavior::ExitCodeInResult, ">=2.1.37", "bash-failure"),
