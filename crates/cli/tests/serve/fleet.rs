@@ -296,7 +296,7 @@ async fn an_agent_never_waits_for_servers_that_are_away_and_everything_comes_aft
     println!("the turn ended {:?} after the servers were killed", killed.elapsed());
     assert!(worker.figure("unshipped_sessions").await > 0.0);
     assert!(worker.figure("shipping_lag_seconds").await > 0.0);
-    let refused = json!({ "id": Uuid::new_v4(), "text": "nobody hears this" });
+    let refused = json!({ "id": Uuid::new_v4(), "text": "no answer comes" });
     let (status, problem) = server.post(&format!("/sessions/{session}/prompts"), refused).await;
     assert!(status >= 400, "a prompt is refused, not queued: {problem}");
     tokio::time::sleep(outage.saturating_sub(killed.elapsed())).await;

@@ -197,7 +197,7 @@ async fn a_gateway_shows_its_copy_while_the_servers_are_away_says_so_and_stops_w
     let metrics = server.http.get(format!("{}/metrics", server.url)).bearer_auth(&server.token);
     let metrics = metrics.send().await.expect("an answer").text().await.expect("text");
     assert!(metrics.contains("towpath_fleet_connected 0"), "{metrics}");
-    let prompt = json!({ "id": Uuid::new_v4(), "text": "nobody hears this" });
+    let prompt = json!({ "id": Uuid::new_v4(), "text": "no answer comes" });
     let (status, said) = server.post(&format!("/sessions/{session}/prompts"), prompt).await;
     assert!(status >= 400, "{said}");
     terminate(&mut server).await;

@@ -3,7 +3,7 @@ import { assert, DESKTOP, until } from "./fixture.mjs";
 import { session, stubbedSteps } from "./stub-api.mjs";
 
 const worker = (name, connected) => ({ name, pool: null, slots: 4, used: 0, roots: ["/home/me"], version: "0.1.0", connected, away_since: null, sessions: 1 });
-// One that was away before the gateway started: nobody knows since when.
+// One that was away before the gateway started, which cannot know since when.
 const WORKERS = [worker("w1", true), worker("w2", true), worker("w3", false)];
 const on = (more) => session({ worker: "w1", worker_away: false, worker_away_since: null, problem: null, ...more });
 

@@ -317,7 +317,7 @@ mod tests {
         assert!(plan.is_due(&others));
         plan = plan.after_search(&others);
         advance(AFTER).await;
-        assert!(!plan.is_due(&others), "nobody is away");
+        assert!(!plan.is_due(&others), "no worker is away");
 
         others.set("box".to_owned(), None);
         advance(AFTER / 2).await;

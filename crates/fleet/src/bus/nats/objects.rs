@@ -5,7 +5,7 @@
 //! NATS object stores, so their tools list what there is.
 //!
 //! A stream of objects keeps one message of each subject. So nothing here needs the right to purge a stream, and
-//! nobody who may write to it can empty it: to replace an object, a new one is written beside it, the
+//! no user who may write to it can empty it: to replace an object, a new one is written beside it, the
 //! description is replaced, and the old chunks are replaced by empty messages that expire. What is
 //! [written once](ObjectKind::Pack) is in a stream that refuses a second message of a subject.
 

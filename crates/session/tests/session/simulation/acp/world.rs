@@ -143,7 +143,7 @@ impl AcpWorld {
         }
     }
 
-    /// The shim is stopped, or continued. What takes its time then is nobody's fault.
+    /// The shim is stopped, or continued. What takes its time then is no fault of the owner.
     pub(super) fn stop_shim(&mut self, stopped: bool) {
         self.record(|| format!("the shim is stopped: {stopped}"));
         if let Some(shim) = self.shim.as_mut().filter(|shim| shim.lives) {
